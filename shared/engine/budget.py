@@ -74,6 +74,8 @@ class Sent:
     way: Way | None = None
     holder: Key | None = None
     """Of what a gang that began still lacks, in place of an operation; None for what was sent."""
+    seconds: float = SENT_SECONDS
+    """How long it counts if no list shows it."""
     number: int = 0
     sent_at: float = 0.0
     answered_at: float | None = None
@@ -120,7 +122,7 @@ class Budget:
         """Return what limits and slots leave beside all pools that are listed, sent and held."""
         with self._lock:
             books = self._of(key.cluster)
-            books.sent = [each for each in books.sent if _counts(each, now)]
+            books.sent = [each for each in books.sent if now - each.sent_at <= each.seconds]
             counts = self.settings.limited or books.operations_max is not None
             unseen = [
                 each
@@ -228,6 +230,7 @@ class Budget:
             books.sent = [each for each in books.sent if each.holder != key]
             if chips > 0:
                 held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key)
+                held.seconds = HELD_SECONDS
                 self._write(books, held, now)
 
     def _write(self, books: _Books, sent: Sent, now: float) -> None:
@@ -319,10 +322,6 @@ def _expect_slot(books: _Books, room: Room, later: list[Sent], now: float) -> No
     full = room.numbered and sum(each.holder is None for each in later) >= room.slots
     if full or now < books.rests_until:
         raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
-
-
-def _counts(sent: Sent, now: float) -> bool:
-    return now - sent.sent_at <= (SENT_SECONDS if sent.holder is None else HELD_SECONDS)
 
 
 def _is_shown(sent: Sent, inventory: Inventory) -> bool:

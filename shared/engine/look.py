@@ -98,6 +98,8 @@ class Look:
     """When the pods on its nodes began to be read, one node after the other."""
     until: float = 0.0
     """When the last act may begin."""
+    errors: tuple[Exception, ...] = ()
+    """Why a fact about one pool could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

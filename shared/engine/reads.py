@@ -9,7 +9,7 @@ import dataclasses
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.engine.inventory import DEPLOYMENT, take_inventory
 from shared.engine.views import add_word, read_records, sort_operations, view_stranger
@@ -17,6 +17,7 @@ from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
 from shared.model.pools import PoolStatus
+from shared.model.readings import Machines
 from shared.needs.disks import list_volume_claims
 from shared.plan.scene import Fact, Stop
 
@@ -37,6 +38,9 @@ SHARED_SECONDS = 2.0
 GETS_MAX = 16
 """A fresh look at more pools reads by name those only that it is for."""
 CLAIMS_MAX = 20
+READ_SECONDS = 60.0
+"""How long the reads that a plan asks for may take together."""
+T = TypeVar("T")
 
 
 def list_inventory(cluster: str, ports: Ports) -> Inventory:
@@ -269,13 +273,24 @@ def _add_operations(look: Look, ports: Ports) -> Look:
 
 
 def _add_machines(look: Look, names: Sequence[str], ports: Ports) -> Look:
+    """Return the look with the words of GKE about pools; without an answer there is no word."""
     read = [partial(ports.pools.read_machines, look.pools[name]) for name in names]
-    machines = dict(zip(names, ports.crew.gather(read), strict=True))
+    answers = dict(zip(names, ports.crew.run(read, seconds=READ_SECONDS), strict=True))
+    machines, errors = _part(answers)
+    machines |= dict.fromkeys(errors, Machines())
     pools = tuple(
         add_word(pool, machines[pool.name], look.scene.now) if pool.name in machines else pool
         for pool in look.scene.pools
     )
-    return dataclasses.replace(look, scene=dataclasses.replace(look.scene, pools=pools))
+    scene = dataclasses.replace(look.scene, pools=pools)
+    return dataclasses.replace(look, scene=scene, errors=(*look.errors, *errors.values()))
+
+
+def _part(answers: Mapping[str, T | Exception]) -> tuple[dict[str, T], dict[str, Exception]]:
+    """Return what was read, and what could not be read."""
+    errors = {key: each for key, each in answers.items() if isinstance(each, Exception)}
+    read = {key: each for key, each in answers.items() if not isinstance(each, Exception)}
+    return read, errors
 
 
 def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
@@ -284,14 +299,18 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     strangers: list[Pod] = []
     takers: set[WorkloadName] = set()
     places: dict[str, str] = {}
-    for pod, pool in _read_users(look, names, ports):
+    bound, errors = _read_users(look, names, ports)
+    for pod, pool in bound:
         if pod.uid in own:
             places[pod.uid] = pool
         elif pod.chips:
             strangers.append(view_stranger(pod, pool))
             takers.add(pod.user)
     pools = tuple(
-        dataclasses.replace(pool, users_read=True) if pool.name in names else pool
+        # Nothing is done to a pool that may be in use.
+        dataclasses.replace(pool, users_read=True, busy=pool.busy or pool.name in errors)
+        if pool.name in names
+        else pool
         for pool in look.scene.pools
     )
     scene = dataclasses.replace(
@@ -301,7 +320,11 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
         takers_served=are_served({*look.takers, *takers}, look.inventory),
     )
     return dataclasses.replace(
-        look, scene=scene, takers=look.takers | takers, users_read_at=look.users_read_at or began_at
+        look,
+        scene=scene,
+        takers=look.takers | takers,
+        users_read_at=look.users_read_at or began_at,
+        errors=(*look.errors, *errors.values()),
     )
 
 
@@ -317,16 +340,20 @@ def _place_pods(look: Look, places: Mapping[str, str]) -> Iterable[Pod]:
     yield from look.scene.pods[own:]
 
 
-def _read_users(look: Look, names: Sequence[str], ports: Ports) -> list[tuple[BoundPod, str]]:
-    """Return the unfinished pods on the nodes of some pools, each with its pool."""
+def _read_users(
+    look: Look, names: Sequence[str], ports: Ports
+) -> tuple[list[tuple[BoundPod, str]], dict[str, Exception]]:
+    """Return the unfinished pods on the nodes of some pools, each with its pool.
+
+    Beside them is why those of a pool could not be read.
+    """
     live = ports.clusters[look.key.cluster]
-    nodes = [(node.name, name) for name in names for node in look.nodes.get(name, ())]
-    reads = [partial(live.list_bound_pods, node) for node, _ in nodes]
-    return [
-        (pod, pool)
-        for (_, pool), pods in zip(nodes, ports.crew.gather(reads), strict=True)
-        for pod in pods
-    ]
+    places = {node.name: name for name in names for node in look.nodes.get(name, ())}
+    reads = [partial(live.list_bound_pods, node) for node in places]
+    answers = dict(zip(places, ports.crew.run(reads, seconds=READ_SECONDS), strict=True))
+    pods, errors = _part(answers)
+    pairs = [(pod, places[node]) for node, bound in pods.items() for pod in bound]
+    return pairs, {places[node]: error for node, error in errors.items()}
 
 
 def are_served(takers: Iterable[WorkloadName], inventory: Inventory) -> bool:

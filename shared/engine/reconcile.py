@@ -66,7 +66,8 @@ def reconcile(
         run.hold_rest([done.act for done in run.done if done.decision.verdict == Verdict.CREATE])
     else:
         run.take_away()
-    return Result(look=run.look, plan=run.plan, done=tuple(run.done), errors=tuple(run.errors))
+    errors = (*run.look.errors, *run.errors)
+    return Result(look=run.look, plan=run.plan, done=tuple(run.done), errors=errors)
 
 
 def plan_for(
@@ -190,6 +191,7 @@ class _Run:
         self.look = self._with_uid(self.look)  # before the pods, which are read last
         source = From(again=self.look, names=names, until=self.look.until)
         fresh, second = plan_for(self.key, self.ports, self.memory, source=source)
+        self.errors += fresh.errors
         fresh = dataclasses.replace(fresh, cluster_uid=self.look.cluster_uid)
         agreed = [act for act in part if act in second.takes]
         late = self._do(agreed, [partial(do_act, act, fresh, self.ports) for act in agreed])

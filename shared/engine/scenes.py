@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from shared.engine.budget import Room
     from shared.engine.inventory import Inventory, Key, WorkloadName
+    from shared.engine.kueue import Queued
     from shared.engine.look import From, Lists, Memory, StopAndCause
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool
@@ -91,7 +92,7 @@ class _Builder:
             queue=standing.queue,
             quota_lost_at=standing.lost_at,
             retried=standing.retried,
-            part_held_since=_find_held_since(standing, viewed),
+            part_held_since=_find_held_since(standing.queued, viewed) if standing.queued else None,
             part_seconds=standing.queued.seconds if standing.queued else 0,
             room=room.chips,
             slots=room.slots,
@@ -219,14 +220,13 @@ def _is_over(workload: WorkloadView | None) -> bool:
     return workload is None or workload.deleting or bool(workload.terminal)
 
 
-def _find_held_since(standing: Standing, pools: Sequence[Pool]) -> float | None:
+def _find_held_since(queued: Queued, pools: Sequence[Pool]) -> float | None:
     """Return since when a part of the pools is held for a workload with quota.
 
     Pools that are left from before it got its quota, since GKE works on them, count from then.
     """
     since = min((pool.created_at for pool in pools), default=None)
-    quota_since = standing.queued.workload.reserved_at if standing.queued else None
-    return since if since is None else max(since, quota_since or 0.0)
+    return None if since is None else max(since, queued.workload.reserved_at or 0.0)
 
 
 def _find_suspension(

@@ -6,6 +6,7 @@ of this program forgets nothing. GKE's own list of operations is the record of o
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
@@ -93,20 +94,21 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
     if number is None:
         return Reason.PAUSED
     following = need.ways[number % ways]
-    if is_held(census, need, slot, following):
+    held = is_held(census, need, slot, following)
+    if held or (record and goes_first(record, need, following, means)):
         return Reason.POOL_GOES_FIRST
-    if record and goes_first(record, need, following, means):
-        return Reason.POOL_GOES_FIRST
-    return Act(
+    first = Act(
         verb=Verb.CREATE,
         need=need.key,
         slot=slot,
         attempt=number_attempt(census, need, slot),
         candidate=number % ways,
-        round=count_rounds(record, census) + (number >= ways) if record else 0,
-        useless=count_useless(record, census),
         empty=comes_empty(census, need, following),
     )
+    if record is None:
+        return first
+    rounds = count_rounds(record, census) + (number >= ways)
+    return dataclasses.replace(first, round=rounds, useless=count_useless(record, census))
 
 
 def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) -> int | None:
@@ -165,10 +167,8 @@ def count_rounds(record: Pool, census: Census) -> int:
     return 0 if _was_whole(record, census) else record.round
 
 
-def count_useless(record: Pool | None, census: Census) -> int:
+def count_useless(record: Pool, census: Census) -> int:
     """Return how many pools of a slot have helped nobody, up to a record."""
-    if record is None:
-        return 0
     if census.troubles[record.name] == Trouble.USELESS:
         return record.useless + 1
     return 0 if _was_whole(record, census) else record.useless

@@ -13,11 +13,13 @@ from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
 from shared.engine.work import work_on
-from shared.model.errors import InvalidRequest, KindAbsent, Unavailable
+from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
 from shared.model.messages import EventType
+from shared.model.pools import NodePool
+from shared.model.readings import Machines
 from shared.model.workloads import SliceGroup, WorkloadView
-from tests.builders import CLUSTER, NOW, a_pod, a_template
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
 from tests.engine.test_budget import FULL, two
 from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
@@ -235,3 +237,41 @@ def refuse_second_create(world: World) -> Callable[[str], None]:
             raise FULL
 
     return refuse
+
+
+def test_a_pool_whose_pods_cannot_be_read_keeps_no_other_from_its_end() -> None:
+    world = World(slices=2)
+    first, second = world.run_all(slices=2)
+    world.finish(replicas=2)
+
+    def fail(call: str) -> None:
+        if call == f"list pods on {first}-2":
+            raise Unavailable("a pod cannot be read")
+
+    world.gke.before = fail
+    work = world.collector.work(uid=JOBSET_UID)
+
+    assert world.list_deleted() == [second]
+    assert {type(error) for error in work.errors} == {Unavailable}
+
+
+def test_a_demand_is_served_although_the_machines_of_another_pool_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(slices=2)
+    world.wait(0)
+    world.provision()
+    (name,) = world.gke.pools
+    world.come(name, ready=0)
+    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], autoscaled=True)
+    world.clock.time += 100
+    world.wait(1)
+
+    def fail(_pool: NodePool) -> Machines:
+        raise Denied("no right on instance groups")
+
+    monkeypatch.setattr(world.gke, "read_machines", fail)
+    work = world.provisioner.work()
+
+    assert len(world.gke.pools) == 2
+    assert {type(error) for error in work.errors} == {Denied}
