@@ -63,9 +63,8 @@ def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
     queues = ports.queues.get(key.cluster)
     if queues is None or not workload.suspended or not is_answered(workload.kind):
         return Standing()
-    owned = list(queues.list_owned(workload.namespace, workload.uid))
-    checks = _list_checks(queues) if owned else {}  # a cluster without Kueue has no quota
-    for each in owned:
+    for each in queues.list_owned(workload.namespace, workload.uid):
+        checks = _list_checks(queues)  # one Workload, or none where Kueue is not installed
         state = next((state for state in each.checks if state.name in checks), None)
         if state is None:
             continue
