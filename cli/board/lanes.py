@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cli.fleet.rows import KEPT
+from shared.model.failures import classify_failure
 from shared.model.names import parse_name
-from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

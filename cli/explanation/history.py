@@ -12,8 +12,8 @@ from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.kinds.table import KIND_NAMES
 from shared.model.errors import NotFound
+from shared.model.failures import classify_failure
 from shared.model.times import parse_time
-from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,11 +9,11 @@ from cli.prices import find_pool_price, find_tier
 from shared.engine.explain import explain_act
 from shared.engine.tell import describe_wait, explain_answer
 from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.failures import classify_failure
 from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.plan.attempts import count_rounds, find_failure_time, find_pause, find_record, list_free_slots
 from shared.plan.counting import Census
-from shared.plan.failures import classify_failure
 from shared.plan.scene import Verb
 from shared.plan.short import Trouble
 

@@ -12,9 +12,5 @@ class SystemClock:
         """Return unix seconds."""
         return time.time()
 
-    def pause(self, seconds: float) -> None:
-        """Return after so many seconds."""
-        time.sleep(seconds)
-
 
 SYSTEM_CLOCK = SystemClock()

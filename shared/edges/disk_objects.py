@@ -16,7 +16,7 @@ from shared.edges.kubernetes_objects import ObjectMeta, Record
 from shared.edges.topology_records import Expression  # noqa: TC001 -- msgspec reads it
 from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
 from shared.model import labels
-from shared.model.errors import NotFound, Rejected
+from shared.model.errors import Denied, NotFound, Rejected
 from shared.model.times import parse_time
 from shared.model.workloads import Disk
 
@@ -84,8 +84,16 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
     """Return where the volume of a claim can be used, or why it can be used nowhere yet.
 
     None: it can be used anywhere, or an object on the way to it has no name that the API accepts.
-    It takes two reads if the claim has a volume or a class, else one.
+    It takes two reads if the claim has a volume or a class, else one. What may not be read is not
+    known, so its pods wait, and their owner is told why.
     """
+    try:
+        return _read_claim(api, namespace, claim)
+    except Denied as error:
+        return Disk(claim=claim, unbound=f"cannot be judged: {error}")
+
+
+def _read_claim(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
     path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
     try:
         spec = api.get(path, VolumeClaim).spec

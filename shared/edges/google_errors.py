@@ -26,7 +26,7 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
-from shared.plan.failures import Failure, classify_failure
+from shared.model.failures import Failure, classify_failure
 
 _MESSAGE_LENGTH_MAX = 600
 _RETRY_AFTER_SECONDS_MAX = 600.0  # assumes: throttled

@@ -49,8 +49,6 @@ Params = Mapping[str, str]
 Answer = tuple[urllib3.BaseHTTPResponse, bytes]
 
 MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 """Server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/."""
 
@@ -154,20 +152,15 @@ class KubernetesApi:
         return self._answer("PUT", path, kind, body=body)
 
     @overload
-    def patch(self, path: str, body: Body | list[Any], content_type: str = ...) -> Stored: ...
+    def patch(self, path: str, body: Body, content_type: str = ...) -> Stored: ...
     @overload
     def patch(
-        self,
-        path: str,
-        body: Body | list[Any],
-        content_type: str,
-        kind: type[T],
-        params: Params | None = ...,
+        self, path: str, body: Body, content_type: str, kind: type[T], params: Params | None = ...
     ) -> T: ...
     def patch(
         self,
         path: str,
-        body: Body | list[Any],
+        body: Body,
         content_type: str = MERGE_PATCH,
         kind: type[Any] = Stored,
         params: Params | None = None,
@@ -176,9 +169,8 @@ class KubernetesApi:
 
         Args:
             path: The object, or its ``/status``.
-            body: The patch; a list for `JSON_PATCH`.
-            content_type: `MERGE_PATCH`, `STRATEGIC_MERGE_PATCH` (not for custom resources),
-                `JSON_PATCH` or `APPLY_PATCH`.
+            body: The patch.
+            content_type: `MERGE_PATCH` or `APPLY_PATCH`.
             kind: What is read of the answer.
             params: Query parameters; `APPLY_PATCH` needs ``fieldManager``.
         """
@@ -218,7 +210,7 @@ class KubernetesApi:
         kind: type[T],
         *,
         params: Params | None = None,
-        body: Body | list[Any] | None = None,
+        body: Body | None = None,
         content_type: str = "application/json",
     ) -> T:
         _, data = self._send(method, path, params=params, body=body, content_type=content_type)
@@ -233,7 +225,7 @@ class KubernetesApi:
         path: str,
         *,
         params: Params | None = None,
-        body: Body | list[Any] | None = None,
+        body: Body | None = None,
         content_type: str = "application/json",
         stream_silence_seconds: float | None = None,
     ) -> Answer:

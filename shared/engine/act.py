@@ -22,8 +22,8 @@ from shared.model.errors import (
     OutOfTime,
     ProvisionerError,
 )
+from shared.model.failures import decide_gke_answer
 from shared.model.pools import PoolStatus
-from shared.plan.failures import decide_gke_answer
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:

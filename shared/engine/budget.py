@@ -159,13 +159,6 @@ class Budget:
         under_way = running + books.left_to_deletions
         return max(0, books.operations_max[0] - under_way), True
 
-    def is_tight(self, cluster: str, now: float) -> bool:
-        """Return whether a free slot is worth giving to the next in turn."""
-        with self._lock:
-            books = self._of(cluster)
-            number = books.operations_max
-            return now < books.rests_until or bool(number and now - number[1] <= NUMBER_SECONDS)
-
     def leave_to_deletions(self, cluster: str) -> None:
         """Leave the slot of a slow create to deletions until the next tick."""
         with self._lock:
@@ -227,7 +220,7 @@ class Budget:
         """Keep room for what a gang that began still lacks, in place of what it held before."""
         with self._lock:
             books = self._of(key.cluster)
-            books.sent = [each for each in books.sent if each.holder != key]
+            books.sent = [each for each in books.sent if not each.holder or each.holder != key]
             if chips > 0:
                 held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key)
                 held.seconds = HELD_SECONDS

@@ -22,10 +22,10 @@ from shared.model.errors import (
     Rejected,
     Throttled,
 )
+from shared.model.failures import decide_gke_answer
 from shared.model.names import Try
 from shared.needs.nodepool import build_body, choose_way
 from shared.plan.counting import Census
-from shared.plan.failures import decide_gke_answer
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:

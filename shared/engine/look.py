@@ -40,6 +40,8 @@ class Memory:
     """By cluster, the newest list of pools."""
     acted: dict[Key, float] = field(default_factory=dict)
     """When something was added for a workload; an older list of pools does not show it."""
+    free_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By cluster and namespace, when its label stopped nothing, in unix seconds."""
     uids: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
     notices: dict[tuple[str, ...], float] = field(default_factory=dict)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from shared.plan.scene import Ask, Pod
 
 SHARED_SECONDS = 2.0
-"""How old a list of pools may be that another look has read, before a create only."""
+"""How old a list of pools may be that another look has read, and how long ago a namespace was seen
+to have no stop; before a create only."""
 GETS_MAX = 16
 """A fresh look at more pools reads by name those only that it is for."""
 CLAIMS_MAX = 20
@@ -43,12 +44,13 @@ READ_SECONDS = 60.0
 T = TypeVar("T")
 
 
-def list_inventory(cluster: str, ports: Ports) -> Inventory:
+def list_inventory(cluster: str, ports: Ports, memory: Memory) -> Inventory:
     """Return the pools of a cluster, and let the list stand for the creates that it shows."""
     began_at = ports.clock.now()
     pools = ports.pools.list(cluster)
     inventory = take_inventory(pools, ports.settings.resource_labels.get(DEPLOYMENT, ""), began_at)
     ports.budget.forget_listed(cluster, inventory)
+    memory.inventories[cluster] = inventory
     return inventory
 
 
@@ -69,31 +71,41 @@ class Reads:
     def begin_stop(self) -> Callable[[], list[StopAndCause]]:
         """Begin to read what the labels of our namespace and of the workload's forbid."""
         names = dict.fromkeys((self.ports.settings.own_namespace, self.key.namespace))
-        reads = [self.ports.crew.fork(partial(self._read_stop, name)) for name in names]
-        return lambda: [read() for read in reads]
+        stops = [self._begin_stop(name) for name in names]
+        return lambda: [stop() for stop in stops]
+
+    def _begin_stop(self, namespace: str) -> Callable[[], StopAndCause]:
+        lists = self.source.lists
+        stop = lists.stops.get(namespace) if lists else None
+        free_at = self.memory.free_at.get((self.key.cluster, namespace), float("-inf"))
+        if self.source.shares and 0 <= self.began_at - free_at <= SHARED_SECONDS:
+            stop = Stop.NOTHING, ""
+        if stop is not None:
+            known = stop
+            return lambda: known
+        return self.ports.crew.fork(partial(self._read_stop, namespace))
 
     def _read_stop(self, namespace: str) -> StopAndCause:
-        if self.source.lists is None:
-            return read_stop(self.key.cluster, namespace, self.ports)
-        stops = self.source.lists.stops
-        if namespace not in stops:
-            stops[namespace] = read_stop(self.key.cluster, namespace, self.ports)
-        return stops[namespace]
+        cluster, now = self.key.cluster, self.ports.clock.now()
+        stop = read_stop(cluster, namespace, self.ports)
+        if self.source.lists:
+            self.source.lists.stops[namespace] = stop
+        elif stop[0] == Stop.NOTHING:
+            self.memory.free_at[cluster, namespace] = now
+        return stop
 
-    def list_pools(self) -> Inventory:
-        """Return the cluster's pools."""
-        source, cluster = self.source, self.key.cluster
-        if source.lists:
-            return source.lists.inventory
-        if source.again:
-            return source.again.inventory
-        shared = self.memory.inventories.get(cluster)
-        if source.shares and shared and self._is_young(shared):
+    def begin_pools(self) -> Callable[[], Inventory]:
+        """Begin to list the cluster's pools, unless this look rests on a list that was read."""
+        seen = self.source.lists or self.source.again
+        shared = self.memory.inventories.get(self.key.cluster)
+        if seen:
+            return lambda: seen.inventory
+        if self.source.shares and shared and self._is_young(shared):
             self.began_at = shared.began_at
-            return shared
-        inventory = list_inventory(cluster, self.ports)
-        self.memory.inventories[cluster] = inventory
-        return inventory
+            return lambda: shared
+        return self.ports.crew.fork(
+            partial(list_inventory, self.key.cluster, self.ports, self.memory)
+        )
 
     def _is_young(self, shared: Inventory) -> bool:
         """Return whether a list of another look is young, and began after our last act."""
@@ -143,12 +155,16 @@ class Reads:
             return owner.uid in ("", workload.uid)
         return owner.uid == key.uid or not key.uid
 
-    def read_nodes(self, names: list[str]) -> Mapping[str, Sequence[PoolNode]]:
-        """Return the nodes of pools by pool; nothing is read if the workload has no pool."""
-        if self.source.lists is not None:
-            return self.source.lists.nodes
+    def begin_nodes(self, names: list[str]) -> Callable[[], Mapping[str, Sequence[PoolNode]]]:
+        """Begin to read the nodes of pools by pool; nothing is read if there is no pool."""
+        lists = self.source.lists
+        if lists or not names:
+            return lambda: lists.nodes if lists else {}
+        return self.ports.crew.fork(partial(self._read_nodes, names))
+
+    def _read_nodes(self, names: list[str]) -> Mapping[str, Sequence[PoolNode]]:
         nodes: dict[str, list[PoolNode]] = defaultdict(list)
-        for node in self.ports.clusters[self.key.cluster].list_nodes(names) if names else ():
+        for node in self.ports.clusters[self.key.cluster].list_nodes(names):
             nodes[node.pool].append(node)
         return nodes
 

@@ -108,7 +108,9 @@ class _Run:
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        self._renew()
+        # The lists of a tick may be old by now.
+        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
+            self._look_anew()
         acts, looks = self.plan.adds, 1
         while acts:
             late, refused = self._add(acts)
@@ -127,11 +129,6 @@ class _Run:
         """Keep room for what a gang lacks beside what is sent, so that no other takes it."""
         rest = count_rest(self.look, acts) if self.look.scene.queue else 0
         self.ports.budget.hold(self.key, rest, self.ports.clock.now())
-
-    def _renew(self) -> None:
-        """Look anew before something is created from the lists of a tick that are old."""
-        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
-            self._look_anew()
 
     def _look_anew(self) -> None:
         source = From(shares=True, until=self.look.until)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.kueue import Standing, read_standing
@@ -45,13 +44,13 @@ def take_look(key: Key, ports: Ports, memory: Memory, source: From) -> Look:
     """Return what a workload has and wants now."""
     reads = Reads(key, ports, memory, source)
     stop = reads.begin_stop()
-    listing = ports.crew.fork(reads.list_pools)
+    listing = reads.begin_pools()
     workload, is_known = reads.read_owner()
     standing = read_standing(key, workload, ports) if workload else Standing()
     workload = standing.owner or workload
     inventory = listing()
     mine = reads.choose_mine(inventory, workload)
-    nodes_listing = ports.crew.fork(partial(reads.read_nodes, [pool.name for pool in mine]))
+    nodes_listing = reads.begin_nodes([pool.name for pool in mine])
     pods = reads.read_pods(workload)
     workload = reads.add_disks(workload, pods)
     nodes = nodes_listing()

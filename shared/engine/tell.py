@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
+from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.readings import Notice
-from shared.plan.failures import RULES, classify_failure, leave_out_operations
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Times from elsewhere, converted and bounded by our clock; how old what was read may be.
 
-The age of what a decision rests on is limited by the four windows here, and no others. This module
-reads no clock.
+This module reads no clock.
 """
 
 from __future__ import annotations
@@ -11,18 +10,8 @@ from typing import Protocol
 
 AHEAD_SECONDS_MAX = 60.0
 """Clocks of machines that are synchronised differ by far less."""
-LOOKS_MAX = 3
-"""How often the same thing is looked at before a later delivery or tick tries again."""
-SHARED_SECONDS = 3.0
-"""How long reads serve others: of an owner, and a list of pools, the other deletions of a batch; a
-list of waiting leaders, or of pools, and namespaces, the other deliveries of a process. They count
-as the age of the look. 16 looks side by side at one workload of 4,000 pods would hold 600 MiB."""
 FRESH_SECONDS = 5.0
 """A leader that has waited for less is left out, because its message is about to be handled."""
-LOOK_SECONDS = 10.0
-"""How old a look may be when an act rests on it, and a read that serves a whole tick. Most looks
-take less than a second; an instance that was frozen, or a call that was tried again, takes
-minutes."""
 TERMINATION_SECONDS = 600.0
 """How long after its own grace period a pod that terminates is waited for."""
 
@@ -75,6 +64,3 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return unix seconds."""
-
-    def pause(self, seconds: float) -> None:
-        """Return after so many seconds."""

@@ -65,22 +65,6 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
-    """One live node. What it offers is what its pods may use in all; None if it does not say."""
-
-    name: str
-    ready: bool
-    cordoned: bool = False
-    taints: tuple[Taint, ...] = ()
-    units: int | None = None
-    """TPU chips or units of GPUs."""
-    cpu_millis: int | None = None
-    memory_bytes: int | None = None
-    created_at: float | None = None
-    """Unix seconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     """What a PersistentVolumeClaim means for the nodes of its pods."""
 

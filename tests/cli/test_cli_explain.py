@@ -4,7 +4,7 @@ import pytest
 
 from cli.explaining import find_section, read_sections
 from shared.model.decisions import Reason
-from shared.plan.failures import Failure
+from shared.model.failures import Failure
 from tests.cli.cli_world import run
 
 

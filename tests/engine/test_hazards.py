@@ -113,7 +113,7 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
     world.clock.time += 1.0
     world.provisioner.work()
     world.clock.time += 1.0
-    list_inventory(CLUSTER, world.ports)  # another delivery lists the new pool
+    list_inventory(CLUSTER, world.ports, Memory())  # another delivery lists the new pool
 
     second = dataclasses.replace(world.key, name="second")
     work = work_on(second, Role.PROVISION, world.ports, world.memory, older)

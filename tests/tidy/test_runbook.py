@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from shared.model.decisions import EventReason
+from shared.model.failures import RULES, Failure
 from shared.plan.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
-from shared.plan.failures import RULES, Failure
 from tests.tidy.test_house_rules import name_anchor
 
 ROOT = Path(__file__).resolve().parents[2]

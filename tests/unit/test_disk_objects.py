@@ -7,7 +7,7 @@ import pytest
 
 from shared.edges.disk_objects import ZONE_KEYS, read_disk
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.model.errors import NotFound
+from shared.model.errors import Denied, NotFound
 from shared.model.workloads import Disk
 
 CLAIM = "/api/v1/namespaces/team-a/persistentvolumeclaims/data"
@@ -134,3 +134,19 @@ def test_a_bound_claim_takes_two_reads_and_never_its_class() -> None:
     read_disk(api, "team-a", "data")
 
     assert api.asked == [CLAIM, VOLUME]
+
+
+@pytest.mark.parametrize("path", [CLAIM, VOLUME])
+def test_what_may_not_be_read_makes_its_pods_wait_and_is_told(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    api = Answering(a_volume([term(GOOGLES, A)]))
+
+    def get(asked: str, kind: Any, send: Any = api.get) -> Any:
+        if asked == path:
+            raise Denied(f"GET {path}: 403 Forbidden")
+        return send(asked, kind)
+
+    monkeypatch.setattr(api, "get", get)
+
+    disk = read_disk(api, "team-a", "data")
+
+    assert disk == Disk(claim="data", unbound=f"cannot be judged: GET {path}: 403 Forbidden")
