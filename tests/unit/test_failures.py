@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.model.failures import RULES, Failure, classify_failure
 from shared.model import failures
+from shared.model.failures import RULES, Failure, classify_failure
 
 QUOTED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "golden/failures.yaml").read_text())
 WORDS = {Failure(row["class"]): str(row["message"]) for row in QUOTED if "code" not in row}
