@@ -79,8 +79,8 @@ def take_inventory(
         if pool.owner is None or pool.deployment not in ("", deployment):
             continue
         by_owner.setdefault(pool.owner.key, []).append(pool)
-        ready = None if nodes is None else sum(each.ready for each in nodes.get(pool.name, ()))
-        chips[pool.owner.namespace] += _count_chips(pool, ready)
+        members = None if nodes is None else nodes.get(pool.name, ())
+        chips[pool.owner.namespace] += count_chips(pool, members)
     return Inventory(
         began_at=began_at,
         pools={pool.name: pool for pool in pools},
@@ -91,8 +91,19 @@ def take_inventory(
     )
 
 
-def _count_chips(pool: NodePool, ready: int | None) -> int:
+def count_chips(pool: NodePool, members: Sequence[PoolNode] | None) -> int:
+    """Return what a limit counts of a pool: its nodes too that are not Ready.
+
+    Args:
+        pool: as GKE lists it.
+        members: its nodes; None if they were not read, and then it counts as a whole.
+    """
     seen = Pool(
-        name=pool.name, status=pool.status, shape=pool.shape, maximum=pool.node_count, ready=ready
+        name=pool.name,
+        status=pool.status,
+        shape=pool.shape,
+        maximum=pool.node_count,
+        ready=None if members is None else sum(each.ready for each in members),
+        nodes=pool.node_count if members is None else len(members),
     )
     return count_nodes(seen) * max(pool.units, 1)

@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shared.engine.inventory import count_chips
 from shared.engine.kueue import Standing, read_standing
 from shared.engine.look import DELIVERY_SECONDS, Look
 from shared.engine.reads import (
@@ -180,11 +181,20 @@ class _Builder:
         """Return what limits and slots leave; at first also beside what ran before this process."""
         ports, key, lists = self.reads.ports, self.reads.key, self.reads.source.lists
         room = ports.budget.count_room(key, inventory, now)
+        if self.mine and lists is None:
+            room = dataclasses.replace(room, chips=room.chips + self._count_unused())
         if ports.adds is None or not ports.budget.needs_operations(key.cluster):
             return room
         named = lists.operations if lists else list_operations(key.cluster, ports)
         counted = ports.budget.count_running(key.cluster, named, inventory)
         return room if counted else dataclasses.replace(room, chips=0)
+
+    def _count_unused(self) -> int:
+        """Return the chips of its pools without machines, which a list alone counts as whole."""
+        return sum(
+            count_chips(pool, None) - count_chips(pool, self.nodes.get(pool.name, ()))
+            for pool in self.mine
+        )
 
     def _read_records(self, wanted: Wanted, now: float) -> Records:
         """Return what GKE's operations say, as far as it is known."""

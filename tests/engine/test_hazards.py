@@ -16,7 +16,7 @@ from shared.engine.work import work_on
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
 from shared.model.messages import EventType
-from shared.model.pools import NodePool
+from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from shared.model.workloads import SliceGroup, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
@@ -275,3 +275,30 @@ def test_a_demand_is_served_although_the_machines_of_another_pool_cannot_be_read
 
     assert len(world.gke.pools) == 2
     assert {type(error) for error in work.errors} == {Denied}
+
+
+def test_the_machines_of_a_failed_pool_count_for_a_limit_ready_or_not() -> None:
+    world = two(limit_chips=16)
+    world.provisioner.work()
+    (name,) = world.gke.pools
+    world.come(name)
+    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], status=PoolStatus.ERROR)
+    for node in list(world.cluster.nodes.values()):
+        world.cluster.nodes[node.name] = dataclasses.replace(node, ready=False, ready_at=None)
+
+    assert "pool_absent" not in list_reasons(world.provisioner.tick())
+
+
+@pytest.mark.parametrize("ready", [0, 3])
+def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(ready: int) -> None:
+    world = two(limit_chips=16)
+    world.provisioner.work()
+    (name,) = world.gke.pools
+    world.come(name, ready=ready)
+    failed = dataclasses.replace(world.gke.pools[name], status=PoolStatus.RUNNING_WITH_ERROR)
+    world.gke.pools[name] = failed
+    world.clock.time += 10
+
+    assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
+    world.clock.time += 10
+    assert ("pool_absent" in list_reasons(world.provisioner.tick())) == (ready == 0)
