@@ -24,6 +24,7 @@ from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed, Rejected
 from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
+from shared.model.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,10 +147,22 @@ def read_queued(body: Json) -> QueuedWorkload:
         ),
         checks=checks,
         reserved_at=held.get("QuotaReserved"),
+        lost_at=_find_loss(body),
         # With requeueAfterSeconds Kueue keeps the quota until that pause is over, and evicts then:
         # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
         holds_quota="QuotaReserved" in held and active and not (ended or losing),
     )
+
+
+def _find_loss(body: Json) -> float | None:
+    """Return since when a Workload has no quota, or is evicted; None if neither is so."""
+    lost = (("QuotaReserved", "False"), ("Evicted", "True"))
+    times = [
+        parse_time(read_text(each, "lastTransitionTime"))
+        for each in read_objects(body, "status", "conditions")
+        if (read_text(each, "type"), read_text(each, "status")) in lost
+    ]
+    return max((at for at in times if at is not None), default=None)
 
 
 def _read_state(body: Json) -> CheckState:

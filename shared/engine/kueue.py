@@ -69,7 +69,7 @@ def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
         if state is None:
             continue
         if not each.holds_quota:
-            lost_at, retried = each.reserved_at or 0.0, state.state == RETRY
+            lost_at, retried = each.lost_at or 0.0, state.state == RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
         return _read_owner(queues, each, state, checks[state.name].seconds, workload)
     return Standing()

@@ -81,6 +81,8 @@ class QueuedWorkload:
     checks: tuple[CheckState, ...] = ()
     reserved_at: float | None = None
     """Unix seconds since when it has quota; None if the API does not say it."""
+    lost_at: float | None = None
+    """Unix seconds since when it has no quota, or has to give it back; None if that is not so."""
     holds_quota: bool = False
     """It has quota, and no check makes it lose that, so it runs once all checks are Ready."""
 

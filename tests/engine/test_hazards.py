@@ -217,7 +217,7 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
     world.gke.before = lambda _call: None
-    list_inventory(CLUSTER, world.ports)
+    list_inventory(CLUSTER, world.ports, world.memory)
     queues.workloads.clear()
     world.cluster.workloads.clear()
     world.gke.pools.clear()
@@ -302,3 +302,18 @@ def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(rea
     assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
     world.clock.time += 10
     assert ("pool_absent" in list_reasons(world.provisioner.tick())) == (ready == 0)
+
+
+def test_a_workload_that_loses_its_quota_before_it_ran_keeps_its_pools_for_the_grace() -> None:
+    world, queues = gang(slices=1)
+    world.provisioner.tick()
+    (name,) = world.gke.pools
+    world.come(name)
+    world.clock.time += 500
+    queues.queue(holds_quota=False, reserved_at=None, lost_at=world.clock.time)
+
+    world.collector.tick()
+    assert not world.list_deleted()
+    world.clock.time += 301
+    world.collector.tick()
+    assert world.list_deleted() == [name]

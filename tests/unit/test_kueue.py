@@ -20,6 +20,7 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model import labels
 from shared.model.kueue import Check, CheckState, QueuedWorkload
+from shared.model.times import parse_time
 
 Json = dict[str, Any]
 OWNER = {
@@ -102,6 +103,19 @@ def test_a_workload_names_its_owner_flavors_and_checks() -> None:
 )
 def test_quota_counts_until_it_is_about_to_be_lost(body: Json, holds: bool) -> None:
     assert read_queued(body).holds_quota is holds
+
+
+@pytest.mark.parametrize(
+    ("conditions", "since"),
+    [
+        ({"QuotaReserved": "True"}, None),
+        ({"QuotaReserved": "True", "Evicted": "False"}, None),
+        ({"QuotaReserved": "False"}, "2026-11-23T11:00:00Z"),
+        ({"QuotaReserved": "True", "Evicted": "True"}, "2026-11-23T11:00:00Z"),
+    ],
+)
+def test_the_loss_of_quota_has_its_time(conditions: dict[str, str], since: str | None) -> None:
+    assert read_queued(a_workload(conditions=conditions)).lost_at == parse_time(since)
 
 
 def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
