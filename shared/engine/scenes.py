@@ -86,6 +86,7 @@ class _Builder:
             needs=wanted.needs,
             pods=pods,
             pools=viewed,
+            listed_at=inventory.began_at,
             over=_is_over(self.workload),
             owner_known=is_known,
             suspended_since=_find_suspension(self.workload, viewed, now),

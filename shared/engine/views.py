@@ -175,8 +175,10 @@ def read_records(
             if name is None or now - began_at > HOUR:
                 continue
             place: Any = {"need": need.key, "slot": slot, "began_at": began_at}
+            place["attempt"] = name.attempt
             if each.creates:
-                creations.append(Creation(attempt=name.attempt, **place))
+                ended = {"runs": not each.ended, "failed": bool(each.error)}
+                creations.append(Creation(**place, **ended))
             else:
                 deletions.append(Deletion(useless=name.useless, **place))
     return Records(tuple(creations), tuple(deletions))

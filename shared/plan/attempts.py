@@ -30,6 +30,8 @@ PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
 SPARE_CREATES = 2
 """So many creates of a slot in an hour beside one for each of its ways are a mistake, not a try."""
+LIST_LAG_SECONDS = 10
+"""So long after a create a list of pools may not show it."""
 AUTOSCALED_MAX = 150  # assumes: autoscaler-pools
 """Above so many autoscaled pools a new one comes with its nodes: GKE's autoscaler looks at each."""
 
@@ -63,6 +65,19 @@ def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]
     return census.creations.get((need.key, slot), ())
 
 
+def is_on_its_way(census: Census, need: Need, slot: Slot) -> bool:
+    """Return whether GKE accepted a create of a slot whose pool the list of pools cannot show yet.
+
+    Another delivery or instance sent it between the list and the read of the operations.
+    """
+    listed = {pool.attempt for pool in list_tries(census, need, slot)}
+    since = census.scene.listed_at - LIST_LAG_SECONDS
+    return any(
+        (each.runs or each.began_at >= since) and not each.failed and each.attempt not in listed
+        for each in list_creations(census, need, slot)
+    )
+
+
 def number_attempt(census: Census, need: Need, slot: Slot) -> int:
     """Return the number of the next attempt: never one that GKE still lists."""
     used = {pool.attempt for pool in list_tries(census, need, slot)}
@@ -86,12 +101,13 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
     with each list that ended, and then the first way again.
     """
     record, ways = find_record(census, need, slot), len(need.ways)
-    if len(list_creations(census, need, slot)) > ways + SPARE_CREATES:
-        return Reason.PAUSED
+    creations = list_creations(census, need, slot)
+    if creations and is_on_its_way(census, need, slot):
+        return Reason.POOL_IN_PROGRESS
     if is_refused_useless(census, need) or (record and is_last_useless(record, census)):
         return Reason.POOL_USELESS
     number = find_candidate(census, need, slot, record)
-    if number is None:
+    if number is None or len(creations) > ways + SPARE_CREATES:
         return Reason.PAUSED
     following = need.ways[number % ways]
     held = is_held(census, need, slot, following)
@@ -106,7 +122,8 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
         empty=comes_empty(census, need, following),
     )
     if record is None:
-        return first
+        gone = count_gone(census, need, slot) if creations else 0
+        return dataclasses.replace(first, useless=gone)
     rounds = count_rounds(record, census) + (number >= ways)
     return dataclasses.replace(first, round=rounds, useless=count_useless(record, census))
 
@@ -145,8 +162,7 @@ def count_lost(census: Census, need: Need, slot: Slot) -> int:
     creations = list_creations(census, need, slot)
     if not creations or list_tries(census, need, slot):
         return 0
-    waiting = (each.waiting_since for each in census.slices[need.key])
-    oldest = min((since for since in waiting if since is not None), default=census.scene.now)
+    oldest = _find_oldest_wait(census, need)
     gone = (
         each.began_at
         for each in census.scene.deletions
@@ -165,6 +181,33 @@ def find_pause(rounds: int) -> int:
 def count_rounds(record: Pool, census: Census) -> int:
     """Return how many lists of a slot have ended since a pool of it was whole."""
     return 0 if _was_whole(record, census) else record.round
+
+
+def count_gone(census: Census, need: Need, slot: Slot) -> int:
+    """Return how many pools of a slot without a record have helped nobody, by GKE's operations.
+
+    Under a limit the machines of a useless pool had to go before its successor. It was useless if
+    a pod that was older than it waits still, after the time in which it should have helped.
+    """
+    gone = [each for each in census.scene.deletions if (each.need, each.slot) == (need.key, slot)]
+    last = max(gone, key=lambda each: each.began_at, default=None)
+    if last is None or list_tries(census, need, slot):
+        return 0
+    oldest = _find_oldest_wait(census, need)
+    if oldest >= last.began_at:
+        return 0
+    served_nobody = any(
+        each.attempt == last.attempt
+        and not each.failed
+        and oldest < each.began_at <= last.began_at - USELESS_SECONDS
+        for each in list_creations(census, need, slot)
+    )
+    return last.useless + served_nobody
+
+
+def _find_oldest_wait(census: Census, need: Need) -> float:
+    waiting = (each.waiting_since for each in census.slices[need.key])
+    return min((since for since in waiting if since is not None), default=census.scene.now)
 
 
 def count_useless(record: Pool, census: Census) -> int:

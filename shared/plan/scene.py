@@ -130,6 +130,9 @@ class Creation:
     attempt: int
     began_at: float = 0.0
     """Unix seconds."""
+    runs: bool = False
+    failed: bool = False
+    """It ended in an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +141,7 @@ class Deletion:
 
     need: str
     slot: Slot
+    attempt: int = 0
     useless: int = 0
     """How many pools of its slot before it had helped nobody, by its name."""
     began_at: float = 0.0
@@ -153,6 +157,8 @@ class Scene:
     pods: tuple[Pod, ...] = ()
     pools: tuple[Pool, ...] = ()
     """Of this owner, and each other pool on which one of its pods runs."""
+    listed_at: float = 0.0
+    """When the list of its pools began."""
     over: bool = False
     owner_known: bool = True
     suspended_since: float | None = None

@@ -13,11 +13,12 @@ from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
 from shared.engine.work import work_on
+from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
 from shared.model.messages import EventType
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import Machines
+from shared.model.readings import Machines, Operation
 from shared.model.workloads import SliceGroup, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
 from tests.engine.test_budget import FULL, two
@@ -120,6 +121,26 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
 
     assert len(world.gke.pools) == 1
     assert list_reasons(work) == ["limit_reached"]
+
+
+def test_a_create_of_another_delivery_between_list_and_operations_counts() -> None:
+    world = World()
+    world.wait(0, age=100)
+    world.provision()
+    (name,) = world.gke.pools
+    world.restart()
+    world.gke.hidden = {name}
+    run = Operation(pool=name, creates=True, ended=False, began_at=world.clock.time)
+    world.gke.operations.append(run)
+
+    result = world.provision()
+
+    assert (list(world.gke.pools), result.plan.adds) == ([name], ())
+    assert [answer.reason for answer in result.plan.answers] == [Reason.POOL_IN_PROGRESS]
+    world.clock.time += 60
+    world.gke.operations[:] = [dataclasses.replace(run, ended=True, error="no capacity")]
+    (done,) = world.provision().done
+    assert done.pool.endswith("-1")
 
 
 def test_a_pool_that_is_left_from_a_retry_does_not_lead_to_the_next_one() -> None:

@@ -113,8 +113,12 @@ class Scene:
     refused: tuple[int, ...] = ()
     operations: tuple[tuple[int, ...], ...] | None = ()
     """Creates: slot, attempt, age. None: they were not read."""
-    deletions: tuple[tuple[int, int, int], ...] = ()
-    """Slot, how many useless pools came before it, age."""
+    operation_state: str = ""
+    """Of all creates: runs, failed; empty for those that succeeded."""
+    deletions: tuple[tuple[int, ...], ...] = ()
+    """Slot, how many useless pools came before it, age, attempt."""
+    listed: int = 0
+    """How long ago the list of pools began."""
     refused_useless: bool = False
     takers_served: bool = False
     parent_over: bool = False
@@ -131,6 +135,7 @@ def build_scene(row: Scene) -> model.Scene:
         needs=needs,
         pods=tuple(_build_pod(pod, row) for pod in row.pods),
         pools=tuple(map(_build_pool, row.pools)),
+        listed_at=NOW - row.listed,
         over=row.over,
         owner_known=not row.unknown,
         suspended_since=None if row.suspended < 0 else NOW - row.suspended,
@@ -145,12 +150,19 @@ def build_scene(row: Scene) -> model.Scene:
         creations=None
         if row.operations is None
         else tuple(
-            model.Creation(need=needs[0].key, slot=slot, attempt=attempt, began_at=NOW - sum(age or [AN_AGE]))
+            model.Creation(
+                need=needs[0].key,
+                slot=slot,
+                attempt=attempt,
+                began_at=NOW - sum(age or [AN_AGE]),
+                runs=row.operation_state == "runs",
+                failed=row.operation_state == "failed",
+            )
             for slot, attempt, *age in row.operations
         ),
         deletions=tuple(
-            model.Deletion(need=needs[0].key, slot=slot, useless=useless, began_at=NOW - age)
-            for slot, useless, age in (*row.deletions, *[(0, 2, 100)] * row.refused_useless)
+            model.Deletion(need=needs[0].key, slot=slot, useless=useless, began_at=NOW - age, attempt=sum(attempt))
+            for slot, useless, age, *attempt in (*row.deletions, *[(0, 2, 100)] * row.refused_useless)
         ),
         takers_served=row.takers_served,
         parent_over=row.parent_over,

@@ -156,6 +156,8 @@ WRONG: dict[str, tuple[str, object]] = {
     "nothing is useless": ("is_useless", always(False)),
     "useless for ever": ("is_last_useless", always(False)),
     "a refusal as useless is forgotten": ("is_refused_useless", always(False)),
+    "a create that no list shows yet is forgotten": ("is_on_its_way", lambda *_: False),
+    "a useless pool that went first is forgotten": ("count_gone", lambda *_: 0),
     "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.scene.deletions)),
     "failed pools count": ("has_failed", always(False)),
     # counting
