@@ -174,11 +174,15 @@ def read_records(
             began_at, name = each.began_at or 0.0, parse_name(each.pool)
             if name is None or now - began_at > HOUR:
                 continue
-            place: Any = {"need": need.key, "slot": slot, "began_at": began_at}
-            place["attempt"] = name.attempt
+            place: Any = {
+                "need": need.key,
+                "slot": slot,
+                "attempt": name.attempt,
+                "began_at": began_at,
+            }
             if each.creates:
-                ended = {"runs": not each.ended, "failed": bool(each.error)}
-                creations.append(Creation(**place, **ended))
+                runs, failed = not each.ended, bool(each.error)
+                creations.append(Creation(runs=runs, failed=failed, **place))
             else:
                 deletions.append(Deletion(useless=name.useless, **place))
     return Records(tuple(creations), tuple(deletions))
