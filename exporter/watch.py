@@ -18,8 +18,7 @@ from exporter.kubernetes_watch import UNREADABLE, open_watch
 from exporter.pauses import Pauses
 from exporter.publishing import WAIT_SECONDS, Closed
 from shared.edges.kubernetes_api import Expired, Silence
-from shared.edges.kubernetes_decoding import read_stored, report_unreadable
-from shared.edges.kubernetes_objects import Page
+from shared.edges.kubernetes_objects import Page, read_stored, report_unreadable
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 
 if TYPE_CHECKING:

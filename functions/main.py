@@ -22,7 +22,7 @@ from shared.wiring import check_settings, get_process, open_clients
 if TYPE_CHECKING:
     from flask import Request
 
-    from shared.answer import Answer
+    from shared.deliver import Answer
 
 _FUNCTION = os.environ.get("FUNCTION_TARGET", "")
 start_logging(os.environ.get("K_SERVICE") or _FUNCTION or "functions")

@@ -6,6 +6,9 @@ with one record, which holds the reason and the message.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import dataclasses
 import logging
 import traceback
 from collections import Counter
@@ -13,23 +16,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from shared.answer import Answer, answer_decision, answer_error
+import msgspec
+
 from shared.edges.google_errors import find_request
 from shared.engine.look import Key
 from shared.engine.reconcile import Role
 from shared.engine.tick import count_verbs, tick
 from shared.engine.work import Work, work_on, work_on_end
+from shared.json_text import JSON_ERRORS, describe_json_error
+from shared.model.decisions import Verdict
 from shared.model.errors import (
+    AlreadyExists,
     Broken,
+    InvalidRequest,
     KindAbsent,
+    MalformedEvent,
+    NoCapacity,
     NoPlace,
+    NotFound,
     ProvisionerError,
     Rejected,
+    Retryable,
     UnknownCluster,
 )
-from shared.model.messages import EventType, parse_message
-from shared.model.operations import parse_entry
-from shared.push import parse_push
+from shared.model.messages import EventType, Message, parse_entry, parse_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +47,121 @@ if TYPE_CHECKING:
     from shared.engine.look import Memory
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
-    from shared.model.messages import Message
-    from shared.push import Push
+
+BODY_BYTES_MAX = 14_000_000  # assumes: push-body
+"""A message has at most 10 MB, base64 adds a third."""
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One delivery."""
+
+    message: Message
+    message_id: str
+    delivery_attempt: int
+    """0 when the subscription has no dead-letter policy."""
+
+
+class _PushedMessage(msgspec.Struct, rename="camel"):
+    data: str = ""
+    attributes: dict[str, str] = {}
+    message_id: str = ""
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    message: _PushedMessage
+    subscription: str = ""
+    delivery_attempt: int = 0
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+
+
+def parse_push(body: bytes) -> Push:
+    """Return the delivery that a request body carries.
+
+    Raises:
+        MalformedEvent: it is not a wrapped Pub/Sub push.
+    """
+    if len(body) > BODY_BYTES_MAX:
+        raise MalformedEvent(
+            "is too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}"
+        )
+    try:
+        envelope = _ENVELOPE.decode(body)
+        data = base64.b64decode(envelope.message.data, validate=True)
+    except JSON_ERRORS as error:
+        shown = body[:80].decode("utf-8", "replace")
+        valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
+        raise MalformedEvent(
+            describe_json_error(error), field="body", value=shown, valid=valid
+        ) from error
+    except (binascii.Error, ValueError) as error:
+        shown = envelope.message.data[:80]
+        raise MalformedEvent(
+            "is not base64", field="body.message.data", value=shown, valid="base64"
+        ) from error
+    return Push(
+        message=Message(data=data, attributes=envelope.message.attributes),
+        message_id=envelope.message.message_id,
+        delivery_attempt=envelope.delivery_attempt,
+    )
+
+
+NOTICE = 25
+"""Cloud Logging's severity between INFO and WARNING."""
+logging.addLevelName(NOTICE, "NOTICE")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The HTTP answer to Pub/Sub, and the severity of the log record."""
+
+    status: int
+    severity: int
+    retry_after_seconds: int | None = None
+
+
+SEVERITIES = {
+    Verdict.CREATE: NOTICE,
+    Verdict.RESIZE: NOTICE,
+    Verdict.DELETE: NOTICE,
+    Verdict.REFUSE: logging.WARNING,
+    Verdict.WAIT: logging.INFO,
+    Verdict.KEEP: logging.INFO,
+    Verdict.NOTHING: logging.INFO,
+}
+"""Every decision is acknowledged: WAIT too, for the tick or the end of an operation looks again."""
+
+BROKEN = Answer(500, logging.CRITICAL)
+ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
+    (Rejected, Answer(200, logging.WARNING)),
+    (NoPlace, Answer(200, logging.INFO)),
+    (Retryable, Answer(503, logging.WARNING)),  # assumes: push-answers
+    # These should have become decisions: Pub/Sub tries again, and the record is an error.
+    (NoCapacity, Answer(503, logging.ERROR)),
+    (AlreadyExists, Answer(503, logging.ERROR)),
+    (NotFound, Answer(503, logging.ERROR)),
+    (InvalidRequest, Answer(500, logging.ERROR)),
+    (ProvisionerError, BROKEN),
+)
+"""First match counts. 500 crashes loudly; the message comes back and, in the end, to the dead
+letters."""
+
+
+def answer_decision(verdict: Verdict) -> Answer:
+    """Return the answer to a decision that was carried out."""
+    return Answer(200, SEVERITIES[verdict])
+
+
+def answer_error(error: ProvisionerError) -> Answer:
+    """Return the answer to an error; total over `shared.model.errors`."""
+    answer = next((each for kind, each in ERRORS if isinstance(error, kind)), BROKEN)
+    if isinstance(error, Retryable) and error.retry_after_seconds is not None:
+        pause = max(1, round(error.retry_after_seconds))
+        return dataclasses.replace(answer, retry_after_seconds=pause)
+    return answer
+
 
 _LOG = logging.getLogger("functions")
 TICK_PATH = "/tick"

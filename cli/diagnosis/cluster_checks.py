@@ -14,7 +14,7 @@ from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
 from cli.exit_codes import say
 from cli.printing import format_age, short_cluster
 from shared.edges.kubernetes_objects import JsonObject, Record
-from shared.edges.kueue_records import API_VERSION as KUEUE_VERSION
+from shared.edges.kueue_objects import API_VERSION as KUEUE_VERSION
 from shared.engine.reads import read_stop
 from shared.kinds.objects import read_text
 from shared.kinds.table import choose_kinds

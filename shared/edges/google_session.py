@@ -18,7 +18,7 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.google_calls import translate_errors
+from shared.edges.google_errors import translate_errors
 from shared.edges.kubernetes_connection import CONNECTIONS_MAX
 from shared.version import VERSION
 

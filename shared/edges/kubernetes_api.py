@@ -17,7 +17,6 @@ import urllib3
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig
-from shared.edges.kubernetes_decoding import decoder_of, read_stored, report_unreadable
 from shared.edges.kubernetes_errors import (
     Expired,
     Silence,
@@ -25,7 +24,7 @@ from shared.edges.kubernetes_errors import (
     classify_refusal,
     parse_status,
 )
-from shared.edges.kubernetes_objects import Page, Stored
+from shared.edges.kubernetes_objects import Page, Stored, decoder_of, read_stored, report_unreadable
 from shared.json_text import JSON_ERRORS
 from shared.model.errors import Rejected, Unavailable
 from shared.version import VERSION

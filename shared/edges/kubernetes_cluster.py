@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import EventWriter
 from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, Stored
-from shared.edges.node_taints import Node, format_taints, view_node
+from shared.edges.kubernetes_objects import Condition, JsonObject, ObjectMeta, Record, Stored
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 from shared.kinds.rayjob import RAYJOB
 from shared.kinds.table import find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Unavailable
-from shared.model.readings import BoundPod, Namespace
+from shared.model.readings import BoundPod, Namespace, PoolNode
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from shared.edges.kubernetes_api import KubernetesApi
     from shared.edges.kubernetes_objects import Page
-    from shared.model.readings import Notice, PoolNode
+    from shared.model.readings import Notice
     from shared.model.times import Clock
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
 
@@ -200,3 +201,68 @@ def read_bound(pod: Pod) -> BoundPod:
         created_at=view.created_at,
         deleting_since=parse_time(meta.deletion_timestamp),
     )
+
+
+CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
+
+
+class NodeSpec(Record):
+    """All taints, with the fields of others."""
+
+    taints: list[dict[str, Any]] | None = None
+
+
+class NodeStatus(Record):
+    """What the node reports of itself."""
+
+    conditions: list[Condition] | None = None
+
+
+class Node(Record):
+    """A node."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+def view_node(node: Node) -> PoolNode:
+    """Return a node as the plan needs it."""
+    ready = next(
+        (
+            each
+            for each in node.status.conditions or ()
+            if (each.type, each.status) == ("Ready", "True")
+        ),
+        None,
+    )
+    idle_since, closed = read_idle(node)
+    return PoolNode(
+        name=node.metadata.name,
+        pool=(node.metadata.labels or {}).get(labels.NODE_POOL, ""),
+        ready=ready is not None,
+        ready_at=parse_time(ready.last_transition_time) if ready else None,
+        idle_since=idle_since,
+        closed=closed,
+    )
+
+
+def read_idle(node: Node) -> tuple[float | None, bool]:
+    """Return since when a node is idle by our taint, and whether that keeps new pods off.
+
+    A taint whose value is no time counts as none.
+    """
+    for taint in node.spec.taints or ():
+        value = str(taint.get("value", ""))
+        if taint.get("key") == labels.SURPLUS and value.isascii() and value.isdigit():
+            return float(value), taint.get("effect") == CLOSED
+    return None, False
+
+
+def format_taints(node: Node, since: float | None, *, closed: bool) -> list[dict[str, Any]]:
+    """Return a node's taints with ours of that time, or with none; those of others stay."""
+    others = [taint for taint in node.spec.taints or () if taint.get("key") != labels.SURPLUS]
+    if since is None:
+        return others
+    effect = CLOSED if closed else OPEN
+    return [*others, {"key": labels.SURPLUS, "value": str(int(since)), "effect": effect}]

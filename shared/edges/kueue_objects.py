@@ -1,41 +1,285 @@
-"""Reads and answers Kueue's admission checks over HTTPS: `shared.model.ports.Queues`."""
+"""Reads and answers Kueue's admission checks over HTTPS: `shared.engine.outside.Queues`.
+
+Kueue has one Workload for each object that it suspends; `shared.model.kueue` says what follows.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import APPLY_PATCH
-from shared.edges.kubernetes_decoding import report_unreadable
 from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, Stored
-from shared.edges.kueue_records import (
-    CONTROLLER,
-    OWNER_UID,
-    Flavor,
-    format_active,
-    format_state,
-    inject_flavors,
-    read_check,
-    read_flavor,
-    read_queued,
-)
+from shared.edges.kubernetes_objects import JsonObject, Stored, report_unreadable
 from shared.edges.workload_objects import read_workload
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.objects import (
+    UnexpectedValue,
+    read_flag,
+    read_held_conditions,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+    read_texts,
+)
 from shared.kinds.table import find_kind
-from shared.model.errors import KindAbsent, NotFound, StaleView
-from shared.model.times import format_time
+from shared.model import labels
+from shared.model.counts import parse_count
+from shared.model.errors import KindAbsent, NotAllowed, NotFound, Rejected, StaleView
+from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
+from shared.model.times import format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from shared.edges.kubernetes_api import KubernetesApi
-    from shared.model.kueue import Check, CheckState, QueuedWorkload
+    from shared.kinds.kind import Kind
+    from shared.kinds.objects import Json
     from shared.model.times import Clock
     from shared.model.workloads import WorkloadView
+
+CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
+"""``spec.controllerName`` of the admission checks that this provisioner answers."""
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+OWNER_UID = "kueue.x-k8s.io/job-uid"
+"""The label of a Workload with the UID of the object that it is for."""
+_MIN_PODS, _ALL_AT_ONCE = (
+    "kueue.x-k8s.io/job-min-parallelism",
+    "kueue.x-k8s.io/job-completions-equal-parallelism",
+)
+_MESSAGE_LENGTH_MAX = 1024
+
+
+class FlavorConflict(Rejected):
+    """A flavor and a pod template select different values for one node label; Kueue refuses it."""
+
+    reason = "pod_contradicts_spec"
+
+
+class FlavorNotOurs(Rejected):
+    """A flavor chooses among nodes that exist already, so no pool can be made for it."""
+
+    reason = "demand_left_to_gke"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flavor:
+    """What one ResourceFlavor adds to the pods of a pod set."""
+
+    node_labels: dict[str, str] = field(default_factory=dict)
+    tolerations: tuple[Json, ...] = ()
+
+
+def read_check(body: Json) -> Check | None:
+    """Return an AdmissionCheck; None if another controller answers it."""
+    if read_text(body, "spec", "controllerName") != CONTROLLER:
+        return None
+    active = (
+        each
+        for each in read_objects(body, "status", "conditions")
+        if read_text(each, "type") == "Active"
+    )
+    seconds, problem = SECONDS, ""
+    try:
+        seconds = find_seconds(
+            read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS
+        )
+    except NotAllowed as error:
+        problem = str(error)
+    return Check(
+        name=read_text(body, "metadata", "name"),
+        active="Active" in read_held_conditions(body),
+        generation=read_number(body, "metadata", "generation"),
+        seconds=seconds,
+        problem=problem,
+        told=read_text(next(active, {}), "message"),
+    )
+
+
+def read_flavor(body: Json) -> Flavor:
+    """Return a ResourceFlavor.
+
+    Raises:
+        FlavorNotOurs: it has a topology.
+    """
+    topology = read_text(body, "spec", "topologyName")
+    if topology:
+        raise FlavorNotOurs(
+            "Kueue places pods by a topology on nodes that exist, so no pool is created for it",
+            field="ResourceFlavor spec.topologyName",
+            value=topology,
+            valid="none, or a queue without this admission check",
+        )
+    return Flavor(
+        node_labels=read_texts(body, "spec", "nodeLabels"),
+        tolerations=tuple(read_objects(body, "spec", "tolerations")),
+    )
+
+
+def read_queued(body: Json) -> QueuedWorkload:
+    """Return a Workload."""
+    held = read_held_conditions(body)
+    owner: Json = next(
+        (
+            each
+            for each in read_objects(body, "metadata", "ownerReferences")
+            if read_flag(each, "controller")
+        ),
+        {},
+    )
+    ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
+    active = read_object(body, "spec").get("active") is not False
+    checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
+    losing = any(each.state in ("Retry", "Rejected") for each in checks)
+    assigned = read_objects(body, "status", "admission", "podSetAssignments")
+    return QueuedWorkload(
+        namespace=read_text(body, "metadata", "namespace"),
+        name=read_text(body, "metadata", "name"),
+        uid=read_text(body, "metadata", "uid"),
+        version=read_text(body, "metadata", "resourceVersion"),
+        owner_api=read_text(owner, "apiVersion"),
+        owner_kind=read_text(owner, "kind"),
+        owner_name=read_text(owner, "name"),
+        owner_uid=read_text(owner, "uid"),
+        flavors={
+            read_text(each, "name"): tuple(dict.fromkeys(read_texts(each, "flavors").values()))
+            for each in assigned
+        },
+        counts={read_text(each, "name"): read_number(each, "count") for each in assigned},
+        unmarked=tuple(
+            read_text(each, "name")
+            for each in read_objects(body, "spec", "podSets")
+            if labels.CAPACITY_CHECKED not in read_texts(each, "template", "metadata", "labels")
+        ),
+        checks=checks,
+        reserved_at=held.get("QuotaReserved"),
+        lost_at=_find_loss(body),
+        # With requeueAfterSeconds Kueue keeps the quota until that pause is over, and evicts then:
+        # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
+        holds_quota="QuotaReserved" in held and active and not (ended or losing),
+    )
+
+
+def _find_loss(body: Json) -> float | None:
+    """Return since when a Workload has no quota, or is evicted; None if neither is so."""
+    lost = (("QuotaReserved", "False"), ("Evicted", "True"))
+    times = [
+        parse_time(read_text(each, "lastTransitionTime"))
+        for each in read_objects(body, "status", "conditions")
+        if (read_text(each, "type"), read_text(each, "status")) in lost
+    ]
+    return max((at for at in times if at is not None), default=None)
+
+
+def _read_state(body: Json) -> CheckState:
+    return CheckState(
+        name=read_text(body, "name"),
+        state=read_text(body, "state"),
+        message=read_text(body, "message"),
+        since=read_text(body, "lastTransitionTime"),
+        retries=read_number(body, "retryCount"),
+    )
+
+
+def inject_flavors(
+    kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Flavor]
+) -> Json:
+    """Return an owner's JSON as Kueue resumes it: node labels, tolerations, the pods with quota.
+
+    As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
+
+    Args:
+        kind: of the owner; one with `Kind.pod_sets`.
+        body: the owner.
+        queued: its Workload.
+        flavors: by name.
+
+    Raises:
+        FlavorConflict: a pod template selects another value; Kueue never resumes such a workload.
+    """
+    changed: dict[str, Any] = copy.deepcopy(dict(body))
+    for pod_set, found in kind.pod_sets(changed) if kind.pod_sets else ():
+        template: Any = found
+        spec = template.setdefault("spec", {})
+        selector, tolerations = (
+            dict(spec.get("nodeSelector") or {}),
+            list(spec.get("tolerations") or ()),
+        )
+        for name in queued.flavors.get(pod_set, ()):
+            flavor = flavors[name]
+            for key, value in flavor.node_labels.items():
+                if selector.setdefault(key, value) != value:
+                    raise FlavorConflict(
+                        f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
+                        field=f"spec.nodeSelector {key}",
+                        value=str(selector[key]),
+                        valid=value,
+                    )
+            tolerations += [each for each in flavor.tolerations if each not in tolerations]
+        spec["nodeSelector"], spec["tolerations"] = selector, tolerations
+        count, marks = queued.counts.get(pod_set), read_texts(changed, "metadata", "annotations")
+        if (
+            count
+            and parse_count(marks.get(_MIN_PODS, "")) is not None
+            and "parallelism" in changed["spec"]
+        ):
+            equal = marks.get(_ALL_AT_ONCE, "").lower() in ("1", "t", "true")
+            changed["spec"] |= {"parallelism": count} | ({"completions": count} if equal else {})
+    return changed
+
+
+def format_state(
+    queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
+) -> dict[str, Any]:
+    """Return the body of a server-side apply that writes one check of a Workload and nothing else.
+
+    It names the version that was read, so that a Workload which has changed meanwhile is left
+    alone. Kueue's own controllers write their checks in the same way:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/admissionchecks/provisioning/controller.go.
+    """
+    check: dict[str, Any] = {
+        "name": state.name,
+        "state": state.state,
+        "message": state.message[:_MESSAGE_LENGTH_MAX],
+        "lastTransitionTime": state.since,
+    }
+    if retry_seconds is not None:
+        check["requeueAfterSeconds"] = retry_seconds
+    if state.state == "Ready" and queued.unmarked:
+        check["podSetUpdates"] = [
+            {"name": name, "labels": {labels.CAPACITY_CHECKED: "true"}} for name in queued.unmarked
+        ]
+    identity = {"namespace": queued.namespace, "name": queued.name, "uid": queued.uid}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Workload",
+        "metadata": identity | {"resourceVersion": queued.version},
+        "status": {"admissionChecks": [check]},
+    }
+
+
+def format_active(check: Check, now: str) -> dict[str, Any]:
+    """Return the body of a server-side apply that says whether a check is answered, and why not."""
+    condition = {
+        "type": "Active",
+        "status": "False" if check.problem else "True",
+        "reason": "InvalidAnnotation" if check.problem else "Active",
+        "message": check.problem or ANSWERED,
+        "observedGeneration": check.generation,
+        "lastTransitionTime": now,
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "AdmissionCheck",
+        "metadata": {"name": check.name},
+        "status": {"conditions": [condition]},
+    }
+
 
 T = TypeVar("T")
 _ROOT = "/apis/kueue.x-k8s.io/v1beta2"

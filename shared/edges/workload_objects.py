@@ -159,7 +159,7 @@ class Template(Record):
 
 
 # What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one
-# thread (`shared.edges.kubernetes_decoding.decoder_of` says why).
+# thread (`shared.edges.kubernetes_objects.decoder_of` says why).
 _LEARNT = msgspec.json.Decoder(Template)
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode
 
-DEPLOYMENT = "tpu-provisioner-deployment"
-"""A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 WorkloadName = tuple[str, str, str]
 """Kind, namespace and name."""
 

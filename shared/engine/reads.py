@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.engine.inventory import DEPLOYMENT, take_inventory
+from shared.engine.inventory import take_inventory
 from shared.engine.views import add_word, read_records, sort_operations, view_stranger
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
+from shared.model.labels import DEPLOYMENT
 from shared.model.pools import PoolStatus
 from shared.model.readings import Machines
 from shared.needs.disks import list_volume_claims

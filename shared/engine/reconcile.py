@@ -108,9 +108,7 @@ class _Run:
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        # The lists of a tick may be old by now.
-        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
-            self._look_anew()
+        self._renew()
         acts, looks = self.plan.adds, 1
         while acts:
             late, refused = self._add(acts)
@@ -124,6 +122,11 @@ class _Run:
                 self._plan_anew()
             again = {_place(act) for act in (*late, *refused)}
             acts = tuple(act for act in self.plan.adds if _place(act) in again)
+
+    def _renew(self) -> None:
+        """Look anew before something is created from the lists of a tick that are old."""
+        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
+            self._look_anew()
 
     def hold_rest(self, acts: Sequence[Act]) -> None:
         """Keep room for what a gang lacks beside what is sent, so that no other takes it."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Look, Memory
     from shared.engine.outside import Cluster, Ports
     from shared.engine.reconcile import Result
-    from shared.model.operations import EndedOperation
+    from shared.model.messages import EndedOperation
     from shared.model.workloads import PodView, WorkloadView
     from shared.plan.scene import Answer, Need
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.inventory import DEPLOYMENT, take_inventory
+from shared.engine.inventory import take_inventory
 from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
 from shared.engine.look import Key, Lists
 from shared.engine.reads import counts, find_user, map_nodes
@@ -21,6 +21,7 @@ from shared.engine.views import sort_operations
 from shared.engine.work import Function, Work, work_on
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
+from shared.model.labels import DEPLOYMENT
 from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
 

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.engine.checks import answer_check
-from shared.engine.inventory import DEPLOYMENT
 from shared.engine.look import DELIVERY_SECONDS, Key
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.tell import Outcome, explain_end, list_outcomes, tell, waits_for_end, write_event
 from shared.kinds.table import find_kind
 from shared.model.decisions import Verdict
 from shared.model.errors import OutOfTime, OwnerKindUnknown, ProvisionerError
+from shared.model.labels import DEPLOYMENT
 from shared.model.names import parse_name
 
 if TYPE_CHECKING:
     from shared.engine.look import Lists, Look, Memory
     from shared.engine.outside import Ports
     from shared.engine.reconcile import Result
-    from shared.model.operations import EndedOperation
+    from shared.model.messages import EndedOperation
     from shared.model.pools import NodePool
 
 LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2

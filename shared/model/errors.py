@@ -1,4 +1,4 @@
-"""Errors, sorted by what the caller must do. `shared.answer` acknowledges the message of each.
+"""Errors, sorted by what the caller must do. `shared.deliver` acknowledges the message of each.
 
 `Rejected` can never succeed, `Retryable` may in a later try; the others say what GKE answered, and
 become decisions (`shared.model.decisions`), or that settings or this project are wrong. Edges and

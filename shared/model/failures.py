@@ -137,7 +137,7 @@ def classify_failure(error: str, code: int = 0) -> Failure:
 
 _OPERATION = re.compile(r"\boperation-[-\w]+")
 Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
-"""Errors that become a decision. `shared.answer` handles every other error."""
+"""Errors that become a decision. `shared.deliver` handles every other error."""
 _REMEDIES = {
     Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
     Reason.REQUEST_INVALID: "; correct what GKE names, in the pods or in the operator's settings",

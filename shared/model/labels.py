@@ -49,6 +49,9 @@ def is_owner_key(key: str) -> bool:
     return key == MANAGER or key.startswith(_OWNER_PREFIX)
 
 
+DEPLOYMENT = "tpu-provisioner-deployment"
+"""A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
+
 # --- what pods and workloads carry ---
 COPY_LABELS = (
     "tpu-provisioner.cloud.google.com/copy-labels"  # keys of pod labels that become node labels

@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.edges.kueue_objects import KueueQueues
-from shared.edges.kueue_records import CONTROLLER, FlavorNotOurs
+from shared.edges.kueue_objects import CONTROLLER, FlavorNotOurs, KueueQueues
 from shared.model.errors import Denied, KindAbsent, StaleView
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID

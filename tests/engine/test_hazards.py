@@ -238,7 +238,7 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
     world.gke.before = lambda _call: None
-    list_inventory(CLUSTER, world.ports, world.memory)
+    list_inventory(CLUSTER, world.ports, Memory())
     queues.workloads.clear()
     world.cluster.workloads.clear()
     world.gke.pools.clear()

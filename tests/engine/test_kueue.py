@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kueue_records import FlavorNotOurs
+from shared.edges.kueue_objects import FlavorNotOurs
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.workloads import WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID

@@ -16,7 +16,7 @@ from shared.engine.work import Work, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import find_kind_of_pod, is_pod_of
 from shared.model.errors import AlreadyExists
-from shared.model.operations import EndedOperation
+from shared.model.messages import EndedOperation
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
 from shared.model.workloads import Disk, Parent, PodView, Taint, WorkloadView

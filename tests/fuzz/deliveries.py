@@ -3,8 +3,7 @@
 import dataclasses
 from typing import Any
 
-from shared.answer import Answer
-from shared.deliver import deliver, deliver_tick
+from shared.deliver import Answer, deliver, deliver_tick
 from shared.engine.reconcile import Role
 from shared.model.messages import Event
 from tests.builders import CLUSTER, a_push

@@ -5,10 +5,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from shared.deliver import parse_push
 from shared.engine.reconcile import Role
 from shared.model.errors import MalformedEvent
 from shared.model.messages import Event, ObjectName, format_message
-from shared.push import parse_push
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
 from tests.engine.world import World
 from tests.fuzz.border import Border, Lost

@@ -15,8 +15,7 @@ from shared.edges.kubernetes_objects import JsonObject
 from shared.edges.pubsub_topic import PubsubTopic
 from shared.engine.budget import SENT_SECONDS
 from shared.model.failures import Failure, classify_failure
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
-from shared.model.operations import parse_entry
+from shared.model.messages import Event, EventType, ObjectName, Observed, format_message, parse_entry
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels

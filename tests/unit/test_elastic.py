@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.edges.quantities import parse_quantity
+from shared.edges.requests import parse_quantity
 from shared.edges.workload_objects import read_template
 from shared.kinds.elastic import find_slice, is_elastic, list_elastic, name_elastic
 from shared.kinds.job import JOB

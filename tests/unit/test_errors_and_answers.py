@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.answer import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
+from shared.deliver import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
 from shared.edges import kubernetes_errors
 from shared.edges.google_errors import classify_refusal, find_request
 from shared.edges.kubernetes_objects import Status

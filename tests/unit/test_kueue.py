@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kueue_records import (
+from shared.edges.kueue_objects import (
     CONTROLLER,
     Flavor,
     FlavorConflict,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.deliver import BODY_BYTES_MAX, parse_push
 from shared.model.decisions import Reason
 from shared.model.errors import MalformedEvent
 from shared.model.messages import (
@@ -19,7 +20,6 @@ from shared.model.messages import (
     format_message,
     parse_message,
 )
-from shared.push import BODY_BYTES_MAX, parse_push
 from tests.builders import CLUSTER, a_demand_event, a_push, a_workload_demand, an_over_event
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shared.model.errors import MalformedEvent
+from shared.model.messages import ENTRY_BYTES_MAX, EndedOperation, parse_entry
 from shared.model.names import build_name
-from shared.model.operations import ENTRY_BYTES_MAX, EndedOperation, parse_entry
 from tests.audit_entries import STOCKOUT, an_entry
 from tests.builders import CLUSTER, a_claim
 

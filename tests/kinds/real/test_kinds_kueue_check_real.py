@@ -17,8 +17,7 @@ from demo.stack.stack import Stack
 from exporter.kubernetes_watch import open_watch
 from exporter.watched_kinds import watch_queues
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kueue_objects import KueueQueues
-from shared.edges.kueue_records import CONTROLLER
+from shared.edges.kueue_objects import CONTROLLER, KueueQueues
 from shared.model.errors import Denied, StaleView
 from shared.model.labels import CAPACITY_CHECKED
 from shared.model.workloads import WorkloadView
