@@ -63,7 +63,7 @@ _WAITING = {
     Reason.HOST_LOST: "GKE has lost a host of a slice; its node pool is replaced",
 }
 _KEPT = {
-    Reason.POOL_TAKEN: "pods of other workloads use a node pool of this workload",
+    Reason.POOL_TAKEN: "pods of other workloads use a node pool of this workload{takers}",
     Reason.PARENT_OVER: "{parent}",
 }
 _WORDS = (
@@ -77,6 +77,8 @@ _OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJE
 _ENDED_BY_OPERATIONS = frozenset(
     {Reason.NO_OPERATION_SLOT, Reason.LIMIT_REACHED, Reason.POOL_GOES_FIRST}
 )
+TAKERS_MAX = 3
+"""So many other workloads are named that use a pool."""
 _ACTED = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
 
 
@@ -270,9 +272,16 @@ def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
         "room": str(max(0, look.room.chips)),
         "error": f": {error}" if error else "",
         "scheduler": f" (the scheduler says: {said})" if said else "",
+        "takers": _name_takers(look),
         "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
         **_list_sizes(need),
     }
+
+
+def _name_takers(look: Look) -> str:
+    names = [f"{kind} {space}/{name}" for kind, space, name in sorted(look.takers)]
+    more = f" and {len(names) - TAKERS_MAX} more" if len(names) > TAKERS_MAX else ""
+    return f" ({', '.join(names[:TAKERS_MAX])}{more})" if names else ""
 
 
 def _list_sizes(need: Need | None) -> dict[str, str]:

@@ -20,13 +20,23 @@ def list_notices(census: Census) -> list[Answer]:
     """Return what is told beside the creates: states that a person, or time, ends."""
     slices = [need for need in census.scene.needs if not need.elastic]
     told = [Answer(each, need.key) for need in slices for each in _list_of_slices(census, need)]
-    told += [Answer(Reason.POOL_TAKEN, key) for key in census.taken]
+    told += [Answer(Reason.POOL_TAKEN, key, pool.name) for key, pool in census.taken.items()]
+    told += _list_shared(census)
     told += [
         Answer(Reason.HOST_LOST, census.homes[pool.name].key)
         for pool in census.scene.pools
         if pool.word == Word.LOST and census.troubles.get(pool.name) == Trouble.SHORT
     ]
     return told + list(_list_unplaced(census))
+
+
+def _list_shared(census: Census) -> Iterator[Answer]:
+    """Yield what is told of pods that wait beside their whole pool, on which others run too."""
+    for want, pool in census.demanded.served:
+        others = any(not pod.need for pod in census.users.get(pool.name, ()))
+        waits = want.waiting_since is not None and not want.need.elastic
+        if others and waits and is_whole(pool) and not census.scene.takers_served:
+            yield Answer(Reason.POOL_TAKEN, want.need.key, pool.name)
 
 
 def _list_unplaced(census: Census) -> Iterator[Answer]:

@@ -137,10 +137,6 @@ class Life(Lived):
     def pools(self) -> list[str]:
         return sorted(name for name in self.cloud.pools() if name.startswith(f"{self.name}-"))
 
-    def slices(self) -> list[str]:
-        """The slices that pools were made for, by the beginnings of their names."""
-        return [name.rsplit("-", 2)[0] for name in self.pools()]
-
     def wait_told(self, reason: str, message: str) -> None:
         """Return once an Event says so, because Events come after the changes that they report."""
         wait_for(

@@ -32,7 +32,7 @@ def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud
 def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done(cloud: Cloud) -> None:
     life = submit(cloud, "hosts", "2x2", pods=3)
     pods = life.wait_running(3)
-    assert life.slices() == ["hosts-0", "hosts-1", "hosts-2"]
+    assert len(life.pools()) == 3
     assert life.pools_of(pods) == set(life.pools())
     life.finish()
     life.wait_nothing_left()

@@ -33,9 +33,7 @@ def test_a_pod_whose_place_a_stranger_took_says_so_until_it_is_free_again(cloud:
     lost = next(pod for pod in running if pod["metadata"]["labels"][labels.COMPLETION_INDEX] == index)
     cloud.delete(f"/api/v1/namespaces/{life.namespace}/pods/{lost['metadata']['name']}")
 
-    message = life.wait_refusal()
-    assert "[pool_taken]" in message
-    assert f"(Pod {stranger.namespace}/{stranger.name})" in message
+    life.wait_told("NodePoolKept", f"(Pod {stranger.namespace}/{stranger.name}) [pool_taken]")
     assert stranger.wait_running(1)
     stranger.delete()
     life.expect_one_pool(life.wait_running(2))

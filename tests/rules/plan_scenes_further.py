@@ -424,6 +424,13 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
         "",
         "pod_unplaced",
     ),
+    (
+        "a stranger took a host of a slice that runs",
+        scene(1, [Pod(0, "0.0"), Pod(0), *FOREIGN], [IDLE_READY]),
+        "",
+        "",
+        "pool_taken",
+    ),
     ("useless: the successor is listed", scene(1, [Pod(0, age=2000)], [IDLE_READY, NEW]), "", "delete 0.0", ""),
     (
         "two reservations: the successor first",
