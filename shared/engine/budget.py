@@ -24,7 +24,7 @@ from shared.model.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from shared.engine.inventory import Inventory, Key
     from shared.engine.views import Operations
@@ -358,10 +358,10 @@ class Turns:
         with self._lock:
             self._waiting.pop(key, None)
 
-    def take_next(self, cluster: str) -> Key | None:
+    def take_next(self, cluster: str, but: Collection[Key | None] = ()) -> Key | None:
         """Return whose turn it is: a gang that began, then namespaces in turn, the longest wait."""
         with self._lock:
-            keys = [key for key in self._waiting if key.cluster == cluster]
+            keys = [key for key in self._waiting if key.cluster == cluster and key not in but]
             if not keys:
                 return None
             key = min(keys, key=self._rank)

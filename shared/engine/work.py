@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
 """A look that begins later could outlive the request: one call of GKE may take 30 s."""
+TURNS_MAX = 3
+"""So many workloads are looked at for one free slot."""
 SLOW_SECONDS = 600.0
 """The end of a create that took so long gives its operation slot to deletions."""
 
@@ -134,12 +136,20 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports, memory: Memory)
 
 
 def _work_on_next(key: Key | None, cluster: str, function: Function, work: Work) -> None:
-    """Give the free slot to the workload whose turn it is, unless the first one has used it."""
-    if any(each.acted for each in work.outcomes):
-        return
-    following = function.memory.turns.take_next(cluster)
-    if following is not None and following != key:
-        work.add(work_on(following, function.role, function.ports, function.memory))
+    """Give the free slot to the workload whose turn it is, unless the first one has used it.
+
+    One that cannot use it, as a gang at a limit, leaves it to the next.
+    """
+    tried, ports = [key], function.ports
+    until = ports.clock.now() + LAST_LOOK_SECONDS
+    while len(tried) <= TURNS_MAX and ports.clock.now() <= until:
+        if any(each.acted for each in work.outcomes):
+            return
+        following = function.memory.turns.take_next(cluster, but=tried)
+        if following is None:
+            return
+        tried.append(following)
+        work.add(work_on(following, function.role, ports, function.memory))
 
 
 def _find_owner(

@@ -148,3 +148,16 @@ def test_an_error_leaves_the_key() -> None:
 
     assert world.provisioner.work().errors
     assert world.provisioner.work().look is not None
+
+
+def test_a_gang_that_cannot_use_a_free_slot_leaves_it_to_the_next() -> None:
+    world = full_world()
+    (first,) = world.gke.pools
+    world.come(first)
+    stuck = key("default", "stuck")
+    world.set_jobset(name="stuck", replicas=1, terminal="Completed")
+    world.memory.turns.wait(stuck, 0.0, begun=True)
+
+    work = world.provisioner.end(first, created=True)
+
+    assert list_reasons(work) == ["pool_created", "pool_absent"]
