@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from shared.edges.kubernetes_objects import Record
+from shared.edges.kubernetes_objects import Record, Stored
 from shared.kinds.table import KINDS
 from shared.model.errors import AlreadyExists
 from shared.model.times import format_time, parse_time
@@ -34,11 +34,9 @@ at, and more. Without them they are read again."""
 class StoredEvent(Record):
     """An Event, by whoever wrote it."""
 
-    reason: str = ""
     message: str = ""
     count: int = 1
     last_timestamp: str | None = None
-    event_time: str | None = None
 
 
 class EventWriter:
@@ -65,7 +63,7 @@ class EventWriter:
             return
         try:
             body = format_event(notice, name, component=self._component, now=now)
-            self._api.create(collection, body)
+            self._api.create(collection, body, Stored)
         except AlreadyExists:
             seen = self._api.get(path, StoredEvent)
             written_at = parse_time(seen.last_timestamp)

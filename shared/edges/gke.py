@@ -132,7 +132,7 @@ class GkePools:
         place = location.rpartition("/")[2]
         path = f"/{place}/clusters/{name}/nodePools/"  # assumes: operation-fields
         return [
-            read_operation(each, name_target(each, path))
+            read_operation(each, each.target_link.rpartition(path)[2])
             for each in ListOperationsResponse.pb(answer).operations
             if each.operation_type in MADE and path in each.target_link
         ]
@@ -257,12 +257,14 @@ def read_pool(pool: Any) -> NodePool:
     if not pool.name:
         raise Unavailable("GKE's answer cannot be read: a node pool has no name")
     config, gpus = pool.config, list(pool.config.accelerators)
-    affinity = config.reservation_affinity
+    affinity, words = config.reservation_affinity, [each.message for each in pool.conditions]
     return NodePool(
         name=pool.name,
         status=parse_status(pool.status),
         labels=dict(config.labels),
-        taints=tuple(_read_taint(each) for each in config.taints),
+        taints=tuple(
+            Taint(each.key, each.value, _EFFECTS.get(each.effect, "")) for each in config.taints
+        ),
         machine_type=config.machine_type,
         accelerator=gpus[0].accelerator_type if gpus else "",
         gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in gpus),
@@ -278,18 +280,9 @@ def read_pool(pool: Any) -> NodePool:
         reservation=affinity.values[0] if affinity.values else "",
         autoscaled=pool.autoscaling.enabled,
         group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
-        error=_read_error(pool),
+        error="; ".join(filter(None, words)) or pool.status_message,
         deployment=config.resource_labels.get(labels.DEPLOYMENT, ""),
     )
-
-
-def _read_error(pool: Any) -> str:
-    messages = [condition.message for condition in pool.conditions if condition.message]
-    return "; ".join(messages) or pool.status_message
-
-
-def _read_taint(taint: Any) -> Taint:
-    return Taint(taint.key, taint.value, _EFFECTS.get(taint.effect, ""))
 
 
 def _read_sharing(gpu: Any) -> str:
@@ -299,11 +292,6 @@ def _read_sharing(gpu: Any) -> str:
     if not gpu.gpu_partition_size and not strategy:
         return ""
     return f"{gpu.gpu_partition_size}/{strategy}/{bound_count(shared.max_shared_clients_per_gpu)}"
-
-
-def name_target(operation: Any, path: str) -> str:
-    """Return the pool that an operation is about; its target ends with the path and the name."""
-    return str(operation.target_link.rpartition(path)[2])
 
 
 def read_operation(operation: Any, pool: str) -> Operation:

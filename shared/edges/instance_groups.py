@@ -7,7 +7,7 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -21,20 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.edges.google_session import GoogleSession
+    from shared.model.pools import NodePool
 
 T = TypeVar("T")
-
-
-class Grouped(Protocol):
-    """A pool, of which only its instance groups are read."""
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-
-    @property
-    def group_urls(self) -> tuple[str, ...]:
-        """Return the URLs of its instance groups."""
 
 
 _CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")  # assumes: group-actions
@@ -113,7 +102,7 @@ class InstanceGroups:
         """Prepare; nothing is sent yet."""
         self._session = session
 
-    def read_machines(self, pool: Grouped) -> Machines:
+    def read_machines(self, pool: NodePool) -> Machines:
         """Return how many machines there are and come, and what keeps the others away.
 
         A group that makes all machines of a slice or none lists them as being created while it has
@@ -124,7 +113,7 @@ class InstanceGroups:
             ProvisionerError: a group could not be read.
         """
         made, coming, errors = 0, 0, list[FillError]()
-        for group in _list_groups(pool):
+        for group in map(_path_of, pool.group_urls):
             rows = [
                 each
                 for each in self._list_instances(group)
@@ -141,9 +130,6 @@ class InstanceGroups:
             if not coming and (absent or not made):
                 errors += [*self._list_errors(group), *told]
         return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
-
-    def _get(self, group: str) -> _Group:
-        return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))
 
     def _list_instances(self, group: str) -> list[_Instance]:
         """Return all of a group's instances. GKE's groups answer in pages of 500."""
@@ -169,7 +155,8 @@ class InstanceGroups:
 
     def _get_bulk(self, group: str) -> _Bulk:
         """Return the operation that makes all machines of the group or none."""
-        status = self._get(group).status  # assumes: bulk-operation
+        answer = _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))
+        status = answer.status  # assumes: bulk-operation
         return (status.bulk_instance_operation if status else None) or _Bulk()
 
 
@@ -185,10 +172,6 @@ def _find_errors(row: _Instance) -> list[_Error]:
 
 def _tell(error: _Error, at: float | None) -> FillError:
     return FillError(": ".join(filter(None, (error.code, error.message)))[:_MESSAGE_LENGTH_MAX], at)
-
-
-def _list_groups(pool: Grouped) -> list[str]:
-    return [_path_of(url) for url in pool.group_urls]
 
 
 def _path_of(url: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -24,7 +24,7 @@ from shared.edges.kubernetes_errors import (
     classify_refusal,
     parse_status,
 )
-from shared.edges.kubernetes_objects import Page, Stored, decoder_of, read_stored, report_unreadable
+from shared.edges.kubernetes_objects import Page, decoder_of, read_stored, report_unreadable
 from shared.json_text import JSON_ERRORS
 from shared.model.errors import Rejected, Unavailable
 from shared.version import VERSION
@@ -46,10 +46,6 @@ Body = Mapping[str, Any] | msgspec.Struct
 """What is sent: a JSON object or a struct."""
 Params = Mapping[str, str]
 Answer = tuple[urllib3.BaseHTTPResponse, bytes]
-
-MERGE_PATCH = "application/merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
-"""Server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/."""
 
 TIMEOUT_SECONDS = 10.0
 CALL_SECONDS = 20.0
@@ -138,11 +134,7 @@ class KubernetesApi:
         response, _ = self._send("GET", path, params=params, stream_silence_seconds=silence_seconds)
         return response
 
-    @overload
-    def create(self, path: str, body: Body) -> Stored: ...
-    @overload
-    def create(self, path: str, body: Body, kind: type[T]) -> T: ...
-    def create(self, path: str, body: Body, kind: type[Any] = Stored) -> Any:
+    def create(self, path: str, body: Body, kind: type[T]) -> T:
         """Create one object in the list at `path`; `AlreadyExists` if the name is taken."""
         return self._answer("POST", path, kind, body=body)
 
@@ -150,53 +142,17 @@ class KubernetesApi:
         """Replace one object. `StaleView` if ``metadata.resourceVersion`` is not the newest."""
         return self._answer("PUT", path, kind, body=body)
 
-    @overload
-    def patch(self, path: str, body: Body, content_type: str = ...) -> Stored: ...
-    @overload
-    def patch(
-        self, path: str, body: Body, content_type: str, kind: type[T], params: Params | None = ...
-    ) -> T: ...
-    def patch(
-        self,
-        path: str,
-        body: Body,
-        content_type: str = MERGE_PATCH,
-        kind: type[Any] = Stored,
-        params: Params | None = None,
-    ) -> Any:
-        """Change one object by a patch and return what was stored.
+    def patch(self, path: str, body: Body) -> None:
+        """Change one object by a merge patch."""
+        self._send("PATCH", path, body=body, content_type="application/merge-patch+json")
 
-        Args:
-            path: The object, or its ``/status``.
-            body: The patch.
-            content_type: `MERGE_PATCH` or `APPLY_PATCH`.
-            kind: What is read of the answer.
-            params: Query parameters; `APPLY_PATCH` needs ``fieldManager``.
+    def apply(self, path: str, body: Body, params: Params) -> None:
+        """Write fields of one object, or of its ``/status``, as the ``fieldManager`` of `params`.
+
+        https://kubernetes.io/docs/reference/using-api/server-side-apply/
         """
-        return self._answer(
-            "PATCH", path, kind, params=params, body=body, content_type=content_type
-        )
-
-    def delete(
-        self, path: str, *, uid: str = "", propagation: str = "", grace_seconds: int | None = None
-    ) -> None:
-        """Delete one object; with `uid`, only that incarnation of it (`StaleView` otherwise).
-
-        Args:
-            path: The object.
-            uid: The UID that the object must have.
-            propagation: ``Background``, ``Foreground`` or ``Orphan``; empty leaves it to the
-                server, which orphans the pods of a Job deleted without it.
-            grace_seconds: The time that a pod gets to end; None leaves it to the pod.
-        """
-        body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if uid:
-            body["preconditions"] = {"uid": uid}
-        if propagation:
-            body["propagationPolicy"] = propagation
-        if grace_seconds is not None:
-            body["gracePeriodSeconds"] = grace_seconds
-        self._send("DELETE", path, body=body)
+        content_type = "application/apply-patch+yaml"
+        self._send("PATCH", path, params=params, body=body, content_type=content_type)
 
     def close(self) -> None:
         """Close the kept connections."""
@@ -210,9 +166,8 @@ class KubernetesApi:
         *,
         params: Params | None = None,
         body: Body | None = None,
-        content_type: str = "application/json",
     ) -> T:
-        _, data = self._send(method, path, params=params, body=body, content_type=content_type)
+        _, data = self._send(method, path, params=params, body=body)
         try:
             return decoder_of(kind).decode(data)
         except JSON_ERRORS as error:

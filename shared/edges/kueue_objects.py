@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_api import APPLY_PATCH
 from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, Stored, report_unreadable
+from shared.edges.kubernetes_objects import JsonObject, report_unreadable
 from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import (
     UnexpectedValue,
@@ -306,9 +305,7 @@ class KueueQueues:
     def mark_active(self, check: Check) -> None:
         """Set the condition ``Active`` of an admission check."""
         body = format_active(check, format_time(self._clock.now()))
-        self._api.patch(
-            f"{_ROOT}/admissionchecks/{check.name}/status", body, APPLY_PATCH, Stored, _FORCE
-        )
+        self._api.apply(f"{_ROOT}/admissionchecks/{check.name}/status", body, _FORCE)
 
     def list_workloads(self) -> Iterator[QueuedWorkload]:
         """Yield every Workload of the cluster, page by page."""
@@ -356,7 +353,7 @@ class KueueQueues:
             body = format_state(queued, state, retry_seconds=retry_seconds)
             # One for each check: an apply deletes what its manager wrote before and does not name.
             forced = _FORCE | {"fieldManager": _name_manager(state.name)}
-            self._api.patch(path, body, APPLY_PATCH, Stored, forced)
+            self._api.apply(path, body, forced)
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error
 

@@ -96,13 +96,13 @@ def test_an_answer_of_another_shape_is_an_error(api: KubernetesApi, kubernetes: 
 
 
 def test_writes_go_out_as_json_with_their_content_type(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
-    created = api.create(LEASES, {"metadata": {"name": "x"}})
+    created = api.create(LEASES, {"metadata": {"name": "x"}}, Stored)
     assert isinstance(created, Stored)
     updated = api.update(f"{LEASES}/x", Lease(metadata=created.metadata), Lease)
     with pytest.raises(StaleView):
         api.update(f"{LEASES}/x", {"metadata": {"name": "x", "resourceVersion": "old"}}, Lease)
     with pytest.raises(AlreadyExists):
-        api.create(LEASES, {"metadata": {"name": "x"}})
+        api.create(LEASES, {"metadata": {"name": "x"}}, Stored)
     assert updated.metadata.resource_version
     sent = [each for each in kubernetes.requests if each.method in ("POST", "PUT")]
     assert {each.headers["Content-Type"] for each in sent} == {"application/json"}

@@ -16,6 +16,7 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+from shared.edges.kubernetes_objects import Stored
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.processes.stand_ins import running_stand_in
 from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
@@ -92,7 +93,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
         httpx.put(f"{broker['rest']}/v1/{TOPIC}", trust_env=False).raise_for_status()
         api = KubernetesApi(connection_from_kubeconfig(tmp_path / "own"))
         for number in range(PODS):
-            api.create("/api/v1/namespaces/default/pods", bystander(number))
+            api.create("/api/v1/namespaces/default/pods", bystander(number), Stored)
         readable = tmp_path / "kubeconfig"
         readable.write_bytes((tmp_path / "own").read_bytes())
         readable.chmod(0o644)
@@ -108,7 +109,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
             listening = wait_for("it to listen", lambda: of(container, "listening"))
             url = listening[0]["url"]
             wait_for("it to be ready", lambda: httpx.get(f"{url}/readyz", trust_env=False).is_success)
-            api.create("/api/v1/namespaces/default/pods", leader("first"))
+            api.create("/api/v1/namespaces/default/pods", leader("first"), Stored)
 
             subjects = wait_for("an event", lambda: published(broker["rest"]))
             assert subjects == ["namespaces/default/jobsets/train"]
