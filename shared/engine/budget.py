@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -114,14 +114,14 @@ class Budget:
     """The books of each cluster; threads share them."""
 
     settings: Settings
-    _books: dict[str, _Books] = field(default_factory=dict)
+    _books: dict[str, _Books] = field(default_factory=lambda: defaultdict(_Books))
     _number: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def count_room(self, key: Key, inventory: Inventory, now: float) -> Room:
         """Return what limits and slots leave beside all pools that are listed, sent and held."""
         with self._lock:
-            books = self._of(key.cluster)
+            books = self._books[key.cluster]
             books.sent = [each for each in books.sent if now - each.sent_at <= each.seconds]
             counts = self.settings.limited or books.operations_max is not None
             unseen = [
@@ -162,17 +162,17 @@ class Budget:
     def leave_to_deletions(self, cluster: str) -> None:
         """Leave the slot of a slow create to deletions until the next tick."""
         with self._lock:
-            self._of(cluster).left_to_deletions += 1
+            self._books[cluster].left_to_deletions += 1
 
     def begin_tick(self, cluster: str) -> None:
         """Let creates have the slots again that were left to deletions."""
         with self._lock:
-            self._of(cluster).left_to_deletions = 0
+            self._books[cluster].left_to_deletions = 0
 
     def needs_operations(self, cluster: str) -> bool:
         """Return whether creates that ran before this process must be counted first."""
         with self._lock:
-            return self.settings.limited and not self._of(cluster).begun
+            return self.settings.limited and not self._books[cluster].begun
 
     def count_running(self, cluster: str, operations: Operations, inventory: Inventory) -> bool:
         """Return whether the list shows each pool of ours that GKE creates.
@@ -182,19 +182,19 @@ class Budget:
         running = (each for tries in operations.values() for each in tries if not each.ended)
         hidden = any(each.creates and each.pool not in inventory.pools for each in running)
         with self._lock:
-            self._of(cluster).begun = not hidden
+            self._books[cluster].begun = not hidden
         return not hidden
 
     def list_refused(self, cluster: str, now: float) -> frozenset[Way]:
         """Return the ways that GKE refused at once a moment ago."""
         with self._lock:
-            refusals = self._of(cluster).refusals
+            refusals = self._books[cluster].refusals
             return frozenset(way for way, each in refusals.items() if now < each.until)
 
     def quote_refusal(self, cluster: str, ways: Iterable[Way]) -> str:
         """Return GKE's words about the first of some ways that it refused; else empty."""
         with self._lock:
-            refusals = self._of(cluster).refusals
+            refusals = self._books[cluster].refusals
             return next((refusals[way].words for way in ways if way in refusals), "")
 
     def take(self, cluster: str, orders: Sequence[Sent], room: Room, now: float) -> bool:
@@ -206,7 +206,7 @@ class Budget:
             NoPlace: GKE runs as many operations as it allows.
         """
         with self._lock:
-            books = self._of(cluster)
+            books = self._books[cluster]
             later = [each for each in books.sent if each.number > room.number]
             _expect_slot(books, room, later, now)
             chips = sum(each.chips for each in (*later, *orders))
@@ -219,7 +219,7 @@ class Budget:
     def hold(self, key: Key, chips: int, now: float) -> None:
         """Keep room for what a gang that began still lacks, in place of what it held before."""
         with self._lock:
-            books = self._of(key.cluster)
+            books = self._books[key.cluster]
             books.sent = [each for each in books.sent if not each.holder or each.holder != key]
             if chips > 0:
                 held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key)
@@ -244,17 +244,17 @@ class Budget:
         except ProvisionerError as error:
             self.forget(cluster, sent)
             with self._lock:
-                self._note(self._of(cluster), error, sent.way, clock.now())
+                self._note(self._books[cluster], error, sent.way, clock.now())
             raise
         sent.answered_at = clock.now()
         with self._lock:
             if sent.way is not None:
-                self._of(cluster).refusals.pop(sent.way, None)
+                self._books[cluster].refusals.pop(sent.way, None)
 
     def forget(self, cluster: str, sent: Sent) -> None:
         """Count something no more that was written down and is not done."""
         with self._lock:
-            books = self._of(cluster)
+            books = self._books[cluster]
             books.sent = [each for each in books.sent if each is not sent]
 
     def _note(self, books: _Books, error: ProvisionerError, way: Way | None, now: float) -> None:
@@ -273,7 +273,7 @@ class Budget:
     def take_deletion(self, cluster: str, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""
         with self._lock:
-            taken = self._of(cluster).deletions
+            taken = self._books[cluster].deletions
             for name in [name for name, at in taken.items() if now - at >= DELETIONS_SECONDS]:
                 del taken[name]
             if pool not in taken and len(taken) >= self.settings.deletions_per_minute_max:
@@ -284,7 +284,7 @@ class Budget:
     def give_back_deletion(self, cluster: str, pool: str) -> None:
         """Count a deletion no more that GKE did not accept."""
         with self._lock:
-            self._of(cluster).deletions.pop(pool, None)
+            self._books[cluster].deletions.pop(pool, None)
 
     def forget_listed(self, cluster: str, inventory: Inventory) -> None:
         """Let a list that began after a create was answered count in its place.
@@ -292,7 +292,7 @@ class Budget:
         A look with an older list still counts the create, so it is forgotten a while later.
         """
         with self._lock:
-            books, now = self._of(cluster), inventory.began_at
+            books, now = self._books[cluster], inventory.began_at
             for each in books.sent:
                 if each.shown_at is None and _is_shown(each, inventory):
                     each.shown_at = now
@@ -301,9 +301,6 @@ class Budget:
                 for each in books.sent
                 if each.shown_at is None or now - each.shown_at <= SHOWN_SECONDS
             ]
-
-    def _of(self, cluster: str) -> _Books:
-        return self._books.setdefault(cluster, _Books())
 
 
 def _expect_slot(books: _Books, room: Room, later: list[Sent], now: float) -> None:

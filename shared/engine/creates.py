@@ -52,16 +52,8 @@ class Order:
     demand: Demand | None = None
 
 
-def order(act: Act, look: Look, ports: Ports) -> Order | Done:
-    """Return what is to be sent for an act that adds; or what came of it without a call."""
-    return (
-        _order_create(act, look, ports)
-        if act.verb == Verb.CREATE
-        else _order_raise(act, look, ports)
-    )
-
-
-def _order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
+def order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
+    """Return a create that is to be sent; or what came of it without a call."""
     need, cluster, name = find_need(act, look), look.key.cluster, name_pool(act, look)
     demand = choose_way(look.wanted.demands[act.need], act.candidate, empty=act.empty)
     own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
@@ -92,7 +84,8 @@ def _order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
     return Order(act=act, sent=sent, call=call, decision=explain_act(act, look), demand=demand)
 
 
-def _order_raise(act: Act, look: Look, ports: Ports) -> Order:
+def order_raise(act: Act, look: Look, ports: Ports) -> Order:
+    """Return a higher maximum that is to be sent."""
     if ports.adds is None:
         raise Broken(f"this function does not raise the maximum of node pool {act.pool}")
     need = find_need(act, look)

@@ -63,11 +63,7 @@ class Reads:
     ports: Ports
     memory: Memory
     source: From
-    began_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        lists = self.source.lists
-        self.began_at = lists.began_at if lists else self.ports.clock.now()
+    began_at: float
 
     def begin_stop(self) -> Callable[[], list[StopAndCause]]:
         """Begin to read what the labels of our namespace and of the workload's forbid."""

@@ -9,7 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.act import LOOK_SECONDS, Done, do_act, read_cluster_uid
-from shared.engine.creates import Order, count_rest, order, send, send_alone, take_room
+from shared.engine.creates import (
+    Order,
+    count_rest,
+    order_create,
+    order_raise,
+    send,
+    send_alone,
+    take_room,
+)
 from shared.engine.look import From
 from shared.engine.reads import add_facts
 from shared.engine.scenes import take_look
@@ -159,6 +167,7 @@ class _Run:
         """Return what is to be sent; what GKE would not accept is told instead."""
         orders: list[Order] = []
         for act in acts:
+            order = order_create if act.verb == Verb.CREATE else order_raise
             ready = order(act, self.look, self.ports)
             if isinstance(ready, Order):
                 orders.append(ready)

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 def take_look(key: Key, ports: Ports, memory: Memory, source: From) -> Look:
     """Return what a workload has and wants now."""
-    reads = Reads(key, ports, memory, source)
+    began_at = source.lists.began_at if source.lists else ports.clock.now()
+    reads = Reads(key, ports, memory, source, began_at)
     stop = reads.begin_stop()
     listing = reads.begin_pools()
     workload, is_known = reads.read_owner()

@@ -74,9 +74,10 @@ _WORDS = (
 _TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER})
 """What becomes of a pool; all other answers say what a demand gets."""
 _OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
-_ENDED_BY_OPERATIONS = frozenset(
+ENDED_BY_OPERATIONS = frozenset(
     {Reason.NO_OPERATION_SLOT, Reason.LIMIT_REACHED, Reason.POOL_GOES_FIRST}
 )
+"""The end of an operation may let a workload go on that waits for one of these."""
 TAKERS_MAX = 3
 """So many other workloads are named that use a pool."""
 _ACTED = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
@@ -182,11 +183,6 @@ def forget_old(memory: Memory, now: float) -> None:
     for key, at in list(memory.acted.items()):
         if now - at >= TOLD_SECONDS:
             memory.acted.pop(key, None)
-
-
-def waits_for_end(reasons: Iterable[str]) -> bool:
-    """Return whether the end of an operation may let a workload go on."""
-    return any(reason in _ENDED_BY_OPERATIONS for reason in reasons)
 
 
 def _describe(done: Done, look: Look) -> Outcome:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from shared.engine.checks import answer_check
 from shared.engine.look import DELIVERY_SECONDS, Key
 from shared.engine.reconcile import Role, reconcile
-from shared.engine.tell import Outcome, explain_end, list_outcomes, tell, waits_for_end, write_event
+from shared.engine.tell import (
+    ENDED_BY_OPERATIONS,
+    Outcome,
+    explain_end,
+    list_outcomes,
+    tell,
+    write_event,
+)
 from shared.kinds.table import find_kind
 from shared.model.decisions import Verdict
 from shared.model.errors import OutOfTime, OwnerKindUnknown, ProvisionerError
@@ -104,8 +111,8 @@ def _work_once(key: Key, function: Function, lists: Lists | None, work: Work) ->
 def _take_turn(key: Key, result: Result, memory: Memory) -> None:
     """Let a workload wait for the end of an operation if that may let it go on."""
     scene, answers = result.look.scene, result.plan.answers
-    reasons = [done.decision.reason for done in result.done]
-    if not waits_for_end([*reasons, *(answer.reason for answer in answers)]):
+    reasons = {str(done.decision.reason) for done in result.done}
+    if not ENDED_BY_OPERATIONS & {*reasons, *(str(answer.reason) for answer in answers)}:
         memory.turns.leave(key)
         return
     since = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now)
