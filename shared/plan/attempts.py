@@ -110,18 +110,24 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
     if number is None or len(creations) > ways + SPARE_CREATES:
         return Reason.PAUSED
     following = need.ways[number % ways]
-    held = is_held(census, need, slot, following)
-    if held or (record and goes_first(record, need, following, means)):
+    if waits_for_end(census, need, slot, following, means):
         return Reason.POOL_GOES_FIRST
+    return _make_create(census, need, slot, number, record)
+
+
+def _make_create(census: Census, need: Need, slot: Slot, number: int, record: Pool | None) -> Act:
+    """Return the create of a slot's next pool, by the number of its way."""
+    ways = len(need.ways)
     first = Act(
         verb=Verb.CREATE,
         need=need.key,
         slot=slot,
         attempt=number_attempt(census, need, slot),
         candidate=number % ways,
-        empty=comes_empty(census, need, following),
+        empty=comes_empty(census, need, need.ways[number % ways]),
     )
     if record is None:
+        creations = list_creations(census, need, slot)
         gone = count_gone(census, need, slot) if creations else 0
         return dataclasses.replace(first, useless=gone)
     rounds = count_rounds(record, census) + (number >= ways)
@@ -251,12 +257,19 @@ def is_refused_useless(census: Census, need: Need) -> bool:
     return max((pod.created_at for pod in pods if pod.waits), default=0.0) <= max(gone)
 
 
-def is_held(census: Census, need: Need, slot: Slot, way: Way) -> bool:
-    """Return whether a pool of a slot that is being deleted still holds the same reservation."""
-    return way.tier == Tier.RESERVATION and any(
-        pool.status == PoolStatus.STOPPING and need.ways[pool.candidate % len(need.ways)] == way
+def waits_for_end(census: Census, need: Need, slot: Slot, following: Way, means: Means) -> bool:
+    """Return whether a slot's last pool must be gone first: the next one needs what it holds.
+
+    One that is being deleted still holds its reservation.
+    """
+    if following.tier == Tier.RESERVATION and any(
+        pool.status == PoolStatus.STOPPING
+        and need.ways[pool.candidate % len(need.ways)] == following
         for pool in list_tries(census, need, slot)
-    )
+    ):
+        return True
+    record = find_record(census, need, slot)
+    return record is not None and goes_first(record, need, following, means)
 
 
 def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:
