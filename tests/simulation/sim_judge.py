@@ -298,7 +298,10 @@ class Judge:
         others = [
             each for each in world.gke.list_owned(pool.cluster, made) if each is not pool and fits(each, made)
         ]
-        few = sum(map(self._may_serve, others)) < (1 if made.elastic else count_slices(made))
+        # A slice that runs on a pool of others, as of the workload that had the name, needs none.
+        elsewhere = len(list_homes(world.clusters[pool.cluster], made, own=False))
+        needed = 1 if made.elastic else count_slices(made) - elsewhere
+        few = sum(map(self._may_serve, others)) < needed
         young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
         quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
         if waits and few and young and quiet:
