@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from shared.model.needs import Tier
-from shared.shapes.tpu_catalogue import FAMILIES
+from shared.shapes.tpus import FAMILIES
 
 if TYPE_CHECKING:
     from shared.model.pools import NodePool

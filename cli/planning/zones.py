@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.prices import MARKET
-from shared.shapes.tpu_catalogue import BY_ACCELERATOR
+from shared.shapes.tpus import BY_ACCELERATOR
 
 LISTED_ON = MARKET["zones"]["listed_on"]
 ZONES: dict[str, str] = MARKET["zones"]["of"]

@@ -11,8 +11,8 @@ from demo.loop.run_outcome import Outcome
 from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
 from demo.loop.stretches import Phase, list_stretches
-from shared.shapes.gpu_catalogue import FAMILIES
-from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE
+from shared.shapes.gpus import FAMILIES
+from shared.shapes.tpus import CHIPS_BY_MACHINE
 
 _GPUS = {each.name: each.gpus for family in FAMILIES for each in family.machines}
 _CHIPS = CHIPS_BY_MACHINE | {name: gpus for name, gpus in _GPUS.items() if not name.startswith("n1-")}

@@ -21,8 +21,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
     sys.path.insert(0, str(ROOT))
 
 from shared.model.errors import UnsupportedShape  # noqa: E402 -- after the path
-from shared.shapes.tpu_catalogue import FAMILIES, Family  # noqa: E402 -- after the path
-from shared.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
+from shared.shapes.tpus import FAMILIES, Family, find_shape, list_topologies  # noqa: E402 -- after the path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from shared.shapes.shape import Shape
 
 TARGET = ROOT / "infra/terraform/modules/environment/catalogue.json"
-NOTE = "Generated from shared/shapes/tpu_catalogue.py by infra/build/write_catalogue.py: change that, then run it."
+NOTE = "Generated from shared/shapes/tpus.py by infra/build/write_catalogue.py: change that, then run it."
 
 
 def list_slices() -> dict[str, Shape]:

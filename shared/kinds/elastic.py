@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shared.kinds.kind import SliceOfPod
 from shared.model import labels
 from shared.model.errors import Rejected
-from shared.shapes.gpu_catalogue import RACK_SCALE
+from shared.shapes.gpus import RACK_SCALE
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
@@ -138,13 +138,6 @@ def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod |
 def is_leader(kind: Kind, pod: PodView) -> bool:
     """Return whether a pod is a leader: any pod of an elastic pool, else see `Kind.is_leader`."""
     return kind.is_leader(pod) or (is_free(pod.template) and not kind.is_whole(pod))
-
-
-def hint_slice(kind: Kind, pod: PodView) -> str:
-    """Return a text that is the same for all pods of one pool; see `Kind.slice_hint`."""
-    if is_free(pod.template) and not kind.is_whole(pod):
-        return f"{_MARK}/{name_shape(pod.template)}"
-    return kind.slice_hint(pod)
 
 
 def is_one_host(template: PodTemplate) -> bool:

@@ -8,10 +8,11 @@ controller created is a part of that controller's workload; a Job of a CronJob i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import is_free, is_one_host
-from shared.kinds.kind import Kind, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid
 from shared.kinds.objects import (
     is_index_below,
     parse_index,
@@ -44,15 +45,6 @@ https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-jo
 def _find_owner(pod: PodView) -> str:
     is_of_job = (pod.controller_kind, pod.controller_api_version) == (NAME, API_VERSION)
     return pod.controller_name if is_of_job else ""
-
-
-def _find_owner_uid(pod: PodView) -> str:
-    return pod.controller_uid if _find_owner(pod) else ""
-
-
-def _hint(pod: PodView) -> str:
-    # All pods on several hosts are one slice. Those without an index are one too, or all refused.
-    return pod.completion_index if is_one_host(pod.template) else ""
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
@@ -165,10 +157,6 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     ]
 
 
-def _select_pods(workload: WorkloadView) -> str:
-    return f"{JOB_NAME_ON_POD}={workload.name}"
-
-
 def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
     return [("main", read_object(body, "spec", "template"))]
 
@@ -181,10 +169,9 @@ JOB = Kind(
     pod_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
-    find_owner_uid=_find_owner_uid,
-    slice_hint=_hint,
+    find_owner_uid=partial(find_controller_uid, _find_owner),
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,
-    pods_of=_select_pods,
+    name_label=JOB_NAME_ON_POD,
 )

@@ -198,10 +198,6 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     return SliceOfPod(name=pod.controller_name, group=group) if group else None
 
 
-def _select_pods(workload: WorkloadView) -> str:
-    return f"{JOBSET_NAME_ON_POD}={workload.name}"
-
-
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     return [
         SliceOfPod(name=f"{workload.name}-{group.name}-{index}", group=group)
@@ -232,7 +228,6 @@ JOBSET = Kind(
     api_version="jobset.x-k8s.io/v1alpha2",
     plural="jobsets",
     pod_selector=JOB_KEY,
-    member_selector=JOB_KEY,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     is_leader=_is_leader,
@@ -242,7 +237,7 @@ JOBSET = Kind(
     find_group=_find_group_of_pod,
     find_template=_find_template,
     list_slices=_list_slices,
-    pods_of=_select_pods,
+    name_label=JOBSET_NAME_ON_POD,
     mark=JOBSET_NAME_ON_POD,
     pod_sets=_list_pod_sets,
     pin_label=NAMESPACED_JOB,

@@ -25,36 +25,17 @@ class SliceOfPod:
     group: SliceGroup
 
 
-def _hint_nothing(pod: PodView) -> str:
-    return pod.uid
+def find_controller_uid(find_owner: Callable[[PodView], str], pod: PodView) -> str:
+    """Return the UID of the controller, for a kind that is the controller of its pods."""
+    return pod.controller_uid if find_owner(pod) else ""
 
 
-def _lead_always(_pod: PodView) -> bool:
-    return True
-
-
-def _find_no_uid(_pod: PodView) -> str:
-    return ""
-
-
-def _list_none(_workload: WorkloadView) -> Sequence[SliceOfPod]:
-    return ()
-
-
-def _find_no_group(_pod: PodView, _workload: WorkloadView) -> SliceGroup | None:
-    return None
+def _find_nothing(*_of: object) -> None:
+    """Return None, where a kind has nothing of its own to find or to refuse."""
 
 
 def _find_only_template(_pod: PodView, workload: WorkloadView) -> PodTemplate | None:
     return workload.templates.get("")
-
-
-def _check_nothing(_pod: PodView, _workload: WorkloadView) -> None:
-    """Accept every pod: `find_slice` has a slice only for an index of the spec."""
-
-
-def _is_never_whole(_pod: PodView) -> bool:
-    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,20 +82,14 @@ class Kind(Resource):
 
     pod_selector: str
     """Label selector, for the server, of the pods that may be leaders; see `table.select_pods`."""
-    member_selector: str = ""
-    """Label selector of all pods of its slices; empty if every pod is a leader."""
     find_owner: Callable[[PodView], str]
     """Return the workload's name, by the pod; empty if the pod is not of this kind."""
-    find_owner_uid: Callable[[PodView], str] = _find_no_uid
+    find_owner_uid: Callable[[PodView], str] = lambda _pod: ""
     """Return the workload's UID, by the pod; empty if the pod does not have it."""
-    is_leader: Callable[[PodView], bool] = _lead_always
+    is_leader: Callable[[PodView], bool] = lambda _pod: True
     """Return whether the pod is the leader of its slice. If the pods do not show it, all are
     leaders."""
-    slice_hint: Callable[[PodView], str] = _hint_nothing
-    """Return a text that is the same for all pods of a slice, and differs between the slices of a
-    workload, from the pod alone; the pod's UID if that is not possible."""
-
-    is_whole: Callable[[PodView], bool] = _is_never_whole
+    is_whole: Callable[[PodView], bool] = lambda _pod: False
     """Return whether the pod is one of several that need their own pool (`SliceGroup.whole`)."""
 
     read: Callable[[Json, TemplateReader], WorkloadView]
@@ -122,21 +97,20 @@ class Kind(Resource):
     find_slice: Callable[[PodView, WorkloadView], SliceOfPod | None]
     """Return the slice of a pod; None if the live workload does not have it (a forged or stale
     pod). Raises `shared.model.errors.SliceUnknown` if the slice is not clear."""
-    find_group: Callable[[PodView, WorkloadView], SliceGroup | None] = _find_no_group
+    find_group: Callable[[PodView, WorkloadView], SliceGroup | None] = _find_nothing
     """Return the group of the spec that a pod belongs to, if groups of slices and of elastic pods
     may exist side by side; None for any other kind, and if the spec has no such group."""
     find_template: Callable[[PodView, WorkloadView], PodTemplate | None] = _find_only_template
     """Return the template of the spec for a pod, even one without accelerators; None if the spec
     has no such pods. The pod may be forged."""
-    check_index: Callable[[PodView, WorkloadView], None] = _check_nothing
+    check_index: Callable[[PodView, WorkloadView], None] = _find_nothing
     """Accept a pod that may get a new pool. Raises `shared.model.errors.SliceUnknown` if its index
     is beyond the spec, for a kind whose `find_slice` also knows pods that run beyond it."""
-    list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]] = _list_none
+    list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]] = lambda _workload: ()
     """Return all slices of the spec; each group has the template that the pods of the slice will
     have. Raises `shared.model.errors.Rejected` as `find_slice` does."""
-    pods_of: Callable[[WorkloadView], str] | None = None
-    """Return the label selector of all accelerator pods of a workload. None if no workload of the
-    kind has several slices, so that none runs on another's pool."""
+    name_label: str = ""
+    """Label on all pods of a workload, whose value is its name; empty if no label has it."""
     pod_sets: Callable[[Json], list[tuple[str, Json]]] | None = None
     """Return the pod templates of an object by the names that Kueue gives its pod sets. None for a
     kind that gets no node pools before it has pods."""

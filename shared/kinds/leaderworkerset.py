@@ -121,11 +121,6 @@ def _is_leader(pod: PodView) -> bool:
     return subgroup > 0 or template.annotations.get(LEADER_ASKS_FOR_CHIPS) != "true"
 
 
-def _hint(pod: PodView) -> str:
-    group = pod.template.labels.get(GROUP_INDEX)
-    return f"{group}/{pod.template.labels.get(SUBGROUP_INDEX, LEADER_INDEX)}" if group else pod.uid
-
-
 # --- from the live object -------------------------------------------------------------------------
 
 
@@ -322,24 +317,18 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     ]
 
 
-def _select_pods(workload: WorkloadView) -> str:
-    return f"{SET_NAME}={workload.name}"
-
-
 LEADERWORKERSET = Kind(
     name=NAME,
     api_version="leaderworkerset.x-k8s.io/v1",
     plural="leaderworkersets",
     pod_selector=f"{SET_NAME},{WORKER_INDEX}",
-    member_selector=f"{SET_NAME},{WORKER_INDEX}",
     mark=SET_NAME,
     find_owner=_find_owner,
     is_leader=_is_leader,
-    slice_hint=_hint,
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
     find_template=_find_template,
     list_slices=_list_slices,
-    pods_of=_select_pods,
+    name_label=SET_NAME,
 )

@@ -19,9 +19,10 @@ only replica of their shape: labels alone do not keep replicas on separate pools
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid
 from shared.kinds.objects import (
     parse_index,
     read_flag,
@@ -69,10 +70,6 @@ def _find_owner(pod: PodView) -> str:
     return name if pod.controller_kind == NAME and pod.controller_name == name else ""
 
 
-def _find_owner_uid(pod: PodView) -> str:
-    return pod.controller_uid if _find_owner(pod) else ""
-
-
 def _is_leader(pod: PodView) -> bool:
     # All pods of a replica are created at once; without the label no pod is known to be the first.
     return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
@@ -80,11 +77,6 @@ def _is_leader(pod: PodView) -> bool:
 
 def _is_whole(pod: PodView) -> bool:
     return HOST_INDEX in pod.template.labels  # only on replicas of several hosts
-
-
-def _hint_slice(pod: PodView) -> str:
-    slot = _read_slot(pod)
-    return f"{pod.template.labels.get(GROUP, '')}/{slot}" if slot else pod.uid
 
 
 def _read_slot(pod: PodView) -> str:
@@ -306,10 +298,6 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
     return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
 
 
-def _select_pods(workload: WorkloadView) -> str:
-    return f"{CLUSTER}={workload.name}"
-
-
 def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
     groups = read_objects(body, "spec", "workerGroupSpecs")
     workers = [
@@ -324,11 +312,9 @@ RAYCLUSTER = Kind(
     other_versions=("v1alpha1",),
     plural="rayclusters",
     pod_selector=CLUSTER,
-    member_selector=CLUSTER,
     find_owner=_find_owner,
-    find_owner_uid=_find_owner_uid,
+    find_owner_uid=partial(find_controller_uid, _find_owner),
     is_leader=_is_leader,
-    slice_hint=_hint_slice,
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
@@ -336,7 +322,7 @@ RAYCLUSTER = Kind(
     find_group=_find_group,
     find_template=_find_template,
     list_slices=_list_slices,
-    pods_of=_select_pods,
+    name_label=CLUSTER,
     parents=(RAYJOB,),
     pod_sets=_list_pod_sets,
     mark=CLUSTER,

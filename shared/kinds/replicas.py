@@ -11,10 +11,11 @@ them at once.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import is_one_host, name_shape
-from shared.kinds.kind import Kind, SliceOfPod
+from shared.kinds.elastic import is_one_host
+from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid
 from shared.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
 from shared.model.counts import bound_count, take_percent
 from shared.model.errors import SliceUnknown
@@ -37,10 +38,6 @@ _SURGE_DEFAULT = "25%"
 _PARALLEL = "Parallel"
 _IN_TURN = 0
 """`SliceGroup.slots` of a slice whose pods are created one after another."""
-
-
-def _hint(pod: PodView) -> str:
-    return name_shape(pod.template)
 
 
 def _view(kind: str, body: Json, group: SliceGroup) -> WorkloadView:
@@ -116,7 +113,6 @@ DEPLOYMENT = Kind(
     pod_selector=TEMPLATE_HASH,
     mark=TEMPLATE_HASH,
     find_owner=_find_deployment,
-    slice_hint=_hint,
     read=_read_deployment,
     find_slice=_find_pool,
 )
@@ -128,10 +124,6 @@ def _find_set(pod: PodView) -> str:
     own = (STATEFULSET_NAME, API_VERSION)
     is_of_set = (pod.controller_kind, pod.controller_api_version) == own
     return pod.controller_name if is_of_set else ""
-
-
-def _find_set_uid(pod: PodView) -> str:
-    return pod.controller_uid if _find_set(pod) else ""
 
 
 def _read_set(body: Json, read_template: TemplateReader) -> WorkloadView:
@@ -185,8 +177,7 @@ STATEFULSET = Kind(
     pod_selector=POD_NAME,
     mark=POD_NAME,
     find_owner=_find_set,
-    find_owner_uid=_find_set_uid,
-    slice_hint=_hint,
+    find_owner_uid=partial(find_controller_uid, _find_set),
     read=_read_set,
     find_slice=_find_slice,
     list_slices=_list_slices,

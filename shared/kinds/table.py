@@ -68,15 +68,10 @@ def select_pods(kind: Kind) -> str:
     return ",".join(filter(None, (kind.pod_selector, *select_unmarked(kind))))
 
 
-def select_members(kind: Kind) -> str:
-    """Return the label selector of all pods of this kind's slices; empty if each is a leader."""
-    return ",".join((kind.member_selector, *select_unmarked(kind))) if kind.member_selector else ""
-
-
 def select_pods_of(workload: WorkloadView) -> str:
     """Return the label selector of a workload's pods; see `is_pod_of`."""
     kind = get_kind(workload.kind)
-    return kind.pods_of(workload) if kind.pods_of else select_members(kind) or select_pods(kind)
+    return f"{kind.name_label}={workload.name}" if kind.name_label else select_pods(kind)
 
 
 def is_pod_of(workload: WorkloadView, pod: PodView) -> bool:
@@ -86,7 +81,7 @@ def is_pod_of(workload: WorkloadView, pod: PodView) -> bool:
     selected too.
     """
     kind = get_kind(workload.kind)
-    return bool(kind.pods_of) or (
+    return bool(kind.name_label) or (
         find_kind_of_pod(pod) is kind and kind.find_owner(pod) == workload.name
     )
 

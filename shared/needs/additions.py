@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shared.model.topology_terms import Requirement
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
     from shared.settings import Settings
-    from shared.shapes.room import Room
+    from shared.shapes.shape import Room
 
 _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELERATOR_COUNT})
 """With these a pod may choose a machine that has more GPUs than it requests."""

@@ -16,7 +16,7 @@ from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed, Rejected
 from shared.model.needs import Tier
 from shared.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
-from shared.shapes.tpu_catalogue import list_flex_start_generations
+from shared.shapes.tpus import list_flex_start_generations
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate

@@ -10,7 +10,7 @@ from shared.model import labels
 from shared.model.errors import HostsDiffer, NotAllowed, UnsupportedShape
 from shared.model.workloads import Taint
 from shared.shapes.gpus import NODES_MAX, find_gpu_shape, selects_gpu
-from shared.shapes.room import (
+from shared.shapes.shape import (
     DISK_GB_DEFAULT,
     GIB,
     describe_size,
@@ -18,15 +18,13 @@ from shared.shapes.room import (
     measure_allocatable,
     measure_storage,
 )
-from shared.shapes.tpu_catalogue import BY_ACCELERATOR, MACHINES
-from shared.shapes.tpus import count_chips, find_shape, list_topologies
+from shared.shapes.tpus import BY_ACCELERATOR, MACHINES, count_chips, find_shape, list_topologies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-    from shared.shapes.room import Room
-    from shared.shapes.shape import Shape
+    from shared.shapes.shape import Room, Shape
 
 _CORES_PER_POD = 8
 _WAYS_SHOWN = 4

@@ -10,7 +10,7 @@ from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.model import labels
 from shared.model.errors import Denied
 from shared.model.workloads import Disk
-from shared.shapes.tpu_catalogue import BY_ACCELERATOR
+from shared.shapes.tpus import BY_ACCELERATOR
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned

@@ -3,8 +3,8 @@
 import pytest
 
 from cli.planning.zones import ZONES, tell_unlisted
-from shared.shapes.gpu_catalogue import FAMILIES as GPU_FAMILIES
-from shared.shapes.tpu_catalogue import FAMILIES
+from shared.shapes.gpus import FAMILIES as GPU_FAMILIES
+from shared.shapes.tpus import FAMILIES
 
 ZONELESS = {"nvidia-rtx-pro-6000", "nvidia-gb200", "nvidia-gb300"}
 """Types without a zone in the list."""

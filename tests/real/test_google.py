@@ -20,8 +20,7 @@ from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
 from shared.shapes.shape import Placement
-from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE, FAMILIES
-from shared.shapes.tpus import count_chips
+from shared.shapes.tpus import CHIPS_BY_MACHINE, FAMILIES, count_chips
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(0)]

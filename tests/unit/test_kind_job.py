@@ -138,7 +138,6 @@ def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
 
 def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
     template = require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4")
-    assert JOB.slice_hint(a_pod("0", template=template)) == JOB.slice_hint(a_pod("1", template=template))
     assert [each.name for each in JOB.list_slices(a_job(template=template))] == ["train"]
 
 
@@ -179,12 +178,6 @@ def test_only_the_controller_is_believed(owner: dict[str, Any], name: str, uid: 
 
 def test_a_pod_of_another_job_leads_to_no_slice() -> None:
     assert JOB.find_slice(a_pod(name="other"), a_job()) is None
-
-
-def test_pods_of_one_slice_share_a_hint_and_pods_without_index_share_one_refusal() -> None:
-    assert JOB.slice_hint(a_pod("0", template=ONE_HOST)) != JOB.slice_hint(a_pod("1", template=ONE_HOST))
-    assert JOB.slice_hint(a_pod("0")) == JOB.slice_hint(a_pod("1"))
-    assert JOB.slice_hint(a_pod(None)) == JOB.slice_hint(a_pod(None))
 
 
 @pytest.mark.parametrize(

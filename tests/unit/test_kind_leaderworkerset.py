@@ -22,6 +22,7 @@ from shared.kinds.leaderworkerset import (
     WORKER_INDEX,
 )
 from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import select_pods_of
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
@@ -292,20 +293,6 @@ def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:
     assert names(a_set(worker=template, leader=template, replicas=1)) == ["serve-0"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        pytest.param(a_pod(0), a_pod(1), True, id="leader and worker"),
-        pytest.param(a_pod(0), a_pod(0, group=1), False, id="two groups"),
-        pytest.param(a_pod(1, subgroup=0), a_pod(2, subgroup=1), False, id="two sub-groups"),
-        pytest.param(a_pod(0), a_pod(1, subgroup=0), True, id="a leader of no sub-group and the first one"),
-        pytest.param(a_pod(1, labels={}), a_pod(2, labels={}), False, id="pods that do not say"),
-    ],
-)
-def test_the_pods_of_one_slice_share_a_hint(one: PodView, other: PodView, same: bool) -> None:
-    assert (LEADERWORKERSET.slice_hint(one) == LEADERWORKERSET.slice_hint(other)) is same
-
-
 UPDATING = {"conditions": [{"type": "UpdateInProgress", "status": "True"}], "replicas": 2}
 UPDATED = {"conditions": [{"type": "UpdateInProgress", "status": "False"}], "replicas": 2}
 
@@ -344,8 +331,7 @@ def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert LEADERWORKERSET.find_owner(a_pod(1)) == "serve"
     assert LEADERWORKERSET.find_owner(a_pod(1, labels={})) == ""
     assert LEADERWORKERSET.find_owner_uid(a_pod(1)) == ""
-    assert LEADERWORKERSET.pods_of is not None
-    assert LEADERWORKERSET.pods_of(a_set()) == f"{SET_NAME}=serve"
+    assert select_pods_of(a_set()) == f"{SET_NAME}=serve"
 
 
 @pytest.mark.parametrize(

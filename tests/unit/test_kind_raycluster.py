@@ -183,23 +183,22 @@ def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pod_labels", "is_leader", "hint"),
+    ("pod_labels", "is_leader"),
     [
-        (indexed(1, host=0), True, "tpu/1"),
-        (indexed(1, host=1), False, "tpu/1"),
-        ({REPLICA_INDEX: "2"}, True, "tpu/2"),
-        (webhooked(1), True, "tpu/1"),
-        ({}, True, "uid-of-llm-tpu-worker-x7f2k"),
-        ({REPLICA_INDEX: "x"}, True, "uid-of-llm-tpu-worker-x7f2k"),
+        (indexed(1, host=0), True),
+        (indexed(1, host=1), False),
+        ({REPLICA_INDEX: "2"}, True),
+        (webhooked(1), True),
+        ({}, True),
+        ({REPLICA_INDEX: "x"}, True),
     ],
 )
 def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
-    pod_labels: dict[str, str], is_leader: bool, hint: str
+    pod_labels: dict[str, str], is_leader: bool
 ) -> None:
     pod = a_worker(pod_labels=pod_labels)
 
     assert RAYCLUSTER.is_leader(pod) is is_leader
-    assert RAYCLUSTER.slice_hint(pod) == hint
 
 
 # --- the spec -------------------------------------------------------------------------------------

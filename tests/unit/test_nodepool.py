@@ -13,7 +13,7 @@ from shared.model.names import Owner, Try, build_name, parse_owner
 from shared.model.needs import Tier
 from shared.model.workloads import Toleration
 from shared.settings import Settings
-from shared.shapes.tpu_catalogue import FAMILIES
+from shared.shapes.tpus import FAMILIES
 from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
 

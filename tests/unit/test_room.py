@@ -8,8 +8,8 @@ import pytest
 from shared.model.decisions import Reason
 from shared.needs.demand import Demand
 from shared.settings import Settings
-from shared.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
-from shared.shapes.tpu_catalogue import MACHINES
+from shared.shapes.shape import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
+from shared.shapes.tpus import MACHINES
 from tests.builders import settings
 from tests.demands import a_pool_body, expect_demand
 from tests.unit.asked_shapes import decide_shape, refuse_shape

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from shared.model import labels
 from shared.model.errors import UnsupportedShape
 from shared.shapes.shape import Placement, Shape
-from shared.shapes.tpu_catalogue import BY_ACCELERATOR, FAMILIES, Family
-from shared.shapes.tpus import count_chips, find_shape, list_topologies
+from shared.shapes.tpus import BY_ACCELERATOR, FAMILIES, Family, count_chips, find_shape, list_topologies
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and
