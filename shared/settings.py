@@ -314,11 +314,6 @@ class Settings:
         return bool(self.limit_chips or self.limit_chips_per_namespace)
 
 
-def name_listed(patterns: tuple[str, ...]) -> str:
-    """Return what a list of the settings allows, and who can change it."""
-    return f"{', '.join(patterns) or 'none'}; an operator can add to the list"
-
-
 def is_allowed(value: str, patterns: Iterable[str]) -> bool:
     """Return whether a value fits one of an allow-list's patterns (``*`` matches any text)."""
     return any(fnmatchcase(value, pattern) for pattern in patterns)

@@ -2,17 +2,20 @@
 
 The pods' annotation lists them, else the operator's policy. What the pods select stays as it is:
 a candidate of the annotation that the pods could not run on is refused, and one of the operator's
-policy is left out, because a policy is for many workloads.
+policy is left out, because a policy is for many workloads. A volume of one zone pins the pods to
+that zone, as a selector does, and a claim that is not bound can mean that no node helps now.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.model import labels
+from shared.model.decisions import Reason
 from shared.model.errors import Rejected
-from shared.model.needs import Tier
+from shared.model.needs import Obstacle, Tier
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import (
     Capacity,
@@ -23,12 +26,11 @@ from shared.needs.capacity import (
     find_tier,
     read_capacity,
 )
-from shared.needs.disks import check_zone, reaches
-from shared.needs.selectors import ZONE, check_nodes, find_region, list_known_labels, read_zone
+from shared.needs.selectors import UnsupportedSelector, check_nodes, list_known_labels
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shared.model.priorities import NodeSource, Priority, ReservationRef
     from shared.model.workloads import Disk, PodTemplate, WorkloadView
@@ -37,7 +39,14 @@ if TYPE_CHECKING:
 
 CANDIDATES_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
+_ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
+
+
+class ZoneMissing(Rejected):
+    """Neither the pod nor the settings name a zone for the pool."""
+
+    reason = "zone_missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +200,7 @@ def _find_misfit(candidate: Candidate, wish: Wish) -> Rejected | None:
     capacity, zone, template = candidate.capacity, candidate.zone, wish.template
     region = find_region(wish.cluster)
     try:
-        if not ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
+        if not _ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
             raise CapacityConflict(
                 "not a zone of the cluster's region", value=zone, valid=f"a zone of {region}"
             )
@@ -215,3 +224,96 @@ def _check_spot(template: PodTemplate) -> None:
             value=str(SPOT_TAINT),
             valid=f"a toleration of {labels.SPOT}, or no spot candidate",
         )
+
+
+def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
+    """Return the claims that the pods with accelerators of a workload's spec name, each once."""
+    asking = [group.template for group in workload.groups if group.template.wants_accelerator]
+    return tuple(dict.fromkeys(claim for template in asking for claim in template.volume_claims))
+
+
+def list_disks(template: PodTemplate, workload: WorkloadView) -> tuple[Disk, ...]:
+    """Return the volumes of a template's claims that fix a zone, as far as they were read."""
+    return tuple(
+        disk for disk in workload.disks if disk.zones and disk.claim in template.volume_claims
+    )
+
+
+def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | None:
+    """Return the claim because of which no node can help the pods now; None without one."""
+    for disk in workload.disks:
+        if disk.unbound and disk.claim in template.volume_claims:
+            text = f"PersistentVolumeClaim {workload.namespace}/{disk.claim} {disk.unbound}"
+            return Obstacle(Reason.CLAIM_UNBOUND, text)
+    return None
+
+
+def reaches(zone: str, disks: Iterable[Disk]) -> bool:
+    """Return whether pods in a zone can use all of some disks."""
+    return all(zone in disk.zones for disk in disks)
+
+
+def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
+    """Accept a zone in which pods can use all of some disks."""
+    for disk in disks:
+        if zone not in disk.zones:
+            zones = " or ".join(disk.zones)
+            raise CapacityConflict(str(disk), field=field, value=zone, valid=zones)
+
+
+def choose_zone(zone: str, disks: Sequence[Disk]) -> str:
+    """Return a zone in which pods can use all of some disks: the one named, if it will do."""
+    first, *others = disks
+    common = [each for each in (zone, *first.zones) if reaches(each, disks)]
+    if common:
+        return common[0]
+    apart = (each for each in others if not set(each.zones) & set(first.zones))
+    other = next(apart, others[-1])
+    raise CapacityConflict(
+        f"the pods can use all of their disks in no zone: {first}, and {other}",
+        field=f"PersistentVolumeClaim {other.claim}",
+        valid="disks with a zone in common",
+    )
+
+
+def read_zone(
+    template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
+) -> str:
+    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
+    location, region = cluster.split("/")[3], find_region(cluster)
+    usual = settings.clusters[cluster].zone or (location if _ZONE.fullmatch(location) else "")
+    chosen = _select_zone(template)
+    if chosen:
+        check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
+    elif disks:
+        chosen = choose_zone(usual, disks)
+    if chosen and not chosen.startswith(f"{region}-"):
+        raise UnsupportedSelector(
+            "not a zone of the cluster's region",
+            field=labels.ZONE,
+            value=chosen,
+            valid=f"a zone of {region}",
+        )
+    if not (chosen or usual):
+        raise ZoneMissing(
+            "no zone is set for the node pool",
+            field=f"spec.nodeSelector {labels.ZONE}",
+            valid=f"a zone of {location} in this selector, or in the setting "
+            f"clusters.{cluster}.zone",
+        )
+    return chosen or usual
+
+
+def _select_zone(template: PodTemplate) -> str:
+    """Return the zone that a pod selects for itself or for its reservation; empty for none."""
+    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
+    if own and reserved not in (None, own):
+        raise UnsupportedSelector(
+            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
+        )
+    return own or reserved or ""
+
+
+def find_region(cluster: str) -> str:
+    """Return the region of a cluster."""
+    return "-".join(cluster.split("/")[3].split("-")[:2])

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.counts import parse_count
-from shared.model.errors import NotAllowed, Rejected
+from shared.model.errors import Rejected
 from shared.model.needs import Tier
-from shared.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
+from shared.needs.refusals import check_listed
+from shared.settings import FLEX_WAIT_SECONDS
 from shared.shapes.tpus import list_flex_start_generations
 
 if TYPE_CHECKING:
@@ -185,13 +186,8 @@ def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> N
     if project not in ("", cluster.split("/")[1]):
         setting, listed = "allowed_shared_reservations", settings.allowed_shared_reservations
         field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
-    if name and not is_allowed(name, listed):
-        raise NotAllowed(
-            f"the setting {setting} does not list this reservation",
-            field=field,
-            value=name,
-            valid=name_listed(listed),
-        )
+    if name:
+        check_listed(name, listed, setting, field)
 
 
 def check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:

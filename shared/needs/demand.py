@@ -12,16 +12,21 @@ from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
 from shared.model.priorities import NodeSource
-from shared.needs.candidates import Candidate, Wish, read_candidates
+from shared.needs.candidates import Candidate, Wish, list_disks, read_candidates
 from shared.needs.capacity import Capacity, read_capacity, read_flex_wait
-from shared.needs.disks import list_disks
-from shared.needs.refusals import check_accelerator, check_own_keys, check_resources, check_workload
+from shared.needs.refusals import (
+    check_accelerator,
+    check_listed,
+    check_own_keys,
+    check_resources,
+    check_workload,
+)
 from shared.needs.selectors import check_affinity, read_node_labels, read_operator_labels
-from shared.settings import Settings, is_allowed, name_listed
 from shared.shapes.slices import find_disk
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
+    from shared.settings import Settings
     from shared.shapes.shape import Shape
 
 
@@ -136,26 +141,17 @@ def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]
                 value=pair,
                 valid="network:subnetwork, separated by commas",
             )
-        _check_listed(pair, settings.allowed_node_networks, field, "allowed_node_networks")
+        check_listed(pair, settings.allowed_node_networks, "allowed_node_networks", field)
     return pairs
 
 
 def _read_service_account(template: PodTemplate, settings: Settings) -> str:
     account = template.annotations.get(labels.NODE_SERVICE_ACCOUNT, "")
     if account not in ("", settings.node_service_account):
-        field, setting = (
-            f"annotation {labels.NODE_SERVICE_ACCOUNT}",
-            "allowed_node_service_accounts",
-        )
-        _check_listed(account, settings.allowed_node_service_accounts, field, setting)
+        field = f"annotation {labels.NODE_SERVICE_ACCOUNT}"
+        listed = settings.allowed_node_service_accounts
+        check_listed(account, listed, "allowed_node_service_accounts", field)
     return account or settings.node_service_account
-
-
-def _check_listed(value: str, patterns: tuple[str, ...], field: str, setting: str) -> None:
-    """Accept the value of an annotation that the operator's setting lists."""
-    if not is_allowed(value, patterns):
-        problem = f"the setting {setting} does not list this value"
-        raise NotAllowed(problem, field=field, value=value, valid=name_listed(patterns))
 
 
 def _read_idle_seconds(group: SliceGroup, shape: Shape, settings: Settings) -> int:

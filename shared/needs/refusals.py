@@ -13,7 +13,7 @@ from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import NotAllowed, OwnerKindUnknown, Rejected
 from shared.model.needs import Obstacle
-from shared.settings import is_allowed, name_listed
+from shared.settings import is_allowed
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
@@ -118,26 +118,24 @@ def check_workload(workload: WorkloadView, settings: Settings) -> None:
             value=workload.kind,
             valid=", ".join(settings.kinds),
         )
-    if not is_allowed(workload.namespace, settings.allowed_namespaces):
-        raise NotAllowed(
-            "the setting allowed_namespaces does not list this namespace",
-            field="metadata.namespace",
-            value=workload.namespace,
-            valid=name_listed(settings.allowed_namespaces),
-        )
+    listed, field = settings.allowed_namespaces, "metadata.namespace"
+    check_listed(workload.namespace, listed, "allowed_namespaces", field)
+
+
+def check_listed(value: str, patterns: tuple[str, ...], setting: str, field: str) -> None:
+    """Accept a value that the operator's setting lists."""
+    if not is_allowed(value, patterns):
+        problem = f"the setting {setting} does not list this value"
+        valid = f"{', '.join(patterns) or 'none'}; an operator can add to the list"
+        raise NotAllowed(problem, field=field, value=value, valid=valid)
 
 
 def check_accelerator(template: PodTemplate, settings: Settings) -> None:
     """Accept an accelerator that the settings list."""
     key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
     accelerator = template.find_selector(key)
-    if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
-        raise NotAllowed(
-            "the setting allowed_accelerators does not list this accelerator",
-            field=key,
-            value=accelerator,
-            valid=name_listed(settings.allowed_accelerators),
-        )
+    if accelerator:
+        check_listed(accelerator, settings.allowed_accelerators, "allowed_accelerators", key)
 
 
 def check_resources(template: PodTemplate, settings: Settings) -> None:

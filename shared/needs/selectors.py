@@ -7,7 +7,6 @@ and never be used.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from shared.model import labels
@@ -15,18 +14,16 @@ from shared.model.errors import NotAllowed, Rejected
 from shared.model.needs import Tier
 from shared.model.topology_terms import Requirement, is_own
 from shared.needs.capacity import find_tier
-from shared.needs.disks import check_zone, choose_zone
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from shared.model.workloads import Disk, PodTemplate
+    from shared.model.workloads import PodTemplate
     from shared.needs.capacity import Capacity
     from shared.settings import Settings
     from shared.shapes.shape import Shape
 
-ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 OF_SHAPE = frozenset(
     {
         *(labels.ACCELERATOR, labels.TOPOLOGY),
@@ -70,12 +67,6 @@ class UnsupportedSelector(Rejected):
     """The pod selects a node label that no pool of this provisioner has."""
 
     reason = "selector_unsupported"
-
-
-class ZoneMissing(Rejected):
-    """Neither the pod nor the settings name a zone for the pool."""
-
-    reason = "zone_missing"
 
 
 def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[str, str]]:
@@ -266,46 +257,3 @@ def _list_accelerator_labels(shape: Shape) -> dict[str, str]:
         return absent | dict(zip(of_tpu, (shape.accelerator, shape.topology), strict=True))
     own = dict(zip(of_gpu, (shape.accelerator, "true"), strict=True))
     return dict.fromkeys(of_tpu, "") | own | {labels.GPU_PARTITION: shape.gpus.partition}
-
-
-def read_zone(
-    template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
-) -> str:
-    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
-    location, region = cluster.split("/")[3], find_region(cluster)
-    usual = settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
-    chosen = _select_zone(template)
-    if chosen:
-        check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
-    elif disks:
-        chosen = choose_zone(usual, disks)
-    if chosen and not chosen.startswith(f"{region}-"):
-        raise UnsupportedSelector(
-            "not a zone of the cluster's region",
-            field=labels.ZONE,
-            value=chosen,
-            valid=f"a zone of {region}",
-        )
-    if not (chosen or usual):
-        raise ZoneMissing(
-            "no zone is set for the node pool",
-            field=f"spec.nodeSelector {labels.ZONE}",
-            valid=f"a zone of {location} in this selector, or in the setting "
-            f"clusters.{cluster}.zone",
-        )
-    return chosen or usual
-
-
-def _select_zone(template: PodTemplate) -> str:
-    """Return the zone that a pod selects for itself or for its reservation; empty for none."""
-    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
-    if own and reserved not in (None, own):
-        raise UnsupportedSelector(
-            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
-        )
-    return own or reserved or ""
-
-
-def find_region(cluster: str) -> str:
-    """Return the region of a cluster."""
-    return "-".join(cluster.split("/")[3].split("-")[:2])

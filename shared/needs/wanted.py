@@ -19,8 +19,8 @@ from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
+from shared.needs.candidates import find_unbound
 from shared.needs.demand import Demand, build_demand
-from shared.needs.disks import find_unbound
 from shared.needs.parts import list_parts, see_pods
 from shared.needs.refusals import find_chosen_pool, find_other_owner, find_other_server
 from shared.needs.selectors import list_copied_labels, list_required

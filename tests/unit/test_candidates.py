@@ -291,7 +291,7 @@ def test_an_operator_can_limit_the_reservations_of_the_own_project(shape: dict[s
     found = refuse_shape(settings(allowed_reservations=("spare-*",)), **shape)
 
     assert found.reason == "request_not_allowed"
-    assert "allowed_reservations does not list this reservation (got 'train'); valid: spare-*" in found.message
+    assert "allowed_reservations does not list this value (got 'train'); valid: spare-*" in found.message
     assert a_demand(use=settings(allowed_reservations=("tr*",)), **shape).capacity.reservation == "train"
     assert a_demand(use=settings(allowed_reservations=())).capacity.reservation == ""
 

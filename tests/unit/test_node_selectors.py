@@ -12,9 +12,10 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import NotAllowed, Rejected
 from shared.model.names import Try, build_owner_labels
 from shared.model.needs import Tier
+from shared.needs.candidates import ZoneMissing, read_zone
 from shared.needs.capacity import Capacity, CapacityConflict, read_capacity
 from shared.needs.demand import Demand
-from shared.needs.selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
+from shared.needs.selectors import COPIED_FROM_SELECTORS, UnsupportedSelector
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
