@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.plan.elastic import waits
 from shared.plan.scene import Ask, Fact, Verb
 from shared.plan.short import is_whole, lacks_nodes
 
 if TYPE_CHECKING:
     from shared.plan.counting import Census
-    from shared.plan.scene import Plan, Pool
+    from shared.plan.scene import Act, Plan, Pool
 
 YOUNG_SECONDS = 60
 """A pod that waits for less has no earlier try, and GKE has no error of a pool that young."""
@@ -32,11 +33,17 @@ def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
     """Return the pools of which the pods of others would change the plan."""
-    decisive = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
+    decisive = {act.pool for act in plan.takes if _rests_on_pods(act, census)}
     if any(pod.waits for pod in census.scene.pods):
         served = (pool for _, pool in census.demanded.served if is_whole(pool))
         decisive.update(pool.name for pool in served if _is_waited_beside(pool, census))
     return decisive
+
+
+def _rests_on_pods(act: Act, census: Census) -> bool:
+    """Return whether pods of others decide: of a lower maximum only while a pod waits for it."""
+    lowers = act.verb == Verb.LOWER and waits(census, act.need)
+    return lowers or act.verb in _REST_ON_PODS
 
 
 def _rests_on_operations(census: Census, plan: Plan) -> bool:

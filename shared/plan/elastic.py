@@ -35,6 +35,26 @@ def count_wanted(census: Census, need: Need) -> int:
     return min(max(0, (need.nodes or 0) - earlier - outside), ELASTIC_NODES_MAX)
 
 
+def waits(census: Census, key: str) -> bool:
+    """Return whether a pod of a need waits."""
+    return any(each.waiting_since is not None for each in census.slices.get(key, ()))
+
+
+def count_taken(census: Census, need: Need, pool: Pool, wanted: int) -> int:
+    """Return how many nodes a pool lacks because others use some, while a pod of its need waits.
+
+    At most as many again as the spec wants: strangers that take each new node must not make it buy
+    without end.
+    """
+    if not waits(census, need.key):
+        return 0
+    users = census.users.get(pool.name, ())
+    others = sum(pod.need != need.key and not pod.terminating for pod in users)
+    pods = (pod for each in census.slices[need.key] for pod in each.pods)
+    own = sum(pod.waits or pod.pool == pool.name for pod in pods)
+    return max(0, min(own, wanted) + min(others, pool.present, wanted) - wanted)
+
+
 def count_chips(census: Census, need: Need) -> int:
     """Return the chips that a new pool of a need has in all."""
     return (count_wanted(census, need) if need.elastic else need.hosts) * need.chips
@@ -47,6 +67,7 @@ def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Rea
     all of its nodes, and goes as a whole.
     """
     wanted = count_wanted(census, need)
+    wanted = min(wanted + count_taken(census, need, pool, wanted), ELASTIC_NODES_MAX)
     room = max(0, means.chips) // need.chips
     allowed = max(0 if need.part else 1, min(wanted, pool.maximum + room))
     if not is_at_rest(pool) or allowed == pool.maximum:

@@ -239,6 +239,42 @@ COUNTING += [
         "paused",
     ),
     (
+        "elastic: a stranger uses its node, so the pool gets one more",
+        scene(
+            1,
+            [Pod(0), Pod("x", "any.0", ours=False)],
+            [replace(GPU, nodes=1, maximum=1)],
+            replace(ELASTIC, wants=1),
+        ),
+        "raise any.0 2",
+        "",
+        "",
+    ),
+    (
+        "elastic: strangers that take each node do not make it buy without end",
+        scene(
+            1,
+            [Pod(0), *on("any.0", "x", 3, ours=False)],
+            [replace(GPU, nodes=3, maximum=3)],
+            replace(ELASTIC, wants=1),
+        ),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: strangers on its nodes, and no pod waits",
+        scene(
+            1,
+            [*on("any.0", 0, 1), *on("any.0", "x", 2, ours=False)],
+            [replace(GPU, nodes=3)],
+            replace(ELASTIC, wants=1),
+        ),
+        "",
+        "",
+        "",
+    ),
+    (
         "its own pool has lost a host, so the other one stays",
         scene(1, on("0.0", 0, 3), [Pool(0, nodes=3, word="lost", error=10), Pool(1)]),
         "",

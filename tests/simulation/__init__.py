@@ -11,7 +11,9 @@ What is judged by the truth, and why:
 - *needed pools*: a live workload keeps as many whole pools as it has slices, and all of them while
   it is suspended for less than the grace: a queue resumes it in that time.
 - *no pool too many*: nothing is created for a slice that has a pool which serves or comes; one that
-  only strangers use may be left out. A create whose request was sent before is only counted.
+  only strangers use may be left out, and an elastic pool may have one node more for each that they
+  use, because its own pods need what the spec wants. A create whose request was sent before is only
+  counted.
 - *one pool per slot*: two whole pools of a slot never stand beside a pod that waits.
 - *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
 - *pauses*: a list of capacity that ended begins again after a pause, which doubles.

@@ -196,9 +196,10 @@ class Judge:
         made = find_workload(self._world, pool)
         if adds:
             self._judge_limit(pool, nodes)
-            wanted = count_nodes_wanted(made) if made else 0
+            wanted = max(count_nodes_wanted(made) if made else 0, 1)
+            others = sum(pod.workload is not made for pod in self._list_users(pool))
             changed = made is not None and self._world.time.now - made.changed_at < CHANGED_SECONDS
-            if nodes > max(wanted, 1) and not changed:
+            if nodes > wanted + min(others, wanted) and not changed:
                 self.report("no pool too many", f"{pool.name} may have {nodes} nodes, and {wanted} are wanted")
             return
         run, home = self._get_run(), self._world.clusters[pool.cluster]
