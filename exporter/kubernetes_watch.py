@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 import urllib3
 
-from shared.edges.kubernetes_errors import Silence, Unreadable, classify_refusal, parse_status
-from shared.edges.kubernetes_objects import Record, Stored, decoder_of, report_unreadable
+from shared.edges.kubernetes_objects import (
+    Record,
+    Silence,
+    Stored,
+    Unreadable,
+    classify_refusal,
+    decoder_of,
+    parse_status,
+    report_unreadable,
+)
 from shared.json_text import JSON_ERRORS
 from shared.model.errors import Unavailable
 

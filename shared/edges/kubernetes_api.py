@@ -17,14 +17,17 @@ import urllib3
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig
-from shared.edges.kubernetes_errors import (
+from shared.edges.kubernetes_objects import (
     Expired,
+    Page,
     Silence,
     Unreadable,
     classify_refusal,
+    decoder_of,
     parse_status,
+    read_stored,
+    report_unreadable,
 )
-from shared.edges.kubernetes_objects import Page, decoder_of, read_stored, report_unreadable
 from shared.json_text import JSON_ERRORS
 from shared.model.errors import Rejected, Unavailable
 from shared.version import VERSION

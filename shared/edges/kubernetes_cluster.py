@@ -9,8 +9,14 @@ import msgspec
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import EventWriter
-from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import Condition, JsonObject, ObjectMeta, Record, Stored
+from shared.edges.kubernetes_objects import (
+    Condition,
+    JsonObject,
+    ObjectMeta,
+    Record,
+    Stored,
+    Unreadable,
+)
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 from shared.kinds.rayjob import RAYJOB
 from shared.kinds.table import find_kind_of_pod, get_kind, is_pod_of, select_pods_of

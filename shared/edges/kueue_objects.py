@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, report_unreadable
+from shared.edges.kubernetes_objects import JsonObject, Unreadable, report_unreadable
 from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import (
     UnexpectedValue,

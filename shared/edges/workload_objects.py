@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.capacity_texts import UnreadableList, read_priorities
-from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record, Unreadable
 from shared.edges.requests import Requests
 from shared.edges.topology_records import (
     Expression,

@@ -25,12 +25,8 @@ JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
 OWNER_UID = "google.com/tpu-provisioner-owner-uid"  # UID of the workload
 NEED = "google.com/tpu-provisioner-need"  # hash of what the pods of its group ask
 SLOT = "google.com/tpu-provisioner-slot"  # number of the pool within its need
-ROUND = (
-    "google.com/tpu-provisioner-round"  # how many capacity lists of the slot had ended before it
-)
-USELESS = (
-    "google.com/tpu-provisioner-useless"  # how many pools of the slot before it had helped nobody
-)
+ROUND = "google.com/tpu-provisioner-round"  # capacity lists that had ended before
+USELESS = "google.com/tpu-provisioner-useless"  # pools before it that helped nobody
 ATTEMPT = "google.com/tpu-provisioner-attempt"  # number of the try
 CREATED_AT = "google.com/tpu-provisioner-created-at"  # unix seconds
 CANDIDATE = "google.com/tpu-provisioner-candidate"
@@ -53,21 +49,17 @@ DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 
 # --- what pods and workloads carry ---
-COPY_LABELS = (
-    "tpu-provisioner.cloud.google.com/copy-labels"  # keys of pod labels that become node labels
-)
+COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"  # pod labels that become node labels
 ADDITIONAL_NODE_NETWORKS = (
     "tpu-provisioner.cloud.google.com/additional-node-networks"  # network:subnetwork pairs
 )
 NODE_SERVICE_ACCOUNT = (
-    "tpu-provisioner.cloud.google.com/node-service-account"  # Google account of the nodes
+    "tpu-provisioner.cloud.google.com/node-service-account"  # account of the nodes
 )
 CAPACITY = "tpu-provisioner.cloud.google.com/capacity"  # a list of ways to get capacity
 IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"  # the pool stays for so long
 FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"  # for its first node
-PARTIAL_SLICE = (
-    "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts of the slice may stay idle
-)
+PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts may stay idle
 DISABLE_AUTOPROVISIONING = (
     "tpu-provisioner.cloud.google.com/disable-autoprovisioning"  # `true`: no pool
 )
@@ -106,9 +98,7 @@ def resembles_own_key(key: str) -> bool:
 
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-PINNED_JOB_KEY = (
-    "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
-)
+PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook
 
 # --- what GKE defines ---
 TPU_RESOURCE = "google.com/tpu"

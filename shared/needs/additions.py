@@ -46,6 +46,8 @@ class Addition:
 
     def apply(self, template: PodTemplate) -> PodTemplate:
         """Return a template with the addition."""
+        if self == NOTHING:
+            return template
         single = {key: values[0] for key, values in self.selection if len(values) == 1}
         several = {key: values for key, values in self.selection if len(values) != 1}
         return dataclasses.replace(

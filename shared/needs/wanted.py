@@ -293,20 +293,19 @@ def _view_pod(seen: Seen, need: Need | None, pools_of: Mapping[str, str]) -> Pod
 
     One that belongs to no need holds its pool until it ends.
     """
-    pod = seen.pod
-    view = Pod(
-        need=NO_NEED,
-        slice=pod.uid,
+    pod, name = seen.pod, seen.pod.uid
+    if need is not None:
+        name = "" if need.elastic else seen.slice
+    return Pod(
+        need=need.key if need else NO_NEED,
+        slice=name,
         pool=pools_of.get(pod.node_name, pod.node_name),
         created_at=pod.created_at or 0.0,
+        waits=need is not None and _waits(pod),
         terminating=pod.deleting,
         ends_by=pod.ends_by,
-        asks=_NOWHERE,
+        asks=need.asks if need else _NOWHERE,
     )
-    if need is None:
-        return view
-    name = "" if need.elastic else seen.slice
-    return dataclasses.replace(view, need=need.key, slice=name, waits=_waits(pod), asks=need.asks)
 
 
 def _waits(pod: PodView) -> bool:
