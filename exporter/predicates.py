@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.edges.workload_objects import view_pod
-from shared.kinds.elastic import is_leader
+from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod
 from shared.model import labels as label_keys
 from shared.model.messages import Observed

@@ -18,7 +18,7 @@ from shared.edges.kubernetes_objects import (
     Unreadable,
 )
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
-from shared.kinds.rayjob import RAYJOB
+from shared.kinds.raycluster import RAYJOB
 from shared.kinds.table import find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Unavailable

@@ -23,7 +23,7 @@ from shared.edges.topology_records import (
     read_topology_terms,
 )
 from shared.kinds.objects import UnexpectedValue, read_text
-from shared.kinds.rayjob import judge_rayjob
+from shared.kinds.raycluster import judge_rayjob
 from shared.model.labels import CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time

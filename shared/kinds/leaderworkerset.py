@@ -11,8 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import is_free
-from shared.kinds.kind import Kind, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod, is_free
 from shared.kinds.objects import (
     UnexpectedValue,
     is_index_below,

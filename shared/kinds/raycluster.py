@@ -14,6 +14,8 @@ pool. The slot is the first of these that exists:
 Other pods are refused, because nothing shows which replica they belong to. Replicas of several
 hosts also need the webhook's affinities, a selector that pins them to their slice, or to be the
 only replica of their shape: labels alone do not keep replicas on separate pools.
+
+A RayJob creates a RayCluster and may keep it after its end; it is read for one Event only.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid
+from shared.kinds.kind import Kind, Resource, SliceOfPod, find_controller_uid
 from shared.kinds.objects import (
     parse_index,
     read_flag,
@@ -34,10 +36,9 @@ from shared.kinds.objects import (
     read_suspend_set_at,
     read_text,
 )
-from shared.kinds.rayjob import RAYJOB, read_parent
 from shared.model import labels
 from shared.model.errors import SlicesMayMix, SliceUnknown
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,12 @@ index."""
 OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
 _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
+RAYJOB = Resource(name="RayJob", api_version="ray.io/v1", plural="rayjobs")
+_JOB_INVALID = "ValidationFailed"
+_JOB_ENDED = ("Complete", "Failed", _JOB_INVALID)
+_EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
+"""The fields of ``deletionStrategy`` before there were ``deletionRules``."""
+_RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 _REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
 
 
@@ -227,7 +234,7 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
         for each in workload.groups
         if each.hosts > 1 and _ask_alike(each.template, group.template)
     ]
-    if sum(_count_slots(each) for each in alike) <= 1:
+    if sum(each.slots or 0 for each in alike) <= 1:
         return
     raise SlicesMayMix(
         "nothing keeps the pods of two replicas on separate node pools, so neither might get all "
@@ -259,10 +266,6 @@ def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
     """Return whether two templates select the same accelerator and topology."""
     keys = (labels.ACCELERATOR, labels.TOPOLOGY)
     return all(one.list_values(key) == other.list_values(key) for key in keys)
-
-
-def _count_slots(group: SliceGroup) -> int:
-    return group.replicas if group.slots is None else group.slots
 
 
 def _name_slice(workload: WorkloadView, group: SliceGroup, slot: str) -> str:
@@ -304,6 +307,58 @@ def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
         (read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups
     ]
     return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
+
+
+def read_parent(body: Json) -> Parent | None:
+    """Return the RayJob that controls a RayCluster; None without one."""
+    for each in read_objects(body, "metadata", "ownerReferences"):
+        if read_flag(each, "controller") and read_text(each, "kind") == RAYJOB.name:
+            namespace, name = read_text(body, "metadata", "namespace"), read_text(each, "name")
+            return Parent(
+                kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(each, "uid")
+            )
+    return None
+
+
+def judge_rayjob(body: Json) -> str:
+    """Return why a RayJob that has ended keeps its RayCluster; empty if it does not.
+
+    A RayCluster that ``clusterSelector`` names is not its child. KubeRay decides in
+    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
+    """
+    ended = read_text(body, "status", "jobDeploymentStatus")
+    if ended not in _JOB_ENDED or (ended != _JOB_INVALID and _lets_go(body, ended)):
+        return ""
+    identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
+    message = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
+    if ended == _JOB_INVALID:
+        return f"{message}; KubeRay does not delete them: delete the RayJob or the RayCluster"
+    by_rule = bool(read_object(body, "spec", "deletionStrategy"))
+    remedy = (
+        "add a deletion rule that applies to this end"
+        if by_rule
+        else "set shutdownAfterJobFinishes: true"
+    )
+    return f"{message}; to release them, {remedy}, or delete the RayJob or the RayCluster"
+
+
+def _lets_go(body: Json, ended: str) -> bool:
+    """Return whether KubeRay deletes the workers of a RayJob after its end, now or later."""
+    outcome = read_text(body, "status", "jobStatus")
+    strategy = read_object(body, "spec", "deletionStrategy")
+    if not strategy:
+        return read_flag(body, "spec", "shutdownAfterJobFinishes")
+    rules = read_objects(strategy, "deletionRules")
+    if rules:
+        policies = {
+            read_text(each, "policy")
+            for each in rules
+            if (read_text(each, "condition", "jobStatus") or None) == outcome
+            or (read_text(each, "condition", "jobDeploymentStatus") or None) == ended
+        }
+    else:
+        policies = {read_text(strategy, _EARLIER_RULES.get(outcome, ""), "policy")}
+    return bool(policies & _RELEASING)
 
 
 RAYCLUSTER = Kind(

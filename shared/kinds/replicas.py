@@ -3,7 +3,7 @@
 Each pod of a Deployment can run on any host of its shape. Its pods name a ReplicaSet, whose name is
 that of the Deployment and the hash of the pod template, so no chain of owners is read. Pods of a
 StatefulSet with the topology of a single host are alike too. One pool is for all pods of a shape,
-and its size follows the spec (see `shared.kinds.elastic`). With a topology of several hosts a whole
+and its size follows the spec (see `shared.kinds.kind`). With a topology of several hosts a whole
 StatefulSet is one slice: it must have as many replicas as the slice has hosts, and create all of
 them at once.
 """
@@ -14,8 +14,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import is_one_host
-from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid
+from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_one_host
 from shared.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
 from shared.model.counts import bound_count, take_percent
 from shared.model.errors import SliceUnknown

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import leave_out_elastic, list_elastic
 from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
+from shared.kinds.kind import leave_out_elastic, list_elastic
 from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.kinds.pod import make_pod
 from shared.kinds.raycluster import RAYCLUSTER

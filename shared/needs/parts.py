@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import find_slice
+from shared.kinds.kind import find_slice
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import PodContradictsSpec, Rejected

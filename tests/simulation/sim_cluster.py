@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import is_leader
+from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.workloads import PodView

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shared.edges.requests import parse_quantity
 from shared.edges.workload_objects import read_template
-from shared.kinds.elastic import find_slice, is_elastic, list_elastic, name_elastic
 from shared.kinds.job import JOB
+from shared.kinds.kind import find_slice, is_elastic, list_elastic, name_elastic
 from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
 from shared.kinds.table import list_slices
 from shared.model import labels

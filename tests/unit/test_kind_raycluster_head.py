@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.edges.workload_objects import read_template
-from shared.kinds.elastic import find_slice
+from shared.kinds.kind import find_slice
 from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
 from shared.kinds.table import list_slices
 from shared.model import labels

@@ -7,8 +7,7 @@ import pytest
 
 from shared.edges.workload_objects import read_template
 from shared.kinds.objects import UnexpectedValue
-from shared.kinds.raycluster import RAYCLUSTER
-from shared.kinds.rayjob import judge_rayjob
+from shared.kinds.raycluster import RAYCLUSTER, judge_rayjob
 from shared.model.workloads import Parent
 from tests.unit.rayclusters import a_body
 
