@@ -91,7 +91,9 @@ def _judge_gangs(world: World, cluster: SimCluster) -> None:
         whole = [pool for pool in pools if pool.healthy_since is not None]
         slices = {plan.slice_name for plan in list_pods(made)} if not made.suspended else set()
         part = bool(whole) and made.suspended and entry.admitted_at is None and not slices
-        entry.part_since = (entry.part_since or now) if part else None
+        # What could not go after a Retry, since GKE still made it, counts anew with new quota.
+        began_at = max(entry.part_since or now, entry.reserved_at or 0.0)
+        entry.part_since = began_at if part else None
         bound = world.scenario.check_seconds + PART_SECONDS
         if entry.part_since is not None and now - max(entry.part_since, world.settled_at) > bound:
             world.judge.report("all or nothing", f"{made.name} holds a part of its pools for {bound:.0f} s")
