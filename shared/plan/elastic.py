@@ -43,8 +43,7 @@ def waits(census: Census, key: str) -> bool:
 def count_taken(census: Census, need: Need, pool: Pool, wanted: int) -> int:
     """Return how many nodes a pool lacks because others use some, while a pod of its need waits.
 
-    At most as many again as the spec wants: strangers that take each new node must not make it buy
-    without end.
+    Who takes its new nodes too would get others for the same pods, so there is an end to it.
     """
     if not waits(census, need.key):
         return 0
@@ -52,7 +51,7 @@ def count_taken(census: Census, need: Need, pool: Pool, wanted: int) -> int:
     others = sum(pod.need != need.key and not pod.terminating for pod in users)
     pods = (pod for each in census.slices[need.key] for pod in each.pods)
     own = sum(pod.waits or pod.pool == pool.name for pod in pods)
-    return max(0, min(own, wanted) + min(others, pool.present, wanted) - wanted)
+    return max(0, min(own, wanted) + min(others, pool.present) - wanted)
 
 
 def count_chips(census: Census, need: Need) -> int:

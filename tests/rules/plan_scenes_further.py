@@ -251,14 +251,9 @@ COUNTING += [
         "",
     ),
     (
-        "elastic: strangers that take each node do not make it buy without end",
-        scene(
-            1,
-            [Pod(0), *on("any.0", "x", 3, ours=False)],
-            [replace(GPU, nodes=3, maximum=3)],
-            replace(ELASTIC, wants=1),
-        ),
-        "",
+        "elastic: strangers use more nodes than it wants",
+        scene(1, [Pod(0), *on("any.0", "x", 3, ours=False)], [GPU], replace(ELASTIC, wants=1)),
+        "raise any.0 4",
         "",
         "",
     ),

@@ -199,7 +199,7 @@ class Judge:
             wanted = max(count_nodes_wanted(made) if made else 0, 1)
             others = sum(pod.workload is not made for pod in self._list_users(pool))
             changed = made is not None and self._world.time.now - made.changed_at < CHANGED_SECONDS
-            if nodes > wanted + min(others, wanted) and not changed:
+            if nodes > wanted + others and not changed:
                 self.report("no pool too many", f"{pool.name} may have {nodes} nodes, and {wanted} are wanted")
             return
         run, home = self._get_run(), self._world.clusters[pool.cluster]
