@@ -94,13 +94,19 @@ def rest(world: World) -> None:
         ticks += 1
         if world.changes != changes:
             changes, still_since = world.changes, world.time.now
-        if world.judge.acts != acts:
+        if world.judge.acts != acts or _holds_part(world):
             acts, seconds = world.judge.acts, TICK_SECONDS
         elif ticks > FIRST_TICKS:
             seconds = min(2 * seconds, TICK_SECONDS_MAX)
         if world.time.now - still_since > CALM_SECONDS and world.time.next_moment is None:
             break
     world.time.run_until(world.time.now + TICK_SECONDS)
+
+
+def _holds_part(world: World) -> bool:
+    """Return whether a gang holds a part of its pools, which ends at a tick a minute after its time."""
+    entries = (entry for cluster in world.clusters.values() for entry in cluster.kueue.entries.values())
+    return any(entry.part_since is not None for entry in entries)
 
 
 def is_calm(world: World) -> bool:
