@@ -13,7 +13,7 @@ from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.engine.explain import claim_slot, explain_act
+from shared.engine.act import claim_slot, explain_act
 from shared.engine.kueue import Standing
 from shared.engine.look import Key, Look
 from shared.engine.tell import explain_answer

@@ -2,10 +2,10 @@
 
 - `look` makes the scene of what `reads` has read of one workload, in the words of `views`;
   `inventory` is what the cluster has.
-- `reconcile` makes the plan, a second one before anything is taken away; `creates` and `act` do it.
+- `reconcile` makes the plan, a second one before anything is taken away; `act` does it.
 - `budget` counts chips, operation slots, refusals and deletions, and whose turn a free slot is.
 - `work` lets one thread work on a key, for a message, the end of an operation and a `tick` alike.
-- `tell` says what was decided; `kueue` says it to Kueue too.
+- `tell` says what was decided, to Kueue too; `kueue` is what Kueue says.
 
 What reads raises `Retryable` if there is no answer, and `Denied` if the permission is missing.
 Docstrings say that only where more follows from it.

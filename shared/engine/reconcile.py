@@ -8,12 +8,15 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.act import LOOK_SECONDS, Done, do_act, read_cluster_uid
-from shared.engine.creates import (
+from shared.engine.act import (
+    LOOK_SECONDS,
+    Done,
     Order,
     count_rest,
+    do_act,
     order_create,
     order_raise,
+    read_cluster_uid,
     send,
     send_alone,
     take_room,

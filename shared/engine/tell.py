@@ -1,25 +1,32 @@
-"""What an owner is told: one log record and one Event for each decision about a workload.
+"""What an owner is told: one log record and one Event for each decision; and what Kueue is told.
 
-If an Event cannot be written, that is logged; it never undoes or repeats what was done.
+If an Event cannot be written, that is logged; it never undoes or repeats what was done. Kueue's
+check is answered for all slices of a workload or for none: it is Ready when all pools of it run.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shared.engine.kueue import RETRY
 from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.readings import Notice
+from shared.model.times import format_time
+from shared.plan.attempts import find_pause
+from shared.plan.counting import Census
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from shared.engine.act import Done
+    from shared.engine.kueue import Queued
     from shared.engine.look import Look, Memory
-    from shared.engine.outside import Cluster, Ports
+    from shared.engine.outside import Cluster, Ports, Queues
     from shared.engine.reconcile import Result
     from shared.model.messages import EndedOperation
     from shared.model.workloads import PodView, WorkloadView
@@ -324,3 +331,70 @@ def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) 
     except Exception as error:  # noqa: BLE001 -- the net of this object
         fields = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
         _LOG.warning("the Event could not be written on the object", extra=fields)
+
+
+_READY, _REJECTED, _PENDING = "Ready", "Rejected", "Pending"
+_STATES = {
+    Reason.CHECK_READY: (_READY, "all node pools of the workload run"),
+    Reason.CHECK_RETRY: (
+        RETRY,
+        "not all node pools of the workload came in time, so those that did are given back",
+    ),
+    Reason.CHECK_REJECTED: (_REJECTED, "the workload can never be served"),
+}
+_REASONS = {state: reason for reason, (state, _) in _STATES.items()}
+
+
+def answer_check(result: Result, ports: Ports) -> list[Outcome]:
+    """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds."""
+    look, queues = result.look, ports.queues.get(result.look.key.cluster)
+    queued = look.standing.queued
+    if queues is None or queued is None or look.scene.stop:
+        return []
+    return _write(queues, queued, _choose_state(result), look)
+
+
+def _choose_state(result: Result) -> tuple[str, str]:
+    """Return the state of our check, and its message."""
+    look, standing = result.look, result.look.standing
+    if standing.unserved:
+        return RETRY, standing.unserved
+    if standing.refusal:
+        return _REJECTED, standing.refusal
+    states = [
+        _STATES[Reason(each.reason)] for each in result.plan.answers if each.reason in _STATES
+    ]
+    if not states:
+        return _PENDING, _describe_wait(result)
+    state, message = states[0]
+    never = [need.never.message for need in look.scene.needs if need.never]
+    return state, "; ".join([message, *never])
+
+
+def _write(queues: Queues, queued: Queued, answer: tuple[str, str], look: Look) -> list[Outcome]:
+    """Write the state of a check unless it says that already."""
+    (name, message), state = answer, queued.state
+    if (name, message) == (state.state, state.message):
+        return []
+    since = state.since if name == state.state else format_time(look.scene.now)
+    changed = dataclasses.replace(state, state=name, message=message, since=since)
+    pause = find_pause(state.retries) if name == RETRY else None
+    queues.write_state(queued.workload, changed, retry_seconds=pause)
+    reason = _REASONS.get(name, Reason.POOL_IN_PROGRESS)
+    return [
+        Outcome(
+            decision=Decision(Verdict.KEEP, reason, message),
+            cluster=look.key.cluster,
+            subject=str(queued.workload),
+            facts={"check": state.name, "state": name},
+        )
+    ]
+
+
+def _describe_wait(result: Result) -> str:
+    """Return why the check is pending. It changes only when something happened."""
+    scene = result.look.scene
+    wanted = sum(1 if need.elastic else need.most for need in scene.needs)
+    text = f"{len(Census(scene).counted)} of {wanted} node pools exist or come"
+    causes = sorted({str(answer.reason) for answer in result.plan.answers})
+    return f"{text}; it waits: {', '.join(causes)}" if causes else text

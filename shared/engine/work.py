@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.engine.checks import answer_check
 from shared.engine.look import DELIVERY_SECONDS, Key
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
     Outcome,
+    answer_check,
     explain_end,
     list_outcomes,
     tell,
