@@ -12,10 +12,12 @@ from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
 from demo.loop.stretches import Phase, list_stretches
 from shared.shapes.gpus import FAMILIES
-from shared.shapes.tpus import CHIPS_BY_MACHINE
+from shared.shapes.tpus import MACHINES
 
 _GPUS = {each.name: each.gpus for family in FAMILIES for each in family.machines}
-_CHIPS = CHIPS_BY_MACHINE | {name: gpus for name, gpus in _GPUS.items() if not name.startswith("n1-")}
+_CHIPS = {name: machine.chips for name, machine in MACHINES.items()} | {
+    name: gpus for name, gpus in _GPUS.items() if not name.startswith("n1-")
+}
 """Chips of one node. An N1 machine says nothing about the GPUs that are attached to it."""
 _MINUTE = 60.0
 _LATE_SECONDS = 2.0

@@ -225,13 +225,7 @@ def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
 
 
 def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    """Return the elastic pool of a pod, by the template of its spec, else its slice.
-
-    None as `Kind.find_slice`.
-
-    Raises:
-        SliceUnknown: as `Kind.find_slice`.
-    """
+    """Return the elastic pool of a pod, by the template of its spec, else as `Kind.find_slice`."""
     template, group = kind.find_template(pod, workload), kind.find_group(pod, workload)
     shares = group is None or is_elastic(group)
     if shares and template is not None and kind.find_owner(pod) == workload.name:

@@ -28,10 +28,6 @@ def _find_owner(pod: PodView) -> str:
     return "" if pod.controller_kind in _OF_NODES else pod.name
 
 
-def _find_owner_uid(pod: PodView) -> str:
-    return pod.uid
-
-
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(body)  # a pod has the metadata and the spec of a template
     controlled = any(
@@ -69,7 +65,7 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         pod_selector="",
         watched=False,
         find_owner=_find_owner,
-        find_owner_uid=_find_owner_uid,
+        find_owner_uid=lambda pod: pod.uid,
         read=_read,
         find_slice=find_slice,
     )

@@ -177,11 +177,7 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
 
 
 def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
-    """Return the slot of a pod; None if its label is not valid.
-
-    Raises:
-        SliceUnknown: it has no label, and its replicas have several hosts.
-    """
+    """Return the slot of a pod; None if its label is not valid."""
     pod_labels = pod.template.labels
     if REPLICA_INDEX in pod_labels or REPLICA_OF_WEBHOOK in pod_labels:
         return _read_slot(pod) or None
@@ -221,9 +217,6 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
 
     The webhook's affinities keep it off, or a selector for the slice, or there is no other replica
     of this shape. `REPLICA_NAME` does not pin a slot, because the next replica has another name.
-
-    Raises:
-        SlicesMayMix: two replicas could share one pool, and neither might get all of its hosts.
     """
     template = pod.template
     pins = {name, f"{workload.namespace}_{name}"}
@@ -248,11 +241,7 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
 
 
 def _refuse_head(workload: WorkloadView) -> None:
-    """Refuse new pools for the workers of a cluster whose head would get none.
-
-    Raises:
-        SliceUnknown: the head requests or selects TPUs.
-    """
+    """Refuse new pools for the workers of a cluster whose head would get none."""
     head = workload.templates.get(HEAD)
     if head is not None and head.wants_accelerator and not head.gpus:
         raise SliceUnknown(

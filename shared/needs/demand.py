@@ -21,7 +21,7 @@ from shared.needs.refusals import (
     check_resources,
     check_workload,
 )
-from shared.needs.selectors import check_affinity, read_node_labels, read_operator_labels
+from shared.needs.selectors import check_affinity, read_node_labels
 from shared.shapes.slices import find_disk
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ class Demand:
     nodes_from: NodeSource = NodeSource.CREATION
     """What makes the nodes of the pool."""
     node_labels: dict[str, str]
-    """Labels that the pods select or copy; never an owner label."""
-    operator_labels: dict[str, str]
-    """Labels that the setting copies from the pods."""
+    """Labels that the pods select or copy, or that the setting copies from them; none of ours."""
     networks: tuple[str, ...]
     """``network:subnetwork`` pairs."""
     network_profile: bool
@@ -96,13 +94,12 @@ def build_demand(
     check_affinity(template, several=shape.node_count > 1)
     selected = read_capacity(template, shape, cluster, settings)
     node_labels = read_node_labels(template, shape, selected, settings)
-    of_operator = read_operator_labels(template, settings)
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = 0 if group.elastic else read_flex_wait(template, settings)
     wish = Wish(
         template=template,
         shape=shape,
-        node_labels=of_operator | node_labels,
+        node_labels=node_labels,
         flex_wait=flex_wait,
         cluster=cluster,
         disks=list_disks(template, workload),
@@ -113,7 +110,6 @@ def build_demand(
         shape=shape,
         candidates=read_candidates(wish, workload),
         node_labels=node_labels,
-        operator_labels=of_operator,
         networks=networks,
         network_profile=shape.own_networks and not networks,
         node_service_account=_read_service_account(template, settings),

@@ -17,7 +17,7 @@ from shared.model.names import build_name, build_owner_labels
 from shared.model.needs import Tier
 from shared.model.priorities import NodeSource
 from shared.model.workloads import SPOT_TAINT
-from shared.shapes.gpus import is_compact
+from shared.shapes.gpus import BY_GPU
 from shared.shapes.shape import Placement
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def build_body(
         warm_seconds=demand.idle_seconds,
     )
     # Owner labels last, so that no label of a pod can overwrite them.
-    node_labels = demand.operator_labels | demand.node_labels | owner
+    node_labels = demand.node_labels | owner
     check_label_budget(node_labels)
     pool: Json = {
         "name": build_name(claim, tried.attempt, tried.useless),
@@ -128,9 +128,8 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
         return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
-    if shape.gpus and shape.multi_host and not demand.elastic and is_compact(shape.accelerator):
-        return {"type": "COMPACT"}
-    return {}
+    gang = shape.gpus and shape.multi_host and not demand.elastic
+    return {"type": "COMPACT"} if gang and BY_GPU[shape.accelerator].compact else {}
 
 
 def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
@@ -188,13 +187,16 @@ def _build_config(
     }
     if settings.node_workload_identity:
         config["workloadMetadataConfig"] = {"mode": "GKE_METADATA"}
+    disk_type, accepted = settings.node_disk_type, demand.shape.boot_disks
+    if disk_type and disk_type not in accepted:
+        disk_type = accepted[0]  # the machine's default
     optional: Json = {
         "serviceAccount": demand.node_service_account,
         "tags": list(settings.node_tags),
         "resourceLabels": _build_billing_labels(claim) | settings.resource_labels,
         "bootDiskKmsKey": settings.node_boot_disk_kms_key,
         "enableConfidentialStorage": settings.node_confidential_storage,
-        "diskType": _choose_disk_type(demand, settings),
+        "diskType": disk_type,
         "diskSizeGb": demand.disk_gb,
         "taints": _build_taints(demand, claim),
         "accelerators": _build_accelerators(demand),
@@ -276,11 +278,3 @@ def _build_capacity(capacity: Capacity, claim: Claim) -> Json:
             }
         }
     return {}
-
-
-def _choose_disk_type(demand: Demand, settings: Settings) -> str:
-    """Return the operator's disk type if the machine accepts it, else the machine's default."""
-    wanted, accepted = settings.node_disk_type, demand.shape.boot_disks
-    if not wanted or wanted in accepted:
-        return wanted
-    return accepted[0]

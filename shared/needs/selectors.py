@@ -92,9 +92,17 @@ def _list_keys(template: PodTemplate) -> dict[str, None]:
 def read_node_labels(
     template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings
 ) -> dict[str, str]:
-    """Return the node labels that a pool needs besides owner labels and `read_operator_labels`."""
-    node_labels = _copy_pod_labels(template, settings)
-    copied = {*node_labels, *read_operator_labels(template, settings), labels.HOSTNAME}
+    """Return the node labels that a pool needs besides owner labels.
+
+    They are those that the setting ``copy_labels`` copies from the pods, those that the pods'
+    annotation copies, and what the pods select.
+    """
+    node_labels = {
+        key: template.labels[key]
+        for key in settings.copy_labels
+        if key in template.labels and not labels.is_owner_key(key)
+    } | _copy_pod_labels(template, settings)
+    copied = {*node_labels, labels.HOSTNAME}
     for key in _list_keys(template):
         if key in SET_BY_GKE:
             continue
@@ -125,15 +133,6 @@ def _check_key(key: str, value: str) -> None:
             valid="remove this selector; or, for node pools of your own that have this label, the "
             f'annotation {labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
         )
-
-
-def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
-    """Return the pod's labels that the setting ``copy_labels`` copies to the nodes."""
-    return {
-        key: template.labels[key]
-        for key in settings.copy_labels
-        if key in template.labels and not labels.is_owner_key(key)
-    }
 
 
 def list_copied_labels(template: PodTemplate) -> dict[str, str]:

@@ -272,11 +272,6 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
     )
 
 
-def is_compact(accelerator: str) -> bool:
-    """Return whether GKE places the hosts of one slice of these GPUs close together."""
-    return BY_GPU[accelerator].compact
-
-
 def _find_family(template: PodTemplate) -> GpuFamily:
     name = template.find_selector(labels.GPU_ACCELERATOR)
     if name in BY_GPU:

@@ -105,13 +105,8 @@ def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
     return shape
 
 
-def count_hosts(group: SliceGroup) -> int:
-    """Return how many pods with chips a slice of a group has; 0 if the workload does not say."""
-    return group.hosts or (group.pods if group.template.chips else 0)
-
-
 def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None:
-    pods = count_hosts(group)
+    pods = group.hosts or (group.pods if group.template.chips else 0)
     fewer = pods < shape.node_count
     partial = template.annotations.get(labels.PARTIAL_SLICE) == "true"
     half = not group.hosts and _is_half_used(pods, shape)

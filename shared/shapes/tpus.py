@@ -189,16 +189,10 @@ FAMILIES = (
 )
 
 BY_ACCELERATOR = {family.accelerator: family for family in FAMILIES}
+FLEX_START_GENERATIONS = tuple(
+    dict.fromkeys(family.generation for family in FAMILIES if family.flex_start)
+)
 MACHINES = {machine.name: machine for family in FAMILIES for machine in family.machines}
-CHIPS_BY_MACHINE = {
-    machine.name: machine.chips for family in FAMILIES for machine in family.machines
-}
-"""Chips of one host, by machine type."""
-
-
-def list_flex_start_generations() -> list[str]:
-    """Return the generations that GKE offers with flex-start, in the order of the catalogue."""
-    return list(dict.fromkeys(family.generation for family in FAMILIES if family.flex_start))
 
 
 def find_shape(

@@ -20,7 +20,7 @@ from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
 from shared.shapes.shape import Placement
-from shared.shapes.tpus import CHIPS_BY_MACHINE, FAMILIES, count_chips
+from shared.shapes.tpus import FAMILIES, MACHINES, count_chips
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(0)]
@@ -154,7 +154,7 @@ def test_empty_group(lab: Lab) -> None:
 
 def _count_hosts(lab: Lab) -> int:
     machine, _, topology = lab.tpu.partition(":")
-    return count_chips(topology) // CHIPS_BY_MACHINE[machine]
+    return count_chips(topology) // MACHINES[machine].chips
 
 
 def _describe_slice(lab: Lab) -> dict[str, Any]:

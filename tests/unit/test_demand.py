@@ -37,7 +37,7 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
 
     assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 4)
     assert demand.zone == "us-east5-b"
-    assert demand.node_labels == demand.operator_labels == {}
+    assert demand.node_labels == {}
     assert not demand.pinned
 
 

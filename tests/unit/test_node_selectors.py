@@ -121,7 +121,7 @@ def test_labels_are_copied_by_setting_and_by_annotation() -> None:
     pod = a_pod(pod_labels={"a": "1", "b": "2", "c": "3"}, annotations={labels.COPY_LABELS: "b"})
     demand = a_demand(pod=pod, use=settings(copy_labels=("a", "absent")))
 
-    assert (demand.operator_labels, demand.node_labels) == ({"a": "1"}, {"b": "2"})
+    assert demand.node_labels == {"a": "1", "b": "2"}
 
 
 OF_OWNERS = build_owner_labels(

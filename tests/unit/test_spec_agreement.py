@@ -153,7 +153,7 @@ def test_annotations_and_labels_for_the_nodes_are_the_spec_s() -> None:
     use: dict[str, Any] = {"allowed_node_service_accounts": ("a@p.iam",), "copy_labels": ("team",)}
     demand = accepted("JobSet", spec, pod, **use)
 
-    assert (demand.node_service_account, demand.operator_labels) == ("a@p.iam", {"team": "vision"})
+    assert (demand.node_service_account, demand.node_labels) == ("a@p.iam", {"team": "vision"})
 
 
 @pytest.mark.parametrize("key", [labels.DISABLE_AUTOPROVISIONING, labels.PROVISIONING_REQUEST])
