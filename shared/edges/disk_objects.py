@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shared.edges.kubernetes_objects import ObjectMeta, Record
-from shared.edges.topology_records import Expression  # noqa: TC001 -- msgspec reads it
+from shared.edges.pod_requests import Expression  # noqa: TC001 -- msgspec reads it
 from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, Rejected

@@ -15,10 +15,10 @@ import msgspec
 
 from shared.capacity_texts import UnreadableList, read_priorities
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record, Unreadable
-from shared.edges.requests import Requests
-from shared.edges.topology_records import (
+from shared.edges.pod_requests import (
     Expression,
     PodAffinity,
+    Requests,
     SpreadConstraint,
     read_topology_terms,
 )

@@ -322,7 +322,7 @@ def order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
     sent = Sent(
         pool=name,
         namespace=look.key.namespace,
-        chips=nodes * max(need.asks.shape.units, 1),
+        chips=nodes * need.chips,
         way=need.ways[act.candidate],
     )
     call = partial(ports.adds.create, cluster, body)
@@ -337,10 +337,7 @@ def order_raise(act: Act, look: Look, ports: Ports) -> Order:
     need = find_need(act, look)
     more = act.maximum - look.pools[act.pool].node_count
     sent = Sent(
-        pool=act.pool,
-        namespace=look.key.namespace,
-        chips=more * max(need.asks.shape.units, 1),
-        maximum=act.maximum,
+        pool=act.pool, namespace=look.key.namespace, chips=more * need.chips, maximum=act.maximum
     )
     raises = partial(ports.adds.raise_maximum, look.key.cluster, act.pool, act.maximum)
     call = partial(raises, least=act.maximum if need.part else 0)
@@ -389,31 +386,23 @@ def send(each: Order, look: Look, ports: Ports) -> Done:
     except ProvisionerError:
         ports.budget.forget(cluster, each.sent)
         raise
+    done = partial(Done, act=each.act, pool=name, demand=each.demand)
     try:
         ports.budget.submit(cluster, each.sent, each.call, ports.clock)
     except AlreadyExists:
         text = f"node pool {name} is being created"
-        decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
-        return Done(act=each.act, pool=name, decision=decision, demand=each.demand)
+        return done(decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text))
     except Throttled as error:
-        return Done(
-            act=each.act,
-            pool=name,
-            decision=_wait(each, Verdict.WAIT, Reason.NO_OPERATION_SLOT, _SLOTS).decision,
-            demand=each.demand,
-            error=error,
-        )
+        wait = _wait(each, Verdict.WAIT, Reason.NO_OPERATION_SLOT, _SLOTS)
+        return dataclasses.replace(wait, error=error)
     except REFUSED as error:
-        return Done(
-            act=each.act,
-            pool=name,
+        return done(
             decision=decide_gke_answer(name, "created", error),
-            demand=each.demand,
             # A higher maximum has no other way, so it would be asked for again and again.
             refused=isinstance(error, REFUSALS) and each.act.verb == Verb.CREATE,
             error=error if isinstance(error, Busy) else None,
         )
-    return Done(act=each.act, pool=name, decision=each.decision, demand=each.demand)
+    return done(decision=each.decision)
 
 
 def count_rest(look: Look, acts: Sequence[Act]) -> int:
