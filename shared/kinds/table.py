@@ -44,7 +44,7 @@ def find_kind_of_pod(pod: PodView) -> Kind | None:
 
 
 def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
-    """Return the slices and elastic pools of a workload's spec, with the templates of their pods."""
+    """Return the slices and elastic pools of a spec, with the templates of their pods."""
     slices = leave_out_elastic(workload)
     wanted = sum(max(group.replicas, 0) for group in slices.groups)
     if wanted > SLICES_MAX:

@@ -97,11 +97,7 @@ def read_node_labels(
     They are those that the setting ``copy_labels`` copies from the pods, those that the pods'
     annotation copies, and what the pods select.
     """
-    node_labels = {
-        key: template.labels[key]
-        for key in settings.copy_labels
-        if key in template.labels and not labels.is_owner_key(key)
-    } | _copy_pod_labels(template, settings)
+    node_labels = _copy_pod_labels(template, settings)
     copied = {*node_labels, labels.HOSTNAME}
     for key in _list_keys(template):
         if key in SET_BY_GKE:
@@ -142,6 +138,8 @@ def list_copied_labels(template: PodTemplate) -> dict[str, str]:
 
 
 def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
+    """Return the pod's labels that the setting or its annotation copies to the nodes."""
+    of_operator = (key for key in settings.copy_labels if not labels.is_owner_key(key))
     copied = list_copied_labels(template)
     for key in copied:
         if labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes):
@@ -152,7 +150,7 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
                 valid="a key in allowed_label_prefixes, outside the domains of Google and "
                 "Kubernetes",
             )
-    return {key: value for key, value in copied.items() if key in template.labels}
+    return {key: template.labels[key] for key in (*of_operator, *copied) if key in template.labels}
 
 
 def check_affinity(template: PodTemplate, *, several: bool) -> None:
