@@ -151,3 +151,21 @@ def test_a_pool_of_another_deployment_is_not_ours() -> None:
 
     assert not world.collector.tick().outcomes
     assert not world.list_deleted()
+
+
+def test_deliveries_share_for_two_seconds_that_nothing_is_stopped() -> None:
+    world = World(slices=3)
+    world.wait(0)
+    world.provisioner.work()
+    reads = world.gke.calls.count("get namespace default")
+
+    world.wait(1)
+    world.provisioner.work()
+    assert world.gke.calls.count("get namespace default") == reads
+
+    stop(world, "default", "no-create")
+    world.clock.time += 3
+    world.wait(2)
+    assert list_reasons(world.provisioner.work()) == ["stopped"]
+    world.cluster.labels["default"] = {}
+    assert list_reasons(world.provisioner.work()) == ["pool_absent"]
