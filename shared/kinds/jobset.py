@@ -171,8 +171,9 @@ def _read_group(
     )
 
 
-def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
-    """Return the replicated job of a Job ``<jobset>-<replicated job>-<index>`` of the spec."""
+def _find_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+    """Return the replicated job of a pod, by its Job ``<jobset>-<replicated job>-<index>``."""
+    job_name = pod.controller_name if pod.controller_kind == "Job" else ""
     for group in workload.groups:
         prefix = f"{workload.name}-{group.name}-"
         index = job_name.removeprefix(prefix)
@@ -181,17 +182,13 @@ def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
     return None
 
 
-def _find_group_of_pod(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
-    return _find_group(workload, pod.controller_name) if pod.controller_kind == "Job" else None
-
-
 def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-    group = _find_group_of_pod(pod, workload)
+    group = _find_group(pod, workload)
     return group.template if group else None
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    group = _find_group_of_pod(pod, workload)
+    group = _find_group(pod, workload)
     host = next((each for each in workload.groups if group and each.name == group.beside), None)
     if host:
         return SliceOfPod(name=f"{workload.name}-{host.name}-0", group=host)
@@ -234,7 +231,7 @@ JOBSET = Kind(
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
-    find_group=_find_group_of_pod,
+    find_group=_find_group,
     find_template=_find_template,
     list_slices=_list_slices,
     name_label=JOBSET_NAME_ON_POD,

@@ -232,13 +232,6 @@ def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
     return tuple(dict.fromkeys(claim for template in asking for claim in template.volume_claims))
 
 
-def list_disks(template: PodTemplate, workload: WorkloadView) -> tuple[Disk, ...]:
-    """Return the volumes of a template's claims that fix a zone, as far as they were read."""
-    return tuple(
-        disk for disk in workload.disks if disk.zones and disk.claim in template.volume_claims
-    )
-
-
 def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | None:
     """Return the claim because of which no node can help the pods now; None without one."""
     for disk in workload.disks:

@@ -12,15 +12,9 @@ from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
 from shared.model.priorities import NodeSource
-from shared.needs.candidates import Candidate, Wish, list_disks, read_candidates
+from shared.needs.candidates import Candidate, Wish, read_candidates
 from shared.needs.capacity import Capacity, read_capacity, read_flex_wait
-from shared.needs.refusals import (
-    check_accelerator,
-    check_listed,
-    check_own_keys,
-    check_resources,
-    check_workload,
-)
+from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity, read_node_labels
 from shared.shapes.slices import find_disk
 
@@ -87,22 +81,22 @@ def build_demand(
 ) -> Demand:
     """Return the demand of the slices of a group, whose shape `find_slice_shape` has found."""
     template = group.template
-    check_workload(workload, settings)
+    check_workload(workload, template, settings)
     check_own_keys(template, workload)
-    check_accelerator(template, settings)
     check_resources(template, settings)
     check_affinity(template, several=shape.node_count > 1)
     selected = read_capacity(template, shape, cluster, settings)
     node_labels = read_node_labels(template, shape, selected, settings)
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = 0 if group.elastic else read_flex_wait(template, settings)
+    claims = template.volume_claims
     wish = Wish(
         template=template,
         shape=shape,
         node_labels=node_labels,
         flex_wait=flex_wait,
         cluster=cluster,
-        disks=list_disks(template, workload),
+        disks=[each for each in workload.disks if each.zones and each.claim in claims],
         settings=settings,
     )
     networks = _read_networks(template, settings) or settings.node_additional_networks

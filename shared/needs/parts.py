@@ -175,8 +175,8 @@ def _find_excess(
         check_size(group, template, workload, settings.room)
     except PodContradictsSpec as error:
         return error
-    except Rejected:  # told as the reason of the whole need
-        return None
+    except Rejected:
+        pass  # told as the reason of the whole need
     return None
 
 

@@ -102,8 +102,8 @@ def find_other_owner(
     return None
 
 
-def check_workload(workload: WorkloadView, settings: Settings) -> None:
-    """Accept a workload of a kind, and in a namespace, that the settings list."""
+def check_workload(workload: WorkloadView, template: PodTemplate, settings: Settings) -> None:
+    """Accept a kind, a namespace and an accelerator that the settings list."""
     if workload.part_of:
         raise OwnerKindUnknown(
             f"the {workload.kind} is part of {workload.part_of}, which is not a supported kind of "
@@ -120,6 +120,9 @@ def check_workload(workload: WorkloadView, settings: Settings) -> None:
         )
     listed, field = settings.allowed_namespaces, "metadata.namespace"
     check_listed(workload.namespace, listed, "allowed_namespaces", field)
+    key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
+    if accelerator := template.find_selector(key):
+        check_listed(accelerator, settings.allowed_accelerators, "allowed_accelerators", key)
 
 
 def check_listed(value: str, patterns: tuple[str, ...], setting: str, field: str) -> None:
@@ -128,14 +131,6 @@ def check_listed(value: str, patterns: tuple[str, ...], setting: str, field: str
         problem = f"the setting {setting} does not list this value"
         valid = f"{', '.join(patterns) or 'none'}; an operator can add to the list"
         raise NotAllowed(problem, field=field, value=value, valid=valid)
-
-
-def check_accelerator(template: PodTemplate, settings: Settings) -> None:
-    """Accept an accelerator that the settings list."""
-    key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
-    accelerator = template.find_selector(key)
-    if accelerator:
-        check_listed(accelerator, settings.allowed_accelerators, "allowed_accelerators", key)
 
 
 def check_resources(template: PodTemplate, settings: Settings) -> None:

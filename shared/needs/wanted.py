@@ -86,16 +86,7 @@ def list_wanted(
     *,
     namespace_labels: Mapping[str, str] | None = None,
 ) -> Wanted:
-    """Return what a workload needs.
-
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        workload: as it is now.
-        pods: its live pods.
-        pools_of: the pool of each node that a pod may run on, by the node's name.
-        settings: the operator's.
-        namespace_labels: of the workload's namespace.
-    """
+    """Return what a workload needs; `pools_of` has the pool of each node that a pod may run on."""
     unclear: tuple[Need, ...] = ()
     try:
         slices = list_slices(workload)

@@ -230,12 +230,7 @@ def selects_gpu(template: PodTemplate) -> bool:
 
 
 def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -> Shape:
-    """Return the nodes for this number of pods with GPUs.
-
-    Raises:
-        UnknownGpu: the GPU type is unknown, or the pod selects none.
-        UnsupportedShape: no machine fits; the message names what does.
-    """
+    """Return the nodes for this number of pods with GPUs."""
     family = _find_family(template)
     sharing = _read_sharing(template, family)
     wanted = math.ceil(template.gpus / sharing.units)

@@ -36,13 +36,7 @@ GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
 def find_slice_shape(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> Shape:
-    """Return the nodes of one slice or elastic pool of a group.
-
-    Raises:
-        UnsupportedShape: no machine or topology fits.
-        UnknownGpu: GKE does not have this GPU type.
-        HostsDiffer: the workload creates more or fewer pods than the slice has hosts.
-    """
+    """Return the nodes of one slice or elastic pool of a group."""
     _check_amounts(template)
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
     if asks_tpu and (template.gpus or selects_gpu(template)):
@@ -242,17 +236,9 @@ def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
 
 
 def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> int:
-    """Return the boot disk in GB with which the pods of a node fit; 0: GKE's default.
+    """Return the boot disk in GB with which the pods of a node fit; 0, also as `usual`: GKE's own.
 
-    Args:
-        template: of the pods.
-        shape: of their nodes.
-        room: what the operator sets.
-        usual: the operator's usual size; 0: GKE's default.
-
-    Raises:
-        NotAllowed: they need a larger disk than the settings allow. With local SSDs they may fit
-            nevertheless, so that this is no error then.
+    With local SSDs the pods may fit though they need more than the settings allow.
     """
     least, most = usual or DISK_GB_DEFAULT, room.disk_gb
     size = find_disk_size(template.storage_bytes * shape.pods_per_node, least)
