@@ -125,7 +125,13 @@ def has_successor(pool: Pool, census: Census) -> bool:
 
 
 def is_needless(pool: Pool, census: Census) -> bool:
-    """Return whether each need that a pool fits has all the pools that it may use."""
+    """Return whether each need that a pool fits has all the pools that it may use.
+
+    An elastic need that wants no node now may use a pool again, but not one that does not help.
+    """
+    home = census.homes[pool.name]
+    if home.elastic and not home.nodes:
+        return True
     return census.unmet.isdisjoint(census.answered[pool.name])
 
 

@@ -251,6 +251,13 @@ COUNTING += [
         "",
     ),
     (
+        "elastic: a record of a need that wants no more nodes goes",
+        scene(1, [], [replace(GPU, nodes=0, maximum=0)], replace(ELASTIC, wants=0)),
+        "",
+        "delete any.0",
+        "",
+    ),
+    (
         "elastic: strangers use more nodes than it wants",
         scene(1, [Pod(0), *on("any.0", "x", 3, ours=False)], [GPU], replace(ELASTIC, wants=1)),
         "raise any.0 4",

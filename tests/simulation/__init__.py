@@ -18,14 +18,16 @@ What is judged by the truth, and why:
 - *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
 - *pauses*: a list of capacity that ended begins again after a pause, which doubles.
 - *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
-- *every pool ends*: nobody pays for a pool that nobody needs.
+- *every pool ends*: nobody pays for a pool that nobody needs. An elastic pool without a node and
+  with a maximum of one costs nothing, and may stay with its workload.
 - *idle time*: a pool that may stay idle is not deleted much before its time.
 - *every demand answered*: a pod that waits has a pool, or its owner can read why.
 - *served when there is capacity*: none waits for ever where a zone of its list has machines.
 - *foreign pools*: no label of ours, no act.
 - *stop*: a label of a namespace forbids acts within seconds.
 - *deletions per minute*: absent owners and failed pools are more often a mistake than so many.
-- *all or nothing*: a gang is Ready only when all its pools run, and holds a part for a time only.
+- *all or nothing*: a gang is Ready only when all its pools run, and holds a part for a time only;
+  a pool on which others run cannot go.
 - *no message lost*: each is answered, but where something fails for long.
 - *plans at rest*: both functions make the same plan, so at rest it has no act.
 - *replay changes nothing*: a message is a hint.

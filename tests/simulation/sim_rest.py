@@ -88,7 +88,8 @@ def _judge_gangs(world: World, cluster: SimCluster) -> None:
     for entry in cluster.kueue.entries.values():
         made, now = entry.made, world.time.now
         pools = [pool for pool in world.gke.list_owned(cluster.name, made) if pool.status in RESTING]
-        whole = [pool for pool in pools if pool.healthy_since is not None]
+        # One that others use can go no more: in use comes first.
+        whole = [pool for pool in pools if pool.healthy_since is not None and not list_users(world, cluster, pool)]
         slices = {plan.slice_name for plan in list_pods(made)} if not made.suspended else set()
         part = bool(whole) and made.suspended and entry.admitted_at is None and not slices
         # What could not go after a Retry, since GKE still made it, counts anew with new quota.
@@ -215,6 +216,8 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
         shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
         # Each of them keeps a maximum of one, which costs nothing.
         size, most = sum(each.size for each in shared), max(count_nodes_wanted(made), 1) + len(shared) - 1
+        if pool.size <= 1 and not cluster.list_nodes(pool):
+            return ""
         if fits(pool, made) and size <= max(most, sum(len(cluster.list_nodes(each)) for each in shared)):
             return ""
         return f"its {made.kind} wants {len(wanted)} pods, it may have {size}"

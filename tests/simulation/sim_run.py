@@ -104,7 +104,7 @@ def rest(world: World) -> None:
 
 
 def _holds_part(world: World) -> bool:
-    """Return whether a gang holds a part of its pools, which ends at a tick a minute after its time."""
+    """Return whether a gang holds a part of its pools, which a tick gives back after its time."""
     entries = (entry for cluster in world.clusters.values() for entry in cluster.kueue.entries.values())
     return any(entry.part_since is not None for entry in entries)
 
