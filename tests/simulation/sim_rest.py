@@ -216,9 +216,9 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
         shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
         # Each of them keeps a maximum of one, which costs nothing.
         size, most = sum(each.size for each in shared), max(count_nodes_wanted(made), 1) + len(shared) - 1
-        if pool.size <= 1 and not cluster.list_nodes(pool):
-            return ""
-        if fits(pool, made) and size <= max(most, sum(len(cluster.list_nodes(each)) for each in shared)):
+        is_free = pool.size <= 1 and not cluster.list_nodes(pool)
+        nodes = sum(len(cluster.list_nodes(each)) for each in shared)
+        if is_free or (fits(pool, made) and size <= max(most, nodes)):
             return ""
         return f"its {made.kind} wants {len(wanted)} pods, it may have {size}"
     slices = len({plan.slice_name for plan in wanted})
