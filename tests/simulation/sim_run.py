@@ -104,9 +104,14 @@ def rest(world: World) -> None:
 
 
 def _holds_part(world: World) -> bool:
-    """Return whether a gang holds a part of its pools, which a tick gives back after its time."""
-    entries = (entry for cluster in world.clusters.values() for entry in cluster.kueue.entries.values())
-    return any(entry.part_since is not None for entry in entries)
+    """Return whether a gang waits with pools, which a tick gives back after its time."""
+    return any(
+        entry.reserved_at is not None
+        and entry.admitted_at is None
+        and world.gke.list_owned(cluster.name, entry.made)
+        for cluster in world.clusters.values()
+        for entry in cluster.kueue.entries.values()
+    )
 
 
 def is_calm(world: World) -> bool:
@@ -114,7 +119,7 @@ def is_calm(world: World) -> bool:
     pools = [pool for pools in world.gke.pools.values() for pool in pools.values() if pool.owner]
     tries = any(pool.status == PoolStatus.ERROR or pool.off or pool.refused for pool in pools)
     waits = any(cluster.waiting for cluster in world.clusters.values())
-    return world.time.next_moment is None and not (tries or waits)
+    return world.time.next_moment is None and not (tries or waits or _holds_part(world))
 
 
 def _replay(world: World) -> None:
