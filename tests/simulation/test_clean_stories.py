@@ -1,11 +1,11 @@
-"""Three hundred stories violate nothing, and they are not empty."""
+"""Two hundred stories violate nothing, and they are not empty."""
 
 from tests.simulation.campaigns import run_seeds, tell_scenario
 
-STORIES = 300
+STORIES = 200
 
 
-def test_three_hundred_stories_violate_nothing() -> None:
+def test_two_hundred_stories_violate_nothing() -> None:
     figures = run_seeds(range(STORIES))
 
     assert figures.scenarios == STORIES
