@@ -280,7 +280,8 @@ def list_operations(cluster: str, ports: Ports) -> Operations:
 def _add_operations(look: Look, ports: Ports) -> Look:
     scene, uid = look.scene, look.workload.uid if look.workload else ""
     named = list_operations(look.key.cluster, ports)
-    records = read_records(look.key, uid, scene.needs, named, scene.now)
+    listed = look.inventory.pools
+    records = read_records(look.key, uid, scene.needs, named, now=scene.now, listed=listed)
     changed = dataclasses.replace(scene, creations=records.creations, deletions=records.deletions)
     return dataclasses.replace(look, scene=changed)
 

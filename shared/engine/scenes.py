@@ -81,13 +81,12 @@ class _Builder:
         viewed = tuple(self._view(pool, now) for pool in self.mine)
         pods = (*wanted.pods, *strangers)
         room = self._count_room(inventory, now)
-        records = self._read_records(wanted, now)
+        records = self._read_records(wanted, now, inventory)
         scene = Scene(
             now=now,
             needs=wanted.needs,
             pods=pods,
             pools=viewed,
-            listed_at=inventory.began_at,
             over=_is_over(self.workload),
             owner_known=is_known,
             suspended_since=_find_suspension(self.workload, viewed, now),
@@ -198,7 +197,7 @@ class _Builder:
             for pool in self.mine
         )
 
-    def _read_records(self, wanted: Wanted, now: float) -> Records:
+    def _read_records(self, wanted: Wanted, now: float, inventory: Inventory) -> Records:
         """Return what GKE's operations say, as far as it is known."""
         lists, again, key = self.reads.source.lists, self.reads.source.again, self.reads.key
         if again is not None and again.scene.creations is not None:
@@ -206,7 +205,8 @@ class _Builder:
         if lists is None:
             return Records()
         uid = self.workload.uid if self.workload else ""
-        return read_records(key, uid, wanted.needs, lists.operations, now)
+        operations, listed = lists.operations, inventory.pools
+        return read_records(key, uid, wanted.needs, operations, now=now, listed=listed)
 
 
 def _blame_flavor(wanted: Wanted, plain: Wanted) -> Wanted:

@@ -11,7 +11,7 @@ from shared.model.times import find_end
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from shared.engine.inventory import Key
     from shared.model.names import Owner, Slot
@@ -163,13 +163,29 @@ class Records:
 
 
 def read_records(
-    key: Key, uid: str, needs: Sequence[Need], operations: Operations, now: float
+    key: Key,
+    uid: str,
+    needs: Sequence[Need],
+    operations: Operations,
+    *,
+    now: float,
+    listed: Container[str],
 ) -> Records:
-    """Return what GKE's operations say about the slots of a workload's needs."""
+    """Return what GKE's operations say about the slots of a workload's needs.
+
+    Args:
+        key: the workload.
+        uid: its own.
+        needs: what it asks for.
+        operations: GKE's.
+        now: in unix seconds.
+        listed: the names of all pools of the cluster.
+    """
     creations, deletions = list[Creation](), list[Deletion]()
     slots = [(need, slot) for need in needs for slot in list_slots(need)] if operations else []
     for need, slot in slots:
         tries = operations.get(make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS], ())
+        deleted = {each.pool for each in tries if not each.creates}
         for each in tries:
             began_at, name = each.began_at or 0.0, parse_name(each.pool)
             if name is None or now - began_at > HOUR:
@@ -181,8 +197,8 @@ def read_records(
                 "began_at": began_at,
             }
             if each.creates:
-                runs, failed = not each.ended, bool(each.error)
-                creations.append(Creation(runs=runs, failed=failed, **place))
+                place |= {"listed": each.pool in listed, "deleted": each.pool in deleted}
+                creations.append(Creation(failed=bool(each.error), **place))
             else:
                 deletions.append(Deletion(useless=name.useless, **place))
     return Records(tuple(creations), tuple(deletions))

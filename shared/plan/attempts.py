@@ -30,8 +30,6 @@ PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
 SPARE_CREATES = 2
 """So many creates of a slot in an hour beside one for each of its ways are a mistake, not a try."""
-LIST_LAG_SECONDS = 10
-"""So long after a create a list of pools may not show it."""
 AUTOSCALED_MAX = 150  # assumes: autoscaler-pools
 """Above so many autoscaled pools a new one comes with its nodes: GKE's autoscaler looks at each."""
 
@@ -66,16 +64,13 @@ def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]
 
 
 def is_on_its_way(census: Census, need: Need, slot: Slot) -> bool:
-    """Return whether GKE accepted a create of a slot whose pool the list of pools cannot show yet.
+    """Return whether GKE accepted a create of a slot whose pool the list does not show yet.
 
-    Another delivery or instance sent it between the list and the read of the operations.
+    Another delivery or instance sent it after the list, or the list lags: a create that did not
+    fail has a pool until GKE's operations show its delete.
     """
-    listed = {pool.attempt for pool in list_tries(census, need, slot)}
-    since = census.scene.listed_at - LIST_LAG_SECONDS
-    return any(
-        (each.runs or each.began_at >= since) and not each.failed and each.attempt not in listed
-        for each in list_creations(census, need, slot)
-    )
+    creations = list_creations(census, need, slot)
+    return not all(each.failed or each.listed or each.deleted for each in creations)
 
 
 def number_attempt(census: Census, need: Need, slot: Slot) -> int:

@@ -130,9 +130,12 @@ class Creation:
     attempt: int
     began_at: float = 0.0
     """Unix seconds."""
-    runs: bool = False
     failed: bool = False
     """It ended in an error."""
+    listed: bool = False
+    """The list of pools shows its pool, whosever it is now."""
+    deleted: bool = False
+    """GKE's operations have a delete of its pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +160,6 @@ class Scene:
     pods: tuple[Pod, ...] = ()
     pools: tuple[Pool, ...] = ()
     """Of this owner, and each other pool on which one of its pods runs."""
-    listed_at: float = 0.0
-    """When the list of its pools began."""
     over: bool = False
     owner_known: bool = True
     suspended_since: float | None = None

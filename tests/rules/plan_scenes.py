@@ -114,11 +114,9 @@ class Scene:
     operations: tuple[tuple[int, ...], ...] | None = ()
     """Creates: slot, attempt, age. None: they were not read."""
     operation_state: str = ""
-    """Of all creates: runs, failed; empty for those that succeeded."""
+    """Of all creates: stands, failed; empty for those whose pool was deleted."""
     deletions: tuple[tuple[int, ...], ...] = ()
     """Slot, how many useless pools came before it, age, attempt."""
-    listed: int = 0
-    """How long ago the list of pools began."""
     refused_useless: bool = False
     takers_served: bool = False
     parent_over: bool = False
@@ -135,7 +133,6 @@ def build_scene(row: Scene) -> model.Scene:
         needs=needs,
         pods=tuple(_build_pod(pod, row) for pod in row.pods),
         pools=tuple(map(_build_pool, row.pools)),
-        listed_at=NOW - row.listed,
         over=row.over,
         owner_known=not row.unknown,
         suspended_since=None if row.suspended < 0 else NOW - row.suspended,
@@ -155,7 +152,7 @@ def build_scene(row: Scene) -> model.Scene:
                 slot=slot,
                 attempt=attempt,
                 began_at=NOW - sum(age or [AN_AGE]),
-                runs=row.operation_state == "runs",
+                deleted=not row.operation_state,
                 failed=row.operation_state == "failed",
             )
             for slot, attempt, *age in row.operations

@@ -386,15 +386,8 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
         "",
     ),
     (
-        "a create runs whose pool no list shows yet",
-        scene(1, [Pod(0)], operations=((0, 0, 300),), operation_state="runs"),
-        "",
-        "",
-        "pool_in_progress",
-    ),
-    (
-        "a create ended after the list of pools began",
-        scene(1, [Pod(0)], operations=((0, 0, 8),), listed=3),
+        "a pool stands that no list shows yet",
+        scene(1, [Pod(0)], operations=((0, 0, 300),), operation_state="stands"),
         "",
         "",
         "pool_in_progress",
@@ -408,7 +401,7 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
     ),
     (
         "a pool on its way serves one of two slices",
-        scene(2, [Pod(0), Pod(1)], operations=((0, 0, 3),), operation_state="runs"),
+        scene(2, [Pod(0), Pod(1)], operations=((0, 0, 3),), operation_state="stands"),
         "create 1.0 demand",
         "",
         "pool_in_progress",
