@@ -13,7 +13,7 @@ What is judged by the truth, and why:
 - *no pool too many*: nothing is created for a slice that has a pool which serves or comes; one that
   only strangers use may be left out, and an elastic pool may have one node more for each that they
   use, because its own pods need what the spec wants. A create whose request was sent before is only
-  counted.
+  counted; with two instances of different releases, whose names differ, also one after a look.
 - *one pool per slot*: two whole pools of a slot never stand beside a pod that waits.
 - *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
 - *pauses*: a list of capacity that ended begins again after a pause, which doubles.

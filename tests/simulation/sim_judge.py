@@ -90,7 +90,8 @@ class Judge:
         now, sent = self._world.time.now, self._get_run().find_call_began()
         others = [each for each in self._world.gke.list_owned(pool.cluster, made) if fits(each, made)]
         serving = [each for each in others if self._may_serve(each)]
-        listed = [each for each in serving if each.made_at <= sent - 3 and each.relabelled_at <= sent - 3]
+        since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
+        listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
         if made.elastic and sum(each.size for each in listed) < count_nodes_wanted(made):
             return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) for each in listed)
