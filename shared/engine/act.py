@@ -113,7 +113,9 @@ def _describe_failure(name: str, look: Look) -> str:
         return f"failed: {pool.error}"
     viewed = next(each for each in look.scene.pools if each.name == name)
     lacks = viewed.word == Word.CAUSE or not viewed.maximum
-    return "got no machines" if lacks and not viewed.present else ""
+    if not lacks or viewed.present:
+        return ""
+    return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
 
 
 LOOK_SECONDS = 10.0

@@ -135,7 +135,8 @@ def list_outcomes(result: Result, ports: Ports) -> list[Outcome]:
 def describe_wait(look: Look) -> Outcome:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
     ready = sum(pool.ready or 0 for pool in look.scene.pools)
-    errors = [pool.error for pool in look.pools.values() if pool.error]
+    errors = [pool.cause for pool in look.scene.pools if pool.cause]
+    errors += [pool.error for pool in look.pools.values() if pool.error]
     text = f"{len(look.scene.pools)} node pools exist or come, and {ready} of their nodes are Ready"
     said = f": {leave_out_operations(errors[-1])}" if errors else ""
     decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}{said}")

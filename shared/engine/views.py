@@ -117,7 +117,8 @@ def add_word(pool: Pool, machines: Machines, now: float) -> Pool:
     if not errors:
         return dataclasses.replace(pool, word=pool.word or Word.NONE)
     at = min(error.at if error.at is not None else now for error in errors)
-    return dataclasses.replace(pool, word=pool.word or Word.CAUSE, word_at=at)
+    word, cause = pool.word or Word.CAUSE, errors[-1].message
+    return dataclasses.replace(pool, word=word, word_at=at, cause=cause)
 
 
 def view_stranger(pod: PodView | BoundPod, pool: str) -> Pod:

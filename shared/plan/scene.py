@@ -78,6 +78,8 @@ class Pool:
     word: Word | None = Word.NONE
     """None: it was not read."""
     word_at: float = 0.0
+    cause: str = ""
+    """GKE's own words about the nodes that it lacks."""
     users_read: bool = True
     """The pods of others on its nodes are in the scene."""
     spare_before: bool = False

@@ -140,6 +140,8 @@ class Account:
     def find_disks(self, cluster: Cluster) -> None:
         """Read the zones of a disk that exists, and of one that a class will make."""
         found = [cluster.find_disk(self.world.namespace, name) for name in ("bound", "later")]
+        if unread := [each.unbound for each in found if each and each.unbound]:
+            raise Denied("; ".join(unread))  # its pods wait, and their owner is told
         assert [each.zones for each in found if each] == [("us-east5-a",), ("us-east5-c",)]
 
     def mark_node(self, cluster: Cluster, node: str, since: float | None) -> None:
@@ -240,7 +242,8 @@ def create(path: str, body: dict[str, Any]) -> Callable[[KubernetesApi, str], ob
 
 
 def delete(path: str) -> Callable[[KubernetesApi, str], object]:
-    return lambda api, namespace: api.delete(path.format(namespace))
+    # The product deletes no object, so its client has no method for it.
+    return lambda api, namespace: api._send("DELETE", path.format(namespace))
 
 
 FORBIDDEN_TO_ALL = {

@@ -134,9 +134,10 @@ LIVES = (
         "shelved",
         "suspended for longer than the grace, then resumed",
         scripts.suspend_past_the_grace,
+        pools=Count(1, 2),
         remade=1,
         calls_most=16,
-        remark="given back, then made again under the same name: the claim is the same",
+        remark="given back, then made again in the same slot, in whichever attempt",
     ),
     Life(
         "caught",
