@@ -220,7 +220,9 @@ class SimCluster:
             self.world.time.after(seconds, lambda: self.remove_pod(pod))
 
     def finish_pod(self, pod: SimPod, phase: str) -> None:
-        """Let a pod end by itself; it stays as an object."""
+        """Let a pod end by itself; it stays as an object. What has ended does not end again."""
+        if pod.view.finished:
+            return
         if pod.node is not None:
             self._leave(pod, pod.node)
             self.schedule_soon()

@@ -39,6 +39,19 @@ def test_a_plain_life_violates_nothing() -> None:
     assert (result.figures["creates"], result.figures["deletes"]) == (2, 2), "\n".join(result.lines)
 
 
+@pytest.mark.usefixtures("_prepared")
+def test_a_workload_ends_whose_slice_has_ended_before() -> None:
+    acts = (
+        Act(5.0, "create", 0, "train", "JobSet", "two", 2, flag=True),
+        Act(900.0, "finish-slice", 0, "train"),
+        Act(910.0, "complete", 0, "train"),
+    )
+
+    result = run_scenario(Scenario(acts=acts, ticks=(60.0, 600.0, 1200.0)))
+
+    assert result.violations == []
+
+
 def test_a_story_is_shrunk_to_what_it_needs() -> None:
     scenario = make_scenario(11)
     assert len({act.verb for act in scenario.acts}) > 1
