@@ -105,7 +105,10 @@ def _end(pool: Pool, census: Census, spare: Collection[str], first: Collection[s
 
 
 def plan_records(census: Census) -> list[Act]:
-    """Return the deletions of failed pools whose successors are listed: nothing else is certain."""
+    """Return the deletions of failed pools whose successors are listed: nothing else is certain.
+
+    An elastic pool that got some of its nodes is of use again when the workload resumes.
+    """
     return [
         _delete(pool)
         for pool in census.scene.pools
@@ -113,6 +116,7 @@ def plan_records(census: Census) -> list[Act]:
         and census.troubles[pool.name]
         and not is_used(pool, census)
         and has_successor(pool, census)
+        and not (pool.elastic and pool.present)
     ]
 
 

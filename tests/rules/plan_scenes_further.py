@@ -143,6 +143,32 @@ COUNTING: list[tuple[str, Scene, str, str, str]] = [
     ("within the grace the newest record stays", scene(1, (), [ERROR], suspended=200), "", "", ""),
     ("within the grace nothing is too many", scene(1, (), fleet(3), suspended=200), "", "", ""),
     (
+        "within the grace an elastic pool with a part of its nodes stays beside its successor",
+        scene(
+            1,
+            (),
+            [replace(GPU, nodes=1, maximum=1), replace(GPU, attempt=1, nodes=2, maximum=2)],
+            ELASTIC_LIST,
+            suspended=200,
+        ),
+        "",
+        "",
+        "",
+    ),
+    (
+        "within the grace an elastic pool without a node goes",
+        scene(
+            1,
+            (),
+            [replace(GPU, nodes=0, maximum=1), replace(GPU, attempt=1, nodes=2, maximum=2)],
+            ELASTIC_LIST,
+            suspended=200,
+        ),
+        "",
+        "delete any.0",
+        "",
+    ),
+    (
         "a pod beside its whole pool, unplaced for long",
         scene(1, [*on("0.0", 0, 3), Pod(0, age=1000)], fleet(1)),
         "",
