@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from shared.model.pools import UNDER_WAY
@@ -50,6 +51,8 @@ class Inventory:
     """All, by name."""
     by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)
     """Ours."""
+    nodes_before: Mapping[str, int] = field(default_factory=dict)
+    """By pool, how many nodes it had when they were last read, if this list has none of them."""
     chips: Mapping[str, int] = field(default_factory=dict)
     """By the namespace of the owner; a limit counts them."""
     under_way: frozenset[str] = frozenset()
@@ -62,6 +65,7 @@ def take_inventory(
     deployment: str,
     began_at: float,
     nodes: Mapping[str, Sequence[PoolNode]] | None = None,
+    nodes_before: Mapping[str, int] = MappingProxyType({}),
 ) -> Inventory:
     """Return what a list of pools says.
 
@@ -70,6 +74,7 @@ def take_inventory(
         deployment: our name; a pool that carries another one is not ours.
         began_at: when the list began.
         nodes: by pool; None if they were not read, and then a failed pool counts as a whole.
+        nodes_before: how many each pool had when they were last read.
     """
     by_owner: dict[WorkloadName, list[NodePool]] = {}
     chips: Counter[str] = Counter()
@@ -78,23 +83,25 @@ def take_inventory(
             continue
         by_owner.setdefault(pool.owner.key, []).append(pool)
         members = None if nodes is None else nodes.get(pool.name, ())
-        chips[pool.owner.namespace] += count_chips(pool, members)
+        chips[pool.owner.namespace] += count_chips(pool, members, nodes_before.get(pool.name, 0))
     return Inventory(
         began_at=began_at,
         pools={pool.name: pool for pool in pools},
         by_owner=by_owner,
+        nodes_before=nodes_before,
         chips=chips,
         under_way=frozenset(pool.name for pool in pools if pool.status in UNDER_WAY),
         autoscaled=sum(pool.autoscaled for pool in pools),
     )
 
 
-def count_chips(pool: NodePool, members: Sequence[PoolNode] | None) -> int:
+def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int = 0) -> int:
     """Return what a limit counts of a pool: its nodes too that are not Ready.
 
     Args:
         pool: as GKE lists it.
         members: its nodes; None if they were not read, and then it counts as a whole.
+        before: how many it had when they were last read; a lower maximum takes none of them.
     """
     seen = Pool(
         name=pool.name,
@@ -102,6 +109,6 @@ def count_chips(pool: NodePool, members: Sequence[PoolNode] | None) -> int:
         shape=pool.shape,
         maximum=pool.node_count,
         ready=None if members is None else sum(each.ready for each in members),
-        nodes=pool.node_count if members is None else len(members),
+        nodes=max(pool.node_count, before) if members is None else len(members),
     )
     return count_nodes(seen) * max(pool.units, 1)

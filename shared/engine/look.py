@@ -38,6 +38,8 @@ class Memory:
     """By cluster, the pools that the last tick found too many."""
     inventories: dict[str, Inventory] = field(default_factory=dict)
     """By cluster, the newest list of pools."""
+    nodes: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
     acted: dict[Key, float] = field(default_factory=dict)
     """When something was added for a workload; an older list of pools does not show it."""
     free_at: dict[tuple[str, str], float] = field(default_factory=dict)

@@ -49,7 +49,9 @@ def list_inventory(cluster: str, ports: Ports, memory: Memory) -> Inventory:
     """Return the pools of a cluster, and let the list stand for the creates that it shows."""
     began_at = ports.clock.now()
     pools = ports.pools.list(cluster)
-    inventory = take_inventory(pools, ports.settings.resource_labels.get(DEPLOYMENT, ""), began_at)
+    deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
+    before = memory.nodes.get(cluster, {})
+    inventory = take_inventory(pools, deployment, began_at, nodes_before=before)
     ports.budget.forget_listed(cluster, inventory)
     memory.inventories[cluster] = inventory
     return inventory

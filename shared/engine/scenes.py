@@ -183,17 +183,18 @@ class _Builder:
         ports, key, lists = self.reads.ports, self.reads.key, self.reads.source.lists
         room = ports.budget.count_room(key, inventory, now)
         if self.mine and lists is None:
-            room = dataclasses.replace(room, chips=room.chips + self._count_unused())
+            room = dataclasses.replace(room, chips=room.chips + self._count_unused(inventory))
         if ports.adds is None or not ports.budget.needs_operations(key.cluster):
             return room
         named = lists.operations if lists else list_operations(key.cluster, ports)
         counted = ports.budget.count_running(key.cluster, named, inventory)
         return room if counted else dataclasses.replace(room, chips=0)
 
-    def _count_unused(self) -> int:
+    def _count_unused(self, inventory: Inventory) -> int:
         """Return the chips of its pools without machines, which a list alone counts as whole."""
         return sum(
-            count_chips(pool, None) - count_chips(pool, self.nodes.get(pool.name, ()))
+            count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
+            - count_chips(pool, self.nodes.get(pool.name, ()))
             for pool in self.mine
         )
 

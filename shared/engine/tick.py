@@ -65,6 +65,7 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
         memory.spare.pop(cluster, None)
         done.errors.append((cluster, error))
         return done
+    memory.nodes[cluster] = {name: len(nodes) for name, nodes in lists.nodes.items()}
     forget_old(memory, lists.began_at)
     if role == Role.PROVISION:
         ports.budget.begin_tick(cluster)

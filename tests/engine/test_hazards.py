@@ -338,3 +338,15 @@ def test_a_workload_that_loses_its_quota_before_it_ran_keeps_its_pools_for_the_g
     world.clock.time += 301
     world.collector.tick()
     assert world.list_deleted() == [name]
+
+
+def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:
+    world = two(limit_chips=20)
+    (name,) = world.run_all()
+    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], node_count=1, autoscaled=True)
+
+    world.clock.time += 10
+    assert "pool_absent" not in list_reasons(world.provisioner.tick())
+    world.clock.time += 10
+
+    assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
