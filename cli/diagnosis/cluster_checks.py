@@ -40,7 +40,6 @@ RIGHTS = (
     ("storage.k8s.io", "storageclasses", "get"),
     ("", "events", "create"),
     ("", "events", "get"),
-    ("", "events", "list"),
     ("", "events", "patch"),
 )
 """What the functions need together, besides to get the workloads of each kind: group, resource,

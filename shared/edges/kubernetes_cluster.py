@@ -18,8 +18,7 @@ from shared.edges.kubernetes_objects import (
     Unreadable,
 )
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
-from shared.kinds.raycluster import RAYJOB
-from shared.kinds.table import find_kind_of_pod, get_kind, is_pod_of, select_pods_of
+from shared.kinds.table import PARENT, find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Unavailable
 from shared.model.readings import BoundPod, Namespace, PoolNode
@@ -81,7 +80,7 @@ class KubernetesCluster:
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
         try:
-            body = self._api.get(RAYJOB.path_of(parent.namespace, parent.name), JsonObject)
+            body = self._api.get(PARENT.path_of(parent.namespace, parent.name), JsonObject)
         except NotFound:
             return None
         return read_parent_now(parent, body)

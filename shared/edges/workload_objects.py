@@ -23,7 +23,7 @@ from shared.edges.pod_requests import (
     read_topology_terms,
 )
 from shared.kinds.objects import UnexpectedValue, read_text
-from shared.kinds.raycluster import judge_rayjob
+from shared.kinds.table import judge_parent
 from shared.model.labels import CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
@@ -245,7 +245,7 @@ def read_parent_now(parent: Parent, body: Json) -> Parent | None:
         Unreadable: a field has an unexpected type.
     """
     try:
-        uid, keeps = read_text(body, "metadata", "uid"), judge_rayjob(body)
+        uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
     except UnexpectedValue as error:
         raise Unreadable(f"{parent.kind}: {error}") from error
     return dataclasses.replace(parent, keeps=keeps) if uid == parent.uid else None

@@ -182,26 +182,32 @@ def read_records(
         now: in unix seconds.
         listed: the names of all pools of the cluster.
     """
-    creations, deletions = list[Creation](), list[Deletion]()
+    records = Records(creations=())
     slots = [(need, slot) for need in needs for slot in list_slots(need)] if operations else []
     for need, slot in slots:
         tries = operations.get(make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS], ())
-        deleted = {each.pool for each in tries if not each.creates}
-        for each in tries:
-            began_at, name = each.began_at or 0.0, parse_name(each.pool)
-            if name is None or now - began_at > HOUR:
-                continue
-            place: Any = {
-                "need": need.key,
-                "slot": slot,
-                "attempt": name.attempt,
-                "began_at": began_at,
-            }
-            if each.creates:
-                place |= {"listed": each.pool in listed, "deleted": each.pool in deleted}
-                creations.append(Creation(failed=bool(each.error), **place))
-            else:
-                deletions.append(Deletion(useless=name.useless, **place))
+        young = [each for each in tries if now - (each.began_at or 0.0) <= HOUR]
+        records = _add_tries(records, need, slot, young, listed)
+    return records
+
+
+def _add_tries(
+    records: Records, need: Need, slot: Slot, tries: Sequence[Operation], listed: Container[str]
+) -> Records:
+    """Return the records with the creates and deletes in one slot."""
+    creations, deletions = list(records.creations or ()), list(records.deletions)
+    deleted = {each.pool for each in tries if not each.creates}
+    for each in tries:
+        name = parse_name(each.pool)
+        if name is None:
+            continue
+        place: Any = {"need": need.key, "slot": slot, "attempt": name.attempt}
+        place["began_at"] = each.began_at or 0.0
+        if each.creates:
+            place |= {"listed": each.pool in listed, "deleted": each.pool in deleted}
+            creations.append(Creation(failed=bool(each.error), **place))
+        else:
+            deletions.append(Deletion(useless=name.useless, **place))
     return Records(tuple(creations), tuple(deletions))
 
 

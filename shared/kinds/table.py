@@ -9,7 +9,7 @@ from shared.kinds.jobset import JOBSET
 from shared.kinds.kind import leave_out_elastic, list_elastic
 from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.kinds.pod import make_pod
-from shared.kinds.raycluster import RAYCLUSTER
+from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
 from shared.model.errors import TooManySlices
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
 KINDS: tuple[Kind, ...] = (*_CONTROLLED, make_pod([kind.name for kind in _CONTROLLED]))
 """In the order in which a pod is matched: a kind comes before any kind whose objects it creates."""
+PARENT, judge_parent = RAYJOB, judge_rayjob
+"""The kind that makes workloads of another kind, and what it keeps after its own end."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
 SLICES_MAX = 10_000
 """The most slices of one workload. Each is a node pool, and no cluster has as many."""

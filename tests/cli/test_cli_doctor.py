@@ -209,7 +209,7 @@ def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernet
     renewed = "2027-01-15T08:00:00.000000Z"  # the moment of the world's clock
     for name, holder in (("led", "exporter-a"), ("free", "")):
         spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
-        kubernetes.create(LEASES, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+        kubernetes.create(LEASES, {"metadata": {"name": name, "namespace": "default"}, "spec": spec}, Any)
 
     (led,) = found_by(with_lease(deployment, "led"), "c exporter")
     (free,) = found_by(with_lease(deployment, "free"), "c exporter")
