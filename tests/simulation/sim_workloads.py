@@ -144,12 +144,17 @@ def _build_jobset(made: Workload, metadata: Json) -> Json:
     return {"metadata": metadata, "spec": spec, "status": status}
 
 
+def _count_most(made: Workload) -> int:
+    """Return the most replicas of a worker group; one where the pods of two could mix."""
+    return 8 if made.pinned or made.shape.hosts == 1 else 1
+
+
 def _build_ray(made: Workload, metadata: Json) -> Json:
     group = {
         "groupName": "g",
         "replicas": made.replicas,
         "minReplicas": 0,
-        "maxReplicas": 8 if made.pinned or made.shape.hosts == 1 else 1,
+        "maxReplicas": _count_most(made),
         "numOfHosts": made.shape.hosts,
         "template": made.build_template(),
     }
@@ -262,7 +267,7 @@ def _plan_jobset(made: Workload) -> Iterator[PodPlan]:
 
 
 def _plan_ray(made: Workload) -> Iterator[PodPlan]:
-    for index in range(made.replicas):
+    for index in range(min(made.replicas, _count_most(made))):
         for host in range(made.shape.hosts):
             fields = {
                 raycluster.CLUSTER: made.name,

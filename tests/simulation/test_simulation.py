@@ -52,6 +52,17 @@ def test_a_workload_ends_whose_slice_has_ended_before() -> None:
     assert result.violations == []
 
 
+@pytest.mark.usefixtures("_prepared")
+def test_a_worker_group_has_no_more_replicas_than_its_maximum() -> None:
+    acts = (Act(5.0, "create", 0, "train", "RayCluster", "two", 3),)
+
+    result = run_scenario(Scenario(acts=acts, ticks=(60.0, 600.0)), tell=True)
+
+    assert result.violations == []
+    assert result.figures["creates"] == 1
+    assert not [line for line in result.lines if "slice_doubled" in line]
+
+
 def test_a_story_is_shrunk_to_what_it_needs() -> None:
     scenario = make_scenario(11)
     assert len({act.verb for act in scenario.acts}) > 1
