@@ -1,7 +1,7 @@
 """The parts of pods and nodes that decisions read, decoded straight into `shared.model.workloads`.
 
 Partial on purpose: fields that are not read are skipped without being built. Workloads are read by
-their kind's entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates from
+their kind's entry (`shared.kinds`), which gets their JSON and a reader of pod templates from
 here.
 """
 

@@ -108,7 +108,7 @@ def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Clou
     _submit(queue, a_pinned_job(free, queue.name))
     wait_for("the call of one without a gate", lambda: queue.accepted("CreateNodePool"))
     assert {each["pool"].startswith(f"{free}-") for each in queue.calls()} == {True}
-    wait_for("its demand, which the sweep may outrun", lambda: _demands(cloud, queue))
+    wait_for("its demand, which the tick may outrun", lambda: _demands(cloud, queue))
     assert {each["name"] for each in _demands(cloud, queue)} == {free}
 
     queue.delete("Job", free)
