@@ -42,7 +42,7 @@ RIGHTS = (
     ("", "events", "get"),
     ("", "events", "patch"),
 )
-"""What the functions need together, besides to get the workloads of each kind: group, resource,
+"""What the functions need together, besides to read the workloads of each kind: group, resource,
 verb. As `infra/kubernetes/base/functions-rights.yaml` grants it."""
 _KUEUE = KUEUE_VERSION.partition("/")[0]
 KUEUE_RIGHTS = (
@@ -70,8 +70,11 @@ class _Review(Record):
 
 def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
     """Return all that the functions need to serve some kinds of workload: group, resource, verb."""
-    read = (each for kind in kinds for each in (kind, *kind.parents))
-    return (*RIGHTS, *((each.group, each.plural, "get") for each in read))
+    rights = list(RIGHTS)
+    for kind in kinds:
+        rights += [(each.group, each.plural, "get") for each in (kind, *kind.parents)]
+        rights += [(kind.group, kind.plural, "list")] if kind.watched else []
+    return tuple(rights)
 
 
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:

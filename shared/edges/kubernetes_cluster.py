@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -16,6 +18,7 @@ from shared.edges.kubernetes_objects import (
     Record,
     Stored,
     Unreadable,
+    read_stored,
 )
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 from shared.kinds.table import PARENT, find_kind_of_pod, get_kind, is_pod_of, select_pods_of
@@ -25,10 +28,11 @@ from shared.model.readings import BoundPod, Namespace, PoolNode
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from shared.edges.kubernetes_api import KubernetesApi
     from shared.edges.kubernetes_objects import Page
+    from shared.kinds.kind import Kind
     from shared.model.readings import Notice
     from shared.model.times import Clock
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
@@ -40,6 +44,7 @@ _OURS = f"{labels.MANAGER}={labels.MANAGER_VALUE}"
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _NOT_OF_NODES = "!pod-template-generation"  # assumes: daemonset-label
 """The label of every DaemonSet's pods; without them a list of a large cluster is much shorter."""
+_JSON = msgspec.json.Decoder(JsonObject)
 _PODS, _NODES = "/api/v1/pods", "/api/v1/nodes"
 
 
@@ -76,6 +81,21 @@ class KubernetesCluster:
                 )
                 raise KindAbsent(text) from error
             return None
+
+    def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> list[WorkloadView]:
+        """Return workloads by namespace and name, as far as fewer pages than names show them.
+
+        One that cannot be read is left out; whoever reads it by its name learns why.
+        """
+        entry = get_kind(kind)
+        workloads: list[WorkloadView] = []
+        pages = islice(self._api.list_pages(entry.path, msgspec.Raw), len(names))
+        with suppress(NotFound):  # the kind is not installed
+            for page in pages:
+                workloads += _read_named(entry, page.items, names)
+                if len(workloads) == len(names):
+                    break
+        return workloads
 
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
@@ -164,6 +184,17 @@ class KubernetesCluster:
     def write_notice(self, notice: Notice) -> None:
         """Write an Event, unless the same one was written just before."""
         self._events.write(notice)
+
+
+def _read_named(
+    kind: Kind, items: Iterable[msgspec.Raw], names: Collection[tuple[str, str]]
+) -> Iterator[WorkloadView]:
+    """Yield the workloads of some names that can be read; the others are not decoded."""
+    for each in items:
+        identity = read_stored(each).metadata
+        if (identity.namespace, identity.name) in names:
+            with suppress(Unreadable):
+                yield read_workload(kind, _JSON.decode(each))
 
 
 def _expect_all(page: Page[T]) -> list[T]:

@@ -72,6 +72,8 @@ class Lists:
     """When the last act may begin."""
     stops: dict[str, StopAndCause] = field(default_factory=dict)
     """By namespace, as far as looks have read them."""
+    workloads: dict[WorkloadName, WorkloadView] = field(default_factory=dict)
+    """Those that were listed; one that is not among them is read by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from shared.engine.budget import Budget
     from shared.engine.threads import Crew
@@ -66,6 +66,11 @@ class Cluster(Protocol):
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None when there is none of that name."""
+
+    def list_workloads(
+        self, kind: str, names: Collection[tuple[str, str]]
+    ) -> Sequence[WorkloadView]:
+        """Return workloads by namespace and name; one that is not among them may exist too."""
 
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return the parent of a workload as it is now; None when it is gone or replaced."""

@@ -118,9 +118,10 @@ class Reads:
         Raises:
             Unavailable: the cluster gave no answer; a later delivery or tick asks again.
         """
-        key = self.key
+        key, lists = self.key, self.source.lists
         try:
-            workload = self.ports.clusters[key.cluster].get_workload(*key.workload)
+            listed = lists.workloads.get(key.workload) if lists else None
+            workload = listed or self.ports.clusters[key.cluster].get_workload(*key.workload)
         except KindAbsent:
             return None, False
         return (workload if workload and key.uid in ("", workload.uid) else None), True

@@ -19,6 +19,7 @@ from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome, forget_old
 from shared.engine.views import sort_operations
 from shared.engine.work import Function, Work, work_on
+from shared.kinds.table import find_kind
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
 from shared.model.labels import DEPLOYMENT
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 BEGIN_SECONDS, ACT_SECONDS, TICK_SECONDS = 30.0, 40.0, 50.0
 """How long after its beginning a tick begins with a workload, begins an act, and ends."""
+LISTED_MIN = 8
+"""So many workloads of a kind are read by a list; fewer are read by their names."""
 
 
 @dataclass(slots=True)
@@ -72,8 +75,32 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
         done.outcomes += _report_limits(cluster, lists, ports, memory)
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
+    done.errors += _list_workloads(cluster, keys, lists, ports)
     _work_on_all(keys, Function(role, ports, memory), lists, done)
     return done
+
+
+def _list_workloads(
+    cluster: str, keys: Iterable[Key], lists: Lists, ports: Ports
+) -> list[tuple[str, Exception]]:
+    """Read the workloads of a kind by a list if they are many; what is not in it is read by name.
+
+    A list's silence is no absence: pools are deleted on that word.
+    """
+    names, errors = defaultdict[str, set[tuple[str, str]]](set), list[tuple[str, Exception]]()
+    for key in keys:
+        names[key.kind].add((key.namespace, key.name))
+    for name, wanted in names.items():
+        kind = find_kind(name)
+        if kind is None or not kind.watched or len(wanted) < LISTED_MIN:
+            continue
+        try:
+            workloads = ports.clusters[cluster].list_workloads(name, wanted)
+        except ProvisionerError as error:
+            errors.append((f"{kind.plural} of {cluster}", error))
+            continue
+        lists.workloads.update(((name, each.namespace, each.name), each) for each in workloads)
+    return errors
 
 
 def _work_on_all(keys: list[Key], function: Function, lists: Lists, done: Tick) -> None:

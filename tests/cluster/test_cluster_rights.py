@@ -112,6 +112,8 @@ class Account:
         for kind in KINDS:
             with contextlib.suppress(KindAbsent):  # the kind is not installed: the right was there to learn it
                 cluster.get_workload(kind.name, self.world.namespace, "train")
+            if kind.watched:
+                cluster.list_workloads(kind.name, {(self.world.namespace, "train")})
             for each in kind.parents:
                 parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
                 assert cluster.get_parent(parent) is None

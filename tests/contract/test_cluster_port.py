@@ -141,6 +141,18 @@ def test_what_is_not_there_is_none(cluster: KubernetesCluster) -> None:
     assert cluster.list_bound_pods(NO_SUCH) == []
 
 
+def test_workloads_are_listed_by_namespace_and_name(cluster: KubernetesCluster) -> None:
+    names = {("default", "train"), ("default", "chipless"), ("default", NO_SUCH), (NO_SUCH, "train")}
+
+    listed = cluster.list_workloads("JobSet", names)
+
+    assert {each.name: each for each in listed} == {
+        name: cluster.get_workload("JobSet", "default", name) for name in ("train", "chipless")
+    }
+    assert [each.name for each in cluster.list_workloads("JobSet", {("default", "train")})] == ["train"]
+    assert cluster.list_workloads("RayCluster", {("default", "train")}) == []
+
+
 def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: KubernetesCluster) -> None:
     found = cluster.get_namespace("default")
 

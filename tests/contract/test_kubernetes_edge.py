@@ -7,6 +7,7 @@ What every implementation of the port keeps, the fake of the component tests too
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.edges.kubernetes_api import Connection, KubernetesApi, Unreadable
@@ -45,6 +46,7 @@ def list_events(url: str, uid: str) -> list[dict[str, Any]]:
 
 READS: dict[str, Callable[[KubernetesCluster], object]] = {
     "get_workload": lambda edge: edge.get_workload("JobSet", "default", "j"),
+    "list_workloads": lambda edge: edge.list_workloads("JobSet", {("default", "j")}),
     "get_namespace": lambda edge: edge.get_namespace("default"),
     "list_accelerator_pods": lambda edge: list(edge.list_accelerator_pods()),
     "list_nodes": lambda edge: edge.list_nodes(["n"]),
@@ -65,6 +67,35 @@ def test_a_pool_with_an_object_that_cannot_be_read_may_be_in_use(
 
     with pytest.raises(Unreadable, match="1 pods or nodes cannot be read"):
         edge.list_nodes(["p"]) if unread == "nodes" else edge.list_bound_pods("n")
+
+
+def test_a_list_of_workloads_that_costs_more_pages_than_names_is_broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+
+    def list_pages(*_: object, **__: object) -> Iterator[Page[Any]]:
+        for number in range(9):
+            read.append(number)
+            yield Page(items=[msgspec.Raw(b'{"metadata": {"name": "other", "namespace": "default"}}')])
+
+    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
+    monkeypatch.setattr(api, "list_pages", list_pages)
+
+    assert KubernetesCluster(api).list_workloads("JobSet", {("default", "a"), ("default", "b")}) == []
+    assert read == [0, 1]
+
+
+def test_a_listed_workload_that_cannot_be_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = b'{"metadata": {"name": "a", "namespace": "default", "uid": "u"}}'
+    bad = b'{"metadata": {"name": "b", "namespace": "default", "uid": "v"}, "spec": 3}'
+    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
+    page = Page(items=[msgspec.Raw(bad), msgspec.Raw(good)])
+    monkeypatch.setattr(api, "list_pages", lambda *_, **__: iter([page]))
+
+    listed = KubernetesCluster(api).list_workloads("Job", {("default", "a"), ("default", "b")})
+
+    assert [each.name for each in listed] == ["a"]
 
 
 def test_the_nodes_of_many_pools_are_asked_for_a_hundred_pools_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from shared.engine.tick import BEGIN_SECONDS
+from shared.engine.tick import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView
@@ -239,3 +239,55 @@ def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
 
     assert {node.idle_since for node in world.cluster.nodes.values()} == {None}
     assert len(world.gke.pools) == 1
+
+
+def have_many(world: World) -> list[str]:
+    """Let as many JobSets run as a tick lists, each with its pool."""
+    names = [f"w{number}" for number in range(LISTED_MIN)]
+    for name in names:
+        world.set_jobset(name=name, replicas=1)
+        world.wait(0, jobset=name)
+    world.provisioner.tick()
+    for name in names:
+        (pool,) = [each.name for each in world.gke.pools.values() if each.owner and each.owner.name == name]
+        world.run(0, pool, jobset=name)
+    world.take_calls()
+    return names
+
+
+def test_many_workloads_of_a_kind_are_listed_and_not_read_one_by_one() -> None:
+    world = World()
+    have_many(world)
+
+    done = world.collector.tick()
+
+    calls = world.take_calls()
+    assert (calls.count("list JobSets"), [call for call in calls if call.startswith("get JobSet")]) == (1, [])
+    assert not done.errors
+    assert not world.list_deleted()
+
+
+def test_a_workload_that_a_list_does_not_show_is_read_by_its_name() -> None:
+    world = World()
+    names = have_many(world)
+    del world.cluster.workloads["JobSet", "default", names[0]]
+    world.cluster.pods = {name: pod for name, pod in world.cluster.pods.items() if not name.startswith("w0-")}
+
+    world.collector.tick()
+
+    assert f"get JobSet {names[0]}" in world.take_calls()
+    (deleted,) = world.list_deleted()
+    owner = world.gke.pools[deleted].owner
+    assert owner
+    assert owner.name == names[0]
+
+
+def test_without_a_list_every_workload_is_read_by_its_name() -> None:
+    world = World()
+    names = have_many(world)
+    world.cluster.errors["list JobSets"] = Denied("no right")
+
+    done = world.collector.tick()
+
+    assert {f"get JobSet {name}" for name in names} <= set(world.take_calls())
+    assert [type(error) for _, error in done.errors] == [Denied]

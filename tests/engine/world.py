@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.engine.budget import Budget
@@ -117,6 +117,14 @@ class FakeCluster:
         if f"get {kind} {name}" in self.errors:
             raise self.errors[f"get {kind} {name}"]
         return self.workloads.get((kind, namespace, name))
+
+    def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> Sequence[WorkloadView]:
+        self.gke.note(f"list {kind}s")
+        if f"list {kind}s" in self.errors:
+            raise self.errors[f"list {kind}s"]
+        return [
+            each for each in self.workloads.values() if each.kind == kind and (each.namespace, each.name) in names
+        ]
 
     def get_parent(self, parent: Parent) -> Parent | None:
         return None

@@ -3,6 +3,7 @@
 `tests/cluster/test_cluster_rights.py` proves each right on a real control plane.
 """
 
+import pytest
 import yaml
 
 from infra.build.render_exporter import BINDING, FUNCTIONS
@@ -12,11 +13,12 @@ from tests.infra.terraform_cli import ROOT
 ROLE, BOUND = yaml.safe_load_all((ROOT / "infra/kubernetes/base/functions-rights.yaml").read_text())
 
 
-def test_the_functions_may_read_every_kind() -> None:
+@pytest.mark.parametrize("verb", ["get", "list"])
+def test_the_functions_may_read_every_kind(verb: str) -> None:
     granted = {
         (group, plural)
         for rule in ROLE["rules"]
-        if "get" in rule["verbs"]
+        if verb in rule["verbs"]
         for group in rule["apiGroups"]
         for plural in rule["resources"]
     }

@@ -10,7 +10,7 @@ from shared.model.readings import BoundPod, Machines, Namespace, PoolNode
 from tests.simulation.sim_pool_bodies import show_default_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from shared.model.pools import NodePool
     from shared.model.readings import Notice, Operation
@@ -111,6 +111,12 @@ class ClusterPort:
         del namespace  # a story has one
         made = self._begin("get_workload").workloads.get((kind, name))
         return made.view if made else None
+
+    def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> list[WorkloadView]:
+        """Return workloads by namespace and name."""
+        workloads = self._begin("list_workloads").workloads.values()
+        views = (each.view for each in workloads)
+        return [view for view in views if view.kind == kind and (view.namespace, view.name) in names]
 
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return nothing: no workload of a story has a parent."""

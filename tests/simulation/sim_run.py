@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
+from shared.engine import tick
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_judge import Violation
@@ -37,12 +39,13 @@ def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
     result = Result(scenario)
     world = World(scenario, tell=result.lines.append if tell else None)
     try:
-        live(world)
-        rest(world)
-        judge_rest(world)
-        if is_calm(world):
-            judge_agreement(world)
-            _replay(world)
+        with patch.object(tick, "LISTED_MIN", tick.LISTED_MIN if scenario.seed % 2 else 1):
+            live(world)
+            rest(world)
+            judge_rest(world)
+            if is_calm(world):
+                judge_agreement(world)
+                _replay(world)
     finally:
         world.time.close()
     result.violations = world.judge.violations
