@@ -227,7 +227,7 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     try:
         body = _build(first, creates[0], look, settings)
     except Rejected as error:
-        return dataclasses.replace(planned, decision=Decision(Verdict.REFUSE, Reason(error.reason), str(error)))
+        return dataclasses.replace(planned, decision=Decision(Verdict.REFUSE, error.reason, str(error)))
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)

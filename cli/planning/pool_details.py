@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
-from shared.model.errors import Rejected, SlicesMayMix
+from shared.model.decisions import Reason
+from shared.model.errors import Rejected
 from shared.model.workloads import PodView
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def _find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
     )
     try:
         get_kind(workload.kind).find_slice(pod, workload)
-    except SlicesMayMix as error:
+    except Rejected as error:
+        if error.reason != Reason.SLICES_MAY_MIX:
+            raise
         return f"a way to keep its slices apart, else its pods are refused [{error.reason}]: {error.valid}"
     return ""

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(ROOT))
 
-from shared.model.errors import UnsupportedShape  # noqa: E402 -- after the path
+from shared.model.errors import Rejected  # noqa: E402 -- after the path
 from shared.shapes.tpus import FAMILIES, Family, find_shape, list_topologies  # noqa: E402 -- after the path
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _list_shapes(family: Family) -> Iterator[Shape]:
                 chips_per_pod=machine.chips,
                 machine_type=machine.name,
             )
-        except UnsupportedShape:
+        except Rejected:
             continue  # another machine of the family forms this topology
 
 

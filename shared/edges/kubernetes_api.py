@@ -29,7 +29,7 @@ from shared.edges.kubernetes_objects import (
     report_unreadable,
 )
 from shared.json_text import JSON_ERRORS
-from shared.model.errors import Rejected, Unavailable
+from shared.model.errors import MalformedEvent, Unavailable
 from shared.version import VERSION
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class KubernetesApi:
         what, url = f"{method} {path}", self._url + path
         # A name that somebody else wrote must not lead to another object.
         if not _PLAIN_PATH.fullmatch(path):
-            raise Rejected(
+            raise MalformedEvent(
                 "not the path of an object", value=path, valid="plain names between single slashes"
             )
         headers = dict(self._headers)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from shared.json_text import JSON_ERRORS
+from shared.model.decisions import Reason
 from shared.model.errors import (
     AlreadyExists,
     Denied,
@@ -158,7 +159,7 @@ class Expired(Retryable):
     Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses.
     """
 
-    reason = "view_stale"
+    reason = Reason.VIEW_STALE
 
 
 class Silence(Unavailable):
@@ -167,8 +168,6 @@ class Silence(Unavailable):
 
 class Unreadable(Retryable):
     """The answer is not the JSON that was expected of this address."""
-
-    reason = "unavailable"
 
 
 _HTTP_GONE, _HTTP_SERVER_ERROR = 410, 500

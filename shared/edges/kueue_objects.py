@@ -28,7 +28,8 @@ from shared.kinds.objects import (
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.counts import parse_count
-from shared.model.errors import KindAbsent, NotAllowed, NotFound, Rejected, StaleView
+from shared.model.decisions import Reason
+from shared.model.errors import KindAbsent, NotFound, PodContradictsSpec, Rejected, StaleView
 from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
 from shared.model.times import format_time, parse_time
 
@@ -53,18 +54,6 @@ _MIN_PODS, _ALL_AT_ONCE = (
 _MESSAGE_LENGTH_MAX = 1024
 
 
-class FlavorConflict(Rejected):
-    """A flavor and a pod template select different values for one node label; Kueue refuses it."""
-
-    reason = "pod_contradicts_spec"
-
-
-class FlavorNotOurs(Rejected):
-    """A flavor chooses among nodes that exist already, so no pool can be made for it."""
-
-    reason = "demand_left_to_gke"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flavor:
     """What one ResourceFlavor adds to the pods of a pod set."""
@@ -87,7 +76,7 @@ def read_check(body: Json) -> Check | None:
         seconds = find_seconds(
             read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS
         )
-    except NotAllowed as error:
+    except Rejected as error:
         problem = str(error)
     return Check(
         name=read_text(body, "metadata", "name"),
@@ -103,11 +92,12 @@ def read_flavor(body: Json) -> Flavor:
     """Return a ResourceFlavor.
 
     Raises:
-        FlavorNotOurs: it has a topology.
+        Rejected: it has a topology.
     """
     topology = read_text(body, "spec", "topologyName")
     if topology:
-        raise FlavorNotOurs(
+        raise Rejected(
+            Reason.DEMAND_LEFT_TO_GKE,
             "Kueue places pods by a topology on nodes that exist, so no pool is created for it",
             field="ResourceFlavor spec.topologyName",
             value=topology,
@@ -198,7 +188,7 @@ def inject_flavors(
         flavors: by name.
 
     Raises:
-        FlavorConflict: a pod template selects another value; Kueue never resumes such a workload.
+        Rejected: a pod template selects another value; Kueue never resumes such a workload.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(body))
     for pod_set, found in kind.pod_sets(changed) if kind.pod_sets else ():
@@ -212,7 +202,7 @@ def inject_flavors(
             flavor = flavors[name]
             for key, value in flavor.node_labels.items():
                 if selector.setdefault(key, value) != value:
-                    raise FlavorConflict(
+                    raise PodContradictsSpec(
                         f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
                         field=f"spec.nodeSelector {key}",
                         value=str(selector[key]),

@@ -22,7 +22,6 @@ from shared.model.errors import (
     Busy,
     Denied,
     InvalidRequest,
-    LabelBudgetExceeded,
     NoCapacity,
     NoPlace,
     OldLook,
@@ -120,7 +119,7 @@ def _describe_failure(name: str, look: Look) -> str:
 
 LOOK_SECONDS = 10.0
 """How old a look may be when an act rests on it. Most looks take less than a second."""
-REFUSED = (Busy, Denied, InvalidRequest, LabelBudgetExceeded, NoCapacity)
+REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +317,7 @@ def order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
             settings=ports.settings,
         )
     except Rejected as error:
-        refusal = Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+        refusal = Decision(Verdict.REFUSE, error.reason, str(error))
         return Done(act=act, pool=name, decision=refusal, demand=demand)
     nodes = act.maximum if need.elastic else need.hosts
     sent = Sent(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_one_host
 from shared.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
 from shared.model.counts import bound_count, take_percent
-from shared.model.errors import SliceUnknown
+from shared.model.errors import Rejected, SliceUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _view(kind: str, body: Json, group: SliceGroup) -> WorkloadView:
     )
 
 
-def _refuse(pod: PodView, workload: WorkloadView) -> SliceUnknown:
+def _refuse(pod: PodView, workload: WorkloadView) -> Rejected:
     return SliceUnknown(
         f"the pod needs other nodes than the pod template of {workload.kind} {workload.name}",
         field="spec.nodeSelector",

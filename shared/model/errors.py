@@ -7,116 +7,62 @@ parsers raise errors; decisions are values.
 
 from __future__ import annotations
 
+from functools import partial
+
+from shared.model.decisions import Reason
+
 
 class ProvisionerError(Exception):
     """Base of every error that this project raises on purpose."""
 
-    reason: str = "internal_error"
-    """A value of `shared.model.decisions.Reason`."""
+    reason: Reason = Reason.INTERNAL_ERROR
 
 
 class Rejected(ProvisionerError):
     """This input can never succeed, even if it is tried again.
 
     Args:
+        reason: Why, of the closed list; each one has a name below.
         message: What is wrong, for the person who sent the input.
         field: The path of the wrong field, for example ``data.uid``.
         value: The wrong value, as text.
         valid: What is valid instead.
     """
 
-    reason = "event_malformed"
-
-    def __init__(self, message: str, *, field: str = "", value: str = "", valid: str = "") -> None:
-        self.field, self.value, self.valid = field, value, valid
+    def __init__(
+        self, reason: Reason, message: str, *, field: str = "", value: str = "", valid: str = ""
+    ) -> None:
+        self.reason, self.field, self.value, self.valid = reason, field, value, valid
         where = f"{field}: " if field else ""
         shown = f" (got {_shortened(value)!r})" if value else ""
         hint = f"; valid: {valid}" if valid else ""
         super().__init__(f"{where}{message}{shown}{hint}")
 
 
-class MalformedEvent(Rejected):
-    """The message is not a valid event."""
-
-    reason = "event_malformed"
-
-
-class UnknownCluster(Rejected):
-    """The message names a cluster that is not in the settings."""
-
-    reason = "cluster_unknown"
-
-
-class UnsupportedShape(Rejected):
-    """No machine or topology of the catalogue fits the request."""
-
-    reason = "shape_unsupported"
-
-
-class UnknownGpu(Rejected):
-    """The GPU type that the pod selects is unknown, or the pod selects none."""
-
-    reason = "gpu_unknown"
-
-
-class SliceUnknown(Rejected):
-    """It is not clear which slice of its workload the pod belongs to."""
-
-    reason = "slice_unknown"
-
-
-class PodContradictsSpec(Rejected):
-    """The pod contradicts the pod template of its workload, or asks for more than it."""
-
-    reason = "pod_contradicts_spec"
-
-
-class OwnerKindUnknown(Rejected):
-    """The controller of the pod is not a supported kind of workload."""
-
-    reason = "owner_kind_unknown"
-
-
-class TooManySlices(Rejected):
-    """The workload has too many slices to list."""
-
-    reason = "limit_reached"
-
-
-class SlicesMayMix(Rejected):
-    """Nothing keeps the pods of two slices on separate node pools."""
-
-    reason = "slices_may_mix"
-
-
-class HostsDiffer(Rejected):
-    """The workload creates more or fewer pods per slice than the slice has hosts."""
-
-    reason = "hosts_differ"
-
-
-class NotAllowed(Rejected):
-    """The operator's settings do not allow what the pod requests."""
-
-    reason = "request_not_allowed"
-
-
-class LabelBudgetExceeded(Rejected):
-    """GKE does not accept node labels this long."""
-
-    reason = "labels_over_budget"
-
-
-class NameUnfit(LabelBudgetExceeded):
-    """A name of the workload or of its slice is no value of a node label."""
-
-    reason = "name_unfit"
+MalformedEvent = partial(Rejected, Reason.EVENT_MALFORMED)
+UnknownCluster = partial(Rejected, Reason.CLUSTER_UNKNOWN)
+UnsupportedShape = partial(Rejected, Reason.SHAPE_UNSUPPORTED)
+UnknownGpu = partial(Rejected, Reason.GPU_UNKNOWN)
+UnknownResource = partial(Rejected, Reason.RESOURCE_UNKNOWN)
+SliceUnknown = partial(Rejected, Reason.SLICE_UNKNOWN)
+SlicesMayMix = partial(Rejected, Reason.SLICES_MAY_MIX)
+TooManySlices = partial(Rejected, Reason.LIMIT_REACHED)
+HostsDiffer = partial(Rejected, Reason.HOSTS_DIFFER)
+PodContradictsSpec = partial(Rejected, Reason.POD_CONTRADICTS_SPEC)
+OwnerKindUnknown = partial(Rejected, Reason.OWNER_KIND_UNKNOWN)
+KindNotServed = partial(Rejected, Reason.KIND_NOT_SERVED)
+UnsupportedSelector = partial(Rejected, Reason.SELECTOR_UNSUPPORTED)
+CapacityConflict = partial(Rejected, Reason.CAPACITY_CONFLICT)
+ZoneMissing = partial(Rejected, Reason.ZONE_MISSING)
+NotAllowed = partial(Rejected, Reason.REQUEST_NOT_ALLOWED)
+LabelBudgetExceeded = partial(Rejected, Reason.LABELS_OVER_BUDGET)
+NameUnfit = partial(Rejected, Reason.NAME_UNFIT)
 
 
 class Retryable(ProvisionerError):
     """A later try may succeed; `retry_after_seconds` is the pause that the server advised."""
 
-    reason = "unavailable"
+    reason = Reason.UNAVAILABLE
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         self.retry_after_seconds = retry_after_seconds
@@ -126,13 +72,11 @@ class Retryable(ProvisionerError):
 class Unavailable(Retryable):
     """The server failed or did not answer; it is unknown whether the request took effect."""
 
-    reason = "unavailable"
-
 
 class Throttled(Retryable):
     """The server received too many requests at once."""
 
-    reason = "throttled"
+    reason = Reason.THROTTLED
 
 
 class NoPlace(Throttled):
@@ -146,7 +90,7 @@ class NoPlace(Throttled):
 class Busy(Retryable):
     """Another operation holds the pool or the cluster."""
 
-    reason = "gke_busy"
+    reason = Reason.GKE_BUSY
 
 
 class KindAbsent(Retryable):
@@ -155,19 +99,19 @@ class KindAbsent(Retryable):
     The tick counts it once, since only an operator installs a kind.
     """
 
-    reason = "owner_unknown"
+    reason = Reason.OWNER_UNKNOWN
 
 
 class StaleView(Retryable):
     """Two answers of the server contradict each other; a later look decides."""
 
-    reason = "view_stale"
+    reason = Reason.VIEW_STALE
 
 
 class OutOfTime(Retryable):
     """The time of this delivery is over before the work was done; nothing more was begun."""
 
-    reason = "out_of_time"
+    reason = Reason.OUT_OF_TIME
 
 
 class OldLook(StaleView):
@@ -177,51 +121,49 @@ class OldLook(StaleView):
 class AlreadyExists(ProvisionerError):
     """An object of that name exists; the caller reads it before it decides."""
 
-    reason = "view_stale"
+    reason = Reason.VIEW_STALE
 
 
 class NotFound(ProvisionerError):
     """The named object does not exist."""
 
-    reason = "view_stale"
+    reason = Reason.VIEW_STALE
 
 
 class ClusterNotFound(ProvisionerError):
     """GKE does not know this cluster: a wrong setting, not the end of a pool."""
 
-    reason = "cluster_not_found"
+    reason = Reason.CLUSTER_NOT_FOUND
 
 
 class NoCapacity(ProvisionerError):
     """GKE created nothing, because the quota is used up."""
 
-    reason = "quota_exceeded"
+    reason = Reason.QUOTA_EXCEEDED
 
 
 class ReservationUnfit(NoCapacity):
     """GKE created nothing, because the reservation is missing, is used up, or does not fit."""
 
-    reason = "reservation_unfit"
+    reason = Reason.RESERVATION_UNFIT
 
 
 class Denied(ProvisionerError):
     """The service account lacks a permission; an operator must grant it."""
 
-    reason = "permission_denied"
+    reason = Reason.PERMISSION_DENIED
 
 
 class InvalidRequest(ProvisionerError):
     """GKE does not accept the request; the same request fails again."""
 
-    reason = "request_invalid"
+    reason = Reason.REQUEST_INVALID
     status: str = ""
     """Google's canonical code; empty if the answer has none, as that of a proxy."""
 
 
 class Misconfigured(ProvisionerError):
     """Settings are wrong; `problems` lists all of them. Raised at start-up only."""
-
-    reason = "internal_error"
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -232,8 +174,6 @@ class Misconfigured(ProvisionerError):
 
 class Broken(ProvisionerError):
     """A bug in this project; a retry does not help."""
-
-    reason = "internal_error"
 
 
 def _shortened(value: str, length_max: int = 120) -> str:

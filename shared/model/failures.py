@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import Busy, Denied, InvalidRequest, LabelBudgetExceeded, NoCapacity
+from shared.model.errors import Busy, Denied, InvalidRequest, NoCapacity
 
 
 class Failure(StrEnum):
@@ -136,7 +136,7 @@ def classify_failure(error: str, code: int = 0) -> Failure:
 
 
 _OPERATION = re.compile(r"\boperation-[-\w]+")
-Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
+Decided = Busy | Denied | InvalidRequest | NoCapacity
 """Errors that become a decision. `shared.deliver` handles every other error."""
 _REMEDIES = {
     Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
@@ -150,12 +150,13 @@ def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
 
     The act is the request in words, for example ``created``. The error carries the reason.
     """
-    reason = Reason(error.reason)
     if isinstance(error, Busy):
-        return Decision(Verdict.WAIT, reason, f"node pool {pool_name} cannot be {act} yet: {error}")
-    remedy = _REMEDIES.get(reason, "")
+        return Decision(
+            Verdict.WAIT, error.reason, f"node pool {pool_name} cannot be {act} yet: {error}"
+        )
+    remedy = _REMEDIES.get(error.reason, "")
     return Decision(
-        Verdict.REFUSE, reason, f"node pool {pool_name} cannot be {act}: {error}{remedy}"
+        Verdict.REFUSE, error.reason, f"node pool {pool_name} cannot be {act}: {error}{remedy}"
     )
 
 

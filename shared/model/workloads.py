@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.errors import Rejected
+from shared.model.errors import UnsupportedSelector
 from shared.model.times import find_end
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from shared.model.topology_terms import Requirement, TopologyTerm
 
 _ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
-
-
-class AmbiguousSelector(Rejected):
-    """The required affinity has several values or terms, and one value is needed."""
-
-    reason = "selector_unsupported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +146,13 @@ class PodTemplate:
         """Return the value that the pod selects for a node label; None if it selects none.
 
         Raises:
-            AmbiguousSelector: ``nodeSelector`` has no value, and required affinity has several
+            Rejected: ``nodeSelector`` has no value, and required affinity has several
                 values, or several terms with an accelerator label.
         """
         if key in self.node_selector:
             return self.node_selector[key]
         if key in self.alternatives:
-            raise AmbiguousSelector(
+            raise UnsupportedSelector(
                 "several nodeSelectorTerms, so it is not clear which value the node needs",
                 field=f"spec.affinity.nodeAffinity {key}",
                 valid="one nodeSelectorTerm, or a nodeSelector",
@@ -167,7 +161,7 @@ class PodTemplate:
         if values is None or not values:
             return None
         if len(values) > 1:
-            raise AmbiguousSelector(
+            raise UnsupportedSelector(
                 "several values, and the provisioner needs exactly one",
                 field=f"spec.affinity.nodeAffinity {key}",
                 value=", ".join(values),

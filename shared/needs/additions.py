@@ -128,21 +128,27 @@ def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
     return not admitted or (bool(values) and set(values) <= set(admitted))
 
 
-def check_size(
+def find_excess(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
-) -> None:
-    """Accept a template that gives the slices of a group no more GPUs than their spec does.
+) -> Rejected | None:
+    """Return why live pods contradict the spec that want more GPUs for a slice; None if they do not.
 
-    CPU, memory or a machine that live pods add can ask for more.
+    CPU, memory or a machine that they add can ask for more. That nothing fits them is told as the
+    reason of the whole need.
     """
-    if not template.gpus:  # a topology that is too large has too many hosts
-        return
-    asked = find_slice_shape(group, template, workload, room).chips
-    most = _count_gpus(group, template, workload, room)
+    # A topology that is too large has too many hosts.
+    if not template.gpus or template == group.template:
+        return None
+    try:
+        asked = find_slice_shape(group, template, workload, room).chips
+        most = _count_gpus(group, template, workload, room)
+    except Rejected:
+        return None
+    if asked <= most:
+        return None
     added = _OF_SIZE & (template.node_selector.keys() - group.template.node_selector.keys())
-    if asked > most:
-        field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name or workload.name
-        raise _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
+    field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name or workload.name
+    return _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
 
 
 def _count_gpus(
@@ -163,7 +169,7 @@ def _count_gpus(
         return find_slice_shape(group, own, workload, room).chips
 
 
-def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> PodContradictsSpec:
+def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Rejected:
     return PodContradictsSpec(
         f"this pod contradicts the pod template of {workload}, so no node pool is created for it",
         field=field,

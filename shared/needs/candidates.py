@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.errors import Rejected
+from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.needs import Obstacle, Tier
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import (
     Capacity,
-    CapacityConflict,
     check_flex_start,
     check_names,
     check_reservation,
     find_tier,
     read_capacity,
 )
-from shared.needs.selectors import UnsupportedSelector, check_nodes, list_known_labels
+from shared.needs.selectors import check_nodes, list_known_labels
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ CANDIDATES_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
-
-
-class ZoneMissing(Rejected):
-    """Neither the pod nor the settings name a zone for the pool."""
-
-    reason = "zone_missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +143,7 @@ def _check_listed(listed: Iterator[Candidate], wish: Wish) -> tuple[Candidate, .
 
 def _find_needless(
     candidate: Candidate, earlier: list[Candidate], flex_wait: int
-) -> CapacityConflict | None:
+) -> Rejected | None:
     """Return why a candidate would never be tried; None if it may be."""
     if candidate in earlier:
         number = earlier.index(candidate) + 1

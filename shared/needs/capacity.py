@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.counts import parse_count
-from shared.model.errors import Rejected
+from shared.model.errors import CapacityConflict
 from shared.model.needs import Tier
 from shared.needs.refusals import check_listed
 from shared.settings import FLEX_WAIT_SECONDS
@@ -28,12 +28,6 @@ RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
 FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
 """Ten minutes to seven days."""
-
-
-class CapacityConflict(Rejected):
-    """GKE does not offer this combination of selectors."""
-
-    reason = "capacity_conflict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from shared.kinds.kind import find_slice
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import PodContradictsSpec, Rejected
-from shared.needs.additions import NOTHING, Addition, check_pod, check_size, enlarge, read_addition
+from shared.model.errors import Rejected, UnsupportedSelector
+from shared.needs.additions import NOTHING, Addition, check_pod, enlarge, find_excess, read_addition
 from shared.needs.refusals import find_other_server
-from shared.needs.selectors import UnsupportedSelector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -102,7 +101,7 @@ class _Viewer:
         try:
             seen.refusal = self._place(seen)
         except Rejected as error:
-            seen.refusal = Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+            seen.refusal = Decision(Verdict.REFUSE, error.reason, str(error))
         return seen
 
     def _place(self, seen: Seen) -> Decision | None:
@@ -152,7 +151,7 @@ class _Viewer:
         key = seen.group, addition, pod.cpu_millis, pod.memory_bytes
         if key not in self.tried:
             asked = enlarge(addition.apply(group.template), [pod] if pod.units else [])
-            self.tried[key] = _find_excess(group, asked, self.workload, self.settings)
+            self.tried[key] = find_excess(group, asked, self.workload, self.settings.room)
         excess = self.tried[key]
         if excess is None:
             seen.addition, seen.sizes = addition, bool(pod.units)
@@ -163,21 +162,6 @@ class _Viewer:
 def name_group(own: SliceOfPod) -> str:
     """Return a text that is the same for all slices of one group."""
     return own.name if own.group.elastic else f"group {own.group.name}"
-
-
-def _find_excess(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
-) -> Rejected | None:
-    """Return why what a pod adds contradicts the spec; None if it does not, or nothing fits it."""
-    if template == group.template:
-        return None
-    try:
-        check_size(group, template, workload, settings.room)
-    except PodContradictsSpec as error:
-        return error
-    except Rejected:
-        pass  # told as the reason of the whole need
-    return None
 
 
 def list_parts(slices: Sequence[SliceOfPod], seen: Sequence[Seen]) -> dict[PartKey, Part]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.errors import NotAllowed, OwnerKindUnknown, Rejected
+from shared.model.errors import KindNotServed, NotAllowed, OwnerKindUnknown, UnknownResource
 from shared.model.needs import Obstacle
 from shared.settings import is_allowed
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
@@ -43,18 +43,6 @@ _DYNAMIC = (
 )
 _CUBE = 64
 """Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
-
-
-class UnknownResource(Rejected):
-    """No new node has a resource that the pod asks for."""
-
-    reason = "resource_unknown"
-
-
-class KindNotServed(Rejected):
-    """The operator's settings do not list this kind of workload."""
-
-    reason = "kind_not_served"
 
 
 def find_other_server(template: PodTemplate) -> Obstacle | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.errors import NotAllowed, Rejected
+from shared.model.errors import NotAllowed, UnsupportedSelector
 from shared.model.needs import Tier
 from shared.model.topology_terms import Requirement, is_own
 from shared.needs.capacity import find_tier
@@ -61,12 +61,6 @@ TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
 _LABEL_OF_TIER = {Tier.SPOT: labels.SPOT, Tier.FLEX_START: labels.FLEX_START}
 _LISTED_BY_GKE = {labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME}
 """Of `SET_BY_GKE`, those that a listed pool shows with the selected value."""
-
-
-class UnsupportedSelector(Rejected):
-    """The pod selects a node label that no pool of this provisioner has."""
-
-    reason = "selector_unsupported"
 
 
 def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[str, str]]:

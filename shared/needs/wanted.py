@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
-from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Decision, Verdict
 from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolShape
@@ -91,7 +91,7 @@ def list_wanted(
     try:
         slices = list_slices(workload)
     except Rejected as error:
-        never = Obstacle(Reason(error.reason), str(error))
+        never = Obstacle(error.reason, str(error))
         slices, unclear = (), (Need(key="unclear", asks=_NOWHERE, never=never),)
     seen = see_pods(pods, slices, workload, settings)
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
@@ -170,7 +170,7 @@ class _Asker:
             need = _shape(need, part, shape, list_required(template, self.settings))
             demand = build_demand(self.cluster, self.workload, group, shape, self.settings)
         except Rejected as error:
-            never = Obstacle(Reason(error.reason), str(error), of_flavor=part.added)
+            never = Obstacle(error.reason, str(error), of_flavor=part.added)
             return Answer(dataclasses.replace(need, never=never))
         return Answer(
             dataclasses.replace(

@@ -6,16 +6,19 @@
 import dataclasses
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.edges.kueue_objects import CONTROLLER, FlavorNotOurs, KueueQueues
-from shared.model.errors import Denied, KindAbsent, StaleView
+from shared.edges.kueue_objects import CONTROLLER, KueueQueues
+from shared.model.decisions import Reason
+from shared.model.errors import Denied, KindAbsent, Rejected, StaleView
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID
+from tests.refusals import refuses
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
 Json = dict[str, Any]
@@ -164,5 +167,5 @@ def test_a_flavor_with_a_topology_is_not_ours(api: Api, queues: KueueQueues) -> 
     path = next(path for path in api.objects if "resourceflavors" in path)
     api.objects[path] = {"metadata": {"name": "f"}, "spec": {"topologyName": "racks"}}
 
-    with pytest.raises(FlavorNotOurs, match="topologyName"):
+    with refuses(partial(Rejected, Reason.DEMAND_LEFT_TO_GKE), match="topologyName"):
         queues.view_owner(queued)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kueue_objects import FlavorNotOurs
+from shared.model.decisions import Reason
+from shared.model.errors import Rejected
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.workloads import WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID
@@ -189,7 +190,7 @@ def test_what_this_check_cannot_answer_is_given_back_with_words(how: str) -> Non
         jobset = world.cluster.workloads["JobSet", "default", "train"]
         world.cluster.workloads["JobSet", "default", "train"] = dataclasses.replace(jobset, managed_elsewhere=True)
     elif how == "topology":
-        queues.flavor_error = FlavorNotOurs("a topology")
+        queues.flavor_error = Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology")
     else:
         queues.queue("train", kind="LeaderWorkerSet")
 

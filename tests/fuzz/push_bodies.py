@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.deliver import parse_push
 from shared.engine.reconcile import Role
-from shared.model.errors import MalformedEvent
+from shared.model.errors import Rejected
 from shared.model.messages import Event, ObjectName, format_message
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
 from tests.engine.world import World
@@ -90,7 +90,7 @@ def _read_data(body: bytes) -> bytes:
     """Return the data of a push that its reader accepts as an envelope."""
     try:
         return parse_push(body).message.data
-    except MalformedEvent:
+    except Rejected:
         return body
 
 

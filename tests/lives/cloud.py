@@ -13,7 +13,7 @@ import httpx
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.stack import Stack
-from shared.model.errors import MalformedEvent
+from shared.model.errors import Rejected
 from shared.model.messages import parse_message
 from standins.processes.kubeconfig import open_client
 
@@ -129,7 +129,7 @@ class Cloud:
 def _is_event(data: bytes, attributes: dict[str, str]) -> bool:
     try:
         parse_message(data, attributes)
-    except MalformedEvent:
+    except Rejected:
         return False
     return True
 

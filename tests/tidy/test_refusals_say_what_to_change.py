@@ -1,27 +1,16 @@
 """Each refusal answers the question "what do I change?": with what is valid, or what to do."""
 
 import ast
-import importlib
-import pkgutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-import shared.needs
-from shared.model.errors import Rejected
+from shared.model import errors
 
 ROOT = Path(__file__).parents[2]
 RULES = ("model", "kinds", "shapes", "needs", "plan")
 """The rooms of `shared` that may refuse a demand."""
-for each in pkgutil.iter_modules(shared.needs.__path__, "shared.needs."):
-    importlib.import_module(each.name)
-
-
-def name_refusals(kind: type[Rejected]) -> set[str]:
-    """Return the names of all errors below one."""
-    return {kind.__name__}.union(*map(name_refusals, kind.__subclasses__()))
-
-
-REFUSALS = name_refusals(Rejected) - {"Rejected"}
+REFUSALS = {name for name, each in vars(errors).items() if isinstance(each, partial)}
 OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}
 """Of messages that no person writes."""
 READ_ELSEWHERE = {

@@ -21,6 +21,7 @@ from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, want
+from tests.refusals import refuses
 from tests.unit.live_pods import plan
 from tests.unit.test_kind_job import a_job, a_pod
 
@@ -242,5 +243,5 @@ def test_leaders_and_workers_with_other_gpus_have_a_pool_each() -> None:
     ids=["one of them needs slices", "one pool for both"],
 )
 def test_gpus_of_a_leader_that_fit_no_pool_with_its_workers_are_refused(workload: WorkloadView) -> None:
-    with pytest.raises(SliceUnknown, match="chips or GPUs outside the slice"):
+    with refuses(SliceUnknown, match="chips or GPUs outside the slice"):
         list_slices(workload)

@@ -16,6 +16,7 @@ from shared.shapes.shape import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import a_jobset, expect_decision, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
+from tests.refusals import refuses
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
 from tests.unit.test_kind_job import a_job
 
@@ -132,7 +133,7 @@ def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(
     ],
 )
 def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: PodTemplate, message: str) -> None:
-    with pytest.raises(UnsupportedShape, match=message):
+    with refuses(UnsupportedShape, match=message):
         find_gpu_shape(template, pods=1)
 
 
@@ -140,7 +141,7 @@ def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: 
     ("kind", "message"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "retired"), ("", "no GPU type")]
 )
 def test_an_unknown_type_is_refused_by_name(kind: str, message: str) -> None:
-    with pytest.raises(UnknownGpu, match=message):
+    with refuses(UnknownGpu, match=message):
         find_gpu_shape(a_template(kind), pods=1)
 
 
@@ -155,7 +156,7 @@ def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
 
 
 def test_more_nodes_than_a_pool_takes_are_refused() -> None:
-    with pytest.raises(UnsupportedShape, match="at most 1000"):
+    with refuses(UnsupportedShape, match="at most 1000"):
         find_gpu_shape(a_template(), pods=1001)
 
 

@@ -11,6 +11,7 @@ from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
+from tests.refusals import refuses
 from tests.unit.live_pods import a_pod_body, a_pod_of, require
 
 SEVERAL_HOSTS = a_pod_body(topology="4x4")
@@ -125,9 +126,9 @@ UNINDEXED = [
 @pytest.mark.parametrize("spec", UNINDEXED)
 def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str, Any]) -> None:
     job = a_job(**spec)
-    with pytest.raises(SliceUnknown, match=r"completionMode.*Indexed"):
+    with refuses(SliceUnknown, match=r"completionMode.*Indexed"):
         JOB.find_slice(a_pod(None), job)
-    with pytest.raises(SliceUnknown, match="have no completion index"):
+    with refuses(SliceUnknown, match="have no completion index"):
         JOB.list_slices(job)
 
 

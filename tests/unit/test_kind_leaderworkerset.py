@@ -26,6 +26,7 @@ from shared.kinds.table import select_pods_of
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
+from tests.refusals import refuses
 from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
@@ -267,7 +268,7 @@ TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "ope
     ],
 )
 def test_a_leader_and_its_workers_need_the_same_nodes(leader: Any, worker: Any, field: str) -> None:
-    with pytest.raises(SliceUnknown, match=f"differ in {field};") if field else nullcontext():
+    with refuses(SliceUnknown, match=f"differ in {field};") if field else nullcontext():
         LEADERWORKERSET.list_slices(a_set(leader=leader, worker=worker))
 
 
@@ -281,9 +282,9 @@ def test_a_leader_and_its_workers_need_the_same_nodes(leader: Any, worker: Any, 
 def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str, Any]) -> None:
     found = a_set(**fields)
     for pod in (a_pod(0), a_pod(3, subgroup=1)):
-        with pytest.raises(SliceUnknown, match="leaderTemplate"):
+        with refuses(SliceUnknown, match="leaderTemplate"):
             LEADERWORKERSET.find_slice(pod, found)
-    with pytest.raises(SliceUnknown, match="without chips"):
+    with refuses(SliceUnknown, match="without chips"):
         LEADERWORKERSET.list_slices(found)
 
 

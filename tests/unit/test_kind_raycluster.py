@@ -16,8 +16,10 @@ from shared.kinds.raycluster import (
     REPLICA_NAME,
     REPLICA_OF_WEBHOOK,
 )
+from shared.model.decisions import Reason
 from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
+from tests.refusals import refuses
 from tests.unit.rayclusters import (
     EARLIER_UID,
     SUSPENDED,
@@ -68,7 +70,7 @@ def test_a_replica_is_known_by(
 
 
 def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_install() -> None:
-    with pytest.raises(SliceUnknown, match=r"2 hosts.*names its replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
+    with refuses(SliceUnknown, match=r"2 hosts.*names its replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
         RAYCLUSTER.find_slice(a_worker(affinity=True), a_raycluster())
 
 
@@ -108,7 +110,7 @@ def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides
 
 
 def test_a_head_that_asks_for_chips_is_told_that_only_workers_get_any() -> None:
-    with pytest.raises(SliceUnknown, match=r"requests accelerators but is not a worker.*valid: worker"):
+    with refuses(SliceUnknown, match=r"requests accelerators but is not a worker.*valid: worker"):
         name_of(a_worker(pod_labels={NODE_TYPE: "head", **indexed(0)}, affinity=True))
 
 
@@ -124,18 +126,18 @@ def test_the_last_pods_of_a_group_of_which_nothing_is_wanted_ask_for_nothing(fie
 # --- two replicas never share a pool --------------------------------------------------------------
 
 
-def refusal_of(pod: PodView, workload: WorkloadView) -> type[Rejected] | None:
+def refusal_of(pod: PodView, workload: WorkloadView) -> Reason | None:
     try:
         RAYCLUSTER.find_slice(pod, workload)
     except Rejected as error:
-        return type(error)
+        return error.reason
     return None
 
 
 @pytest.mark.parametrize(
     ("groups", "given", "refused"),
     [
-        pytest.param([a_group()], {}, SlicesMayMix, id="labels alone keep nothing apart"),
+        pytest.param([a_group()], {}, Reason.SLICES_MAY_MIX, id="labels alone keep nothing apart"),
         pytest.param([a_group()], {"affinity": True}, None, id="the webhook's affinities do"),
         pytest.param([a_group()], {"selector": {"example.com/slice": "llm-tpu-1"}}, None, id="a pin to the slice"),
         pytest.param(
@@ -144,17 +146,22 @@ def refusal_of(pod: PodView, workload: WorkloadView) -> type[Rejected] | None:
         pytest.param(
             [a_group()],
             {"selector": {"example.com/slice": "llm-tpu-0"}},
-            SlicesMayMix,
+            Reason.SLICES_MAY_MIX,
             id="a pin to another slice",
         ),
         pytest.param(
-            [a_group()], {"selector": {REPLICA_NAME: "tpu-abcde"}}, SlicesMayMix, id="a pin that the next has not"
+            [a_group()],
+            {"selector": {REPLICA_NAME: "tpu-abcde"}},
+            Reason.SLICES_MAY_MIX,
+            id="a pin that the next has not",
         ),
-        pytest.param([a_group()], {"selector": {REPLICA_INDEX: "1"}}, SlicesMayMix, id="a pin that others share"),
-        pytest.param([a_group(replicas=1)], {}, SlicesMayMix, id="one replica now, more allowed"),
+        pytest.param(
+            [a_group()], {"selector": {REPLICA_INDEX: "1"}}, Reason.SLICES_MAY_MIX, id="a pin that others share"
+        ),
+        pytest.param([a_group(replicas=1)], {}, Reason.SLICES_MAY_MIX, id="one replica now, more allowed"),
         pytest.param([a_group(replicas=1, maxReplicas=1)], {}, None, id="one replica for ever"),
         pytest.param(
-            [ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, SlicesMayMix, id="two groups of one shape"
+            [ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, Reason.SLICES_MAY_MIX, id="two groups of one shape"
         ),
         pytest.param(
             [ONLY_REPLICA, a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)], {}, None, id="two shapes"
@@ -162,20 +169,18 @@ def refusal_of(pod: PodView, workload: WorkloadView) -> type[Rejected] | None:
         pytest.param(
             [ONLY_REPLICA, a_group("off", maxReplicas=0)], {}, None, id="a group that can never have any"
         ),
-        pytest.param([a_group(maxReplicas=None)], {}, SlicesMayMix, id="no upper bound"),
+        pytest.param([a_group(maxReplicas=None)], {}, Reason.SLICES_MAY_MIX, id="no upper bound"),
         pytest.param([ONE_HOST], {}, None, id="one host cannot be shared"),
     ],
 )
 def test_hosts_of_two_replicas_are_kept_apart_or_refused(
-    groups: list[dict[str, Any]], given: dict[str, Any], refused: type[Rejected] | None
+    groups: list[dict[str, Any]], given: dict[str, Any], refused: Reason | None
 ) -> None:
     assert refusal_of(a_worker(pod_labels=indexed(1), **given), a_raycluster(*groups)) is refused
 
 
 def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
-    with pytest.raises(
-        SlicesMayMix, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"
-    ):
+    with refuses(SlicesMayMix, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"):
         RAYCLUSTER.find_slice(a_worker(pod_labels=indexed(1)), a_raycluster())
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from shared.edges.workload_objects import read_template
 from shared.kinds.kind import find_slice
 from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
@@ -14,6 +12,7 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import expect_decision
+from tests.refusals import refuses
 from tests.unit.live_pods import a_pod_of, decide, plan
 from tests.unit.rayclusters import UID, a_body, a_group
 
@@ -98,7 +97,7 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     workload = a_cluster(a_group(maxReplicas=1, replicas=1), head=head)
     worker = a_pod(head, "worker", "tpu")
 
-    with pytest.raises(SliceUnknown, match="no TPUs in the head; move its work"):
+    with refuses(SliceUnknown, match="no TPUs in the head; move its work"):
         list_slices(workload)
     for pod, text in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
         found = expect_decision(decide(pod, workload))

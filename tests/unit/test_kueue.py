@@ -8,7 +8,6 @@ import pytest
 from shared.edges.kueue_objects import (
     CONTROLLER,
     Flavor,
-    FlavorConflict,
     format_active,
     format_state,
     inject_flavors,
@@ -19,8 +18,10 @@ from shared.edges.kueue_objects import (
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model import labels
+from shared.model.errors import PodContradictsSpec
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.times import parse_time
+from tests.refusals import refuses
 
 Json = dict[str, Any]
 OWNER = {
@@ -191,7 +192,7 @@ def test_every_kind_with_pod_sets_is_tested_here() -> None:
 
 
 def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values() -> None:
-    with pytest.raises(FlavorConflict, match=r"tpu=v6e.*v5e.*valid: v6e"):
+    with refuses(PodContradictsSpec, match=r"tpu=v6e.*v5e.*valid: v6e"):
         inject_flavors(
             get_kind("Job"), {"spec": {"template": a_template(tpu="v5e")}}, assign("main", "v6e"), FLAVORS
         )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.deliver import BODY_BYTES_MAX, parse_push
 from shared.model.decisions import Reason
-from shared.model.errors import MalformedEvent
+from shared.model.errors import MalformedEvent, Rejected
 from shared.model.messages import (
     DATA_BYTES_MAX,
     Event,
@@ -21,6 +21,7 @@ from shared.model.messages import (
     parse_message,
 )
 from tests.builders import CLUSTER, a_demand_event, a_push, a_workload_demand, an_over_event
+from tests.refusals import refuses
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)
 OBJECTS = st.builds(
@@ -124,8 +125,8 @@ def body(**change: Any) -> bytes:
     return json.dumps({key: value for key, value in found.items() if value != "left out"}).encode()
 
 
-def refusal(data: bytes, given: dict[str, str]) -> MalformedEvent:
-    with pytest.raises(MalformedEvent) as refused:
+def refusal(data: bytes, given: dict[str, str]) -> Rejected:
+    with refuses(MalformedEvent) as refused:
         parse_message(data, given)
     assert refused.value.reason == Reason.EVENT_MALFORMED
     return refused.value
@@ -255,10 +256,10 @@ JSON = st.recursive(
 
 @given(change=st.dictionaries(st.sampled_from(["version", "kind", "name", "uid", "observed"]), JSON))
 def test_any_json_in_any_field_is_read_or_refused(change: dict[str, Any]) -> None:
-    refused: MalformedEvent | None = None
+    refused: Rejected | None = None
     try:
         parse_message(body(**change), attributes())
-    except MalformedEvent as error:
+    except Rejected as error:
         refused = error
     assert refused is None or refused.field.startswith("data.")
 
@@ -294,7 +295,7 @@ A_PUSH = "valid: a wrapped Pub/Sub push: {message: "
     ],
 )
 def test_what_is_no_push_is_refused_by_field_in_our_words(raw: bytes, field: str, message: str) -> None:
-    with pytest.raises(MalformedEvent) as refused:
+    with refuses(MalformedEvent) as refused:
         parse_push(raw)
     assert refused.value.field == field
     assert refused.value.valid
@@ -314,11 +315,11 @@ def test_a_push_without_data_is_a_push() -> None:
 
 
 def test_a_body_beyond_what_pubsub_can_send_is_refused_unread() -> None:
-    with pytest.raises(MalformedEvent, match="too long"):
+    with refuses(MalformedEvent, match="too long"):
         parse_push(b" " * (BODY_BYTES_MAX + 1))
 
 
 @given(raw=st.binary(max_size=300))
 def test_a_garbage_body_is_refused_and_nothing_else_happens(raw: bytes) -> None:
-    with pytest.raises(MalformedEvent):
+    with refuses(MalformedEvent):
         parse_push(raw)

@@ -26,6 +26,7 @@ from shared.model.names import (
 )
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
 from tests.builders import CLUSTER, a_claim
+from tests.refusals import refuses
 
 GKE_POOL_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 NASTY_JOBS = (
@@ -210,7 +211,7 @@ def test_owner_labels_are_legal_kubernetes_labels_well_within_the_budget(kind: s
 
 
 def test_a_name_that_is_no_value_of_a_label_is_never_cut() -> None:
-    with pytest.raises(NameUnfit, match="at most 63"):
+    with refuses(NameUnfit, match="at most 63"):
         build_owner_labels(a_claim(name="x" * 64), Try(), created_at=1)
 
 
@@ -258,7 +259,7 @@ def test_labels_at_the_budget_pass_and_one_character_more_does_not() -> None:
     full = {"a": "b" * (1024 - 1 - 2)}
     check_label_budget(full)
 
-    with pytest.raises(LabelBudgetExceeded) as refused:
+    with refuses(LabelBudgetExceeded) as refused:
         check_label_budget({"a": full["a"] + "b"})
     assert "1025 characters" in str(refused.value)
     assert refused.value.field == "nodePool.config.labels"
@@ -266,5 +267,5 @@ def test_labels_at_the_budget_pass_and_one_character_more_does_not() -> None:
 
 
 def test_over_budget_the_longest_label_that_is_not_ours_is_named() -> None:
-    with pytest.raises(LabelBudgetExceeded, match=r"example\.com/long"):
+    with refuses(LabelBudgetExceeded, match=r"example\.com/long"):
         check_label_budget({labels.JOBSET_NAME: "j" * 900, "example.com/long": "x" * 200, "short": "y"})

@@ -9,17 +9,18 @@ from hypothesis import strategies as st
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.model.errors import NotAllowed, Rejected
+from shared.model.errors import CapacityConflict, NotAllowed, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.names import Try, build_owner_labels
 from shared.model.needs import Tier
-from shared.needs.candidates import ZoneMissing, read_zone
-from shared.needs.capacity import Capacity, CapacityConflict, read_capacity
+from shared.needs.candidates import read_zone
+from shared.needs.capacity import Capacity, read_capacity
 from shared.needs.demand import Demand
-from shared.needs.selectors import COPIED_FROM_SELECTORS, UnsupportedSelector
+from shared.needs.selectors import COPIED_FROM_SELECTORS
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, a_pool_body, decide_demand
+from tests.refusals import refuses
 from tests.unit.asked_shapes import refuse_shape
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
@@ -191,7 +192,7 @@ def test_the_zone_is_the_pod_s_else_the_setting_s_else_the_cluster_s(
 def test_without_any_zone_the_setting_to_make_is_named() -> None:
     cluster, use = in_cluster("us-east5")
 
-    with pytest.raises(ZoneMissing) as missing:
+    with refuses(ZoneMissing) as missing:
         read_zone(a_template(), cluster, use)
     assert missing.value.reason == Reason.ZONE_MISSING
     assert f"clusters.{cluster}.zone" in str(missing.value)
@@ -209,7 +210,7 @@ def test_without_any_zone_the_setting_to_make_is_named() -> None:
 def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) -> None:
     cluster, use = in_cluster("us-east5", "us-east5-b")
 
-    with pytest.raises(UnsupportedSelector, match="us-east5"):
+    with refuses(UnsupportedSelector, match="us-east5"):
         read_zone(a_template(selectors=selectors), cluster, use)
 
 
@@ -294,7 +295,7 @@ CONFLICTS = [
 
 @pytest.mark.parametrize(("selectors", "words"), CONFLICTS)
 def test_a_combination_that_gke_cannot_give_is_refused(selectors: dict[str, str], words: tuple[str, ...]) -> None:
-    with pytest.raises(CapacityConflict) as refused:
+    with refuses(CapacityConflict) as refused:
         tier_of(selectors=selectors)
     assert refused.value.reason == Reason.CAPACITY_CONFLICT
     assert [word for word in words if word not in str(refused.value)] == []
@@ -310,7 +311,7 @@ def test_a_combination_that_gke_cannot_give_is_refused(selectors: dict[str, str]
     ],
 )
 def test_flex_start_is_refused_where_it_is_not_offered(accelerator: str, topology: str) -> None:
-    with pytest.raises(CapacityConflict, match="GKE does not offer flex-start"):
+    with refuses(CapacityConflict, match="GKE does not offer flex-start"):
         tier_of(accelerator, topology, selectors=FLEX)
 
 

@@ -16,6 +16,7 @@ from shared.settings import Settings
 from shared.shapes.tpus import FAMILIES
 from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
+from tests.refusals import refuses
 
 CREATED_AT = 1_800_000_000
 IMAGE, KEY = "projects/p/global/images/i", "projects/p/locations/us/keyRings/r/cryptoKeys/k"
@@ -313,7 +314,7 @@ def test_the_node_selector_strategy_gives_the_job_s_label_and_taint() -> None:
 def test_labels_over_gke_s_budget_are_refused_before_any_call() -> None:
     long = {f"example.com/{'k' * 40}-{n}": "v" * 60 for n in range(6)}
 
-    with pytest.raises(LabelBudgetExceeded, match="at most 1024"):
+    with refuses(LabelBudgetExceeded, match="at most 1024"):
         build(selectors=long)
 
 

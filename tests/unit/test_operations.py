@@ -11,6 +11,7 @@ from shared.model.messages import ENTRY_BYTES_MAX, EndedOperation, parse_entry
 from shared.model.names import build_name
 from tests.audit_entries import STOCKOUT, an_entry
 from tests.builders import CLUSTER, a_claim
+from tests.refusals import refuses
 
 POOL = build_name(a_claim(), 0)
 
@@ -103,7 +104,7 @@ def test_an_entry_about_anything_else_is_none(entry: dict[str, Any]) -> None:
     ],
 )
 def test_a_field_of_another_form_is_refused_by_name(path: str, value: Any) -> None:
-    with pytest.raises(MalformedEvent) as refused:
+    with refuses(MalformedEvent) as refused:
         parse(changed(path, value))
 
     assert refused.value.field.startswith(path)
@@ -113,5 +114,5 @@ def test_a_field_of_another_form_is_refused_by_name(path: str, value: Any) -> No
     "data", [b"", b"?", b"\xff", b"[]", b"null", b"7", b"[" * 100_000, b'{"a":"' + b"x" * ENTRY_BYTES_MAX + b'"}']
 )
 def test_data_that_is_no_entry_is_refused(data: bytes) -> None:
-    with pytest.raises(MalformedEvent):
+    with refuses(MalformedEvent):
         parse_entry(data)

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model import labels
-from shared.model.errors import UnsupportedShape
+from shared.model.errors import Rejected, UnsupportedShape
 from shared.shapes.shape import Placement, Shape
 from shared.shapes.tpus import BY_ACCELERATOR, FAMILIES, Family, count_chips, find_shape, list_topologies
+from tests.refusals import refuses
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and
@@ -100,17 +101,17 @@ def look_up(accelerator: str | None, topology: str | None, chips: int | None, ma
     return find_shape(accelerator=accelerator, topology=topology, chips_per_pod=chips, machine_type=machine)
 
 
-def look_up_or_hear_why_not(accelerator: str, topology: str, chips: int | None) -> Shape | UnsupportedShape:
+def look_up_or_hear_why_not(accelerator: str, topology: str, chips: int | None) -> Shape | Rejected:
     try:
         return look_up(accelerator, topology, chips)
-    except UnsupportedShape as error:
+    except Rejected as error:
         return error
 
 
 def refusal(
     accelerator: str | None, topology: str | None, chips: int | None, machine: str | None = None
-) -> UnsupportedShape:
-    with pytest.raises(UnsupportedShape) as refused:
+) -> Rejected:
+    with refuses(UnsupportedShape) as refused:
         look_up(accelerator, topology, chips, machine)
     return refused.value
 
@@ -339,7 +340,7 @@ def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hi
 ) -> None:
     topology = "x".join(map(str, sides))
     shape = look_up_or_hear_why_not(family.accelerator, topology, chips)
-    if isinstance(shape, UnsupportedShape):
+    if isinstance(shape, Rejected):
         assert shape.field
         assert shape.valid
         return
@@ -355,8 +356,8 @@ def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hi
 def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Family, sides: list[int]) -> None:
     machine = max(family.machines, key=lambda each: (each.multi_host, not each.by_name_only))
     refused = look_up_or_hear_why_not(family.accelerator, "x".join(map(str, sides)), machine.chips)
-    hinted = isinstance(refused, UnsupportedShape) and "a topology like" not in refused.valid
-    topologies = refused.valid.partition("; or ")[0] if isinstance(refused, UnsupportedShape) else ""
+    hinted = isinstance(refused, Rejected) and "a topology like" not in refused.valid
+    topologies = refused.valid.partition("; or ")[0] if isinstance(refused, Rejected) else ""
     for near in topologies.split(", ") if hinted else ():
         assert look_up(family.accelerator, near, machine.chips).topology == near
 

@@ -11,9 +11,11 @@ from shared.edges.workload_objects import Pod, read_workload, view_pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.objects import UnexpectedValue
 from shared.model import labels
+from shared.model.errors import UnsupportedSelector
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
-from shared.model.workloads import AmbiguousSelector, PodTemplate
+from shared.model.workloads import PodTemplate
+from tests.refusals import refuses
 
 TPU = labels.TPU_RESOURCE
 
@@ -101,7 +103,7 @@ def test_a_required_value_is_a_selector_and_the_node_selector_wins() -> None:
     assert not required.selects("l")
     assert exists.selects("k"), "it names the label and no value"
     assert exists.find_selector("k") is None
-    with pytest.raises(AmbiguousSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
+    with refuses(UnsupportedSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
         read_template(affinity=affinity(ambiguous)).find_selector("k")
 
 
