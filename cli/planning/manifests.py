@@ -23,6 +23,7 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
+from shared.needs.refusals import find_meant_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -262,6 +263,9 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
             why += _BY_CLAIMS
         if near:
             why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
+        for resource in {name for each in _list_templates(workload) for name in each.other_resources}:
+            if meant := find_meant_resource(resource):
+                why += f"; but no node has the resource {resource} that it asks for: did you mean {meant}?"
         found.others.append(f"{kind.name} {workload.name} ({why})")
 
 

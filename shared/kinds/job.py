@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_free, is_one_host
+from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_free, is_mistaken, is_one_host
 from shared.kinds.objects import (
     is_index_below,
     parse_index,
@@ -98,7 +98,7 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
             template=template,
         )
         return (group,)
-    if indexed or (one_host and at_once <= 1):
+    if indexed or is_mistaken(template) or (one_host and at_once <= 1):
         return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template),)
     return (SliceGroup(name="", replicas=at_once, slots=0, template=template),)
 

@@ -16,7 +16,8 @@ from shared.model import labels
 from shared.model.errors import Rejected
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.shapes.gpus import RACK_SCALE
-from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
+from shared.shapes.slices import TPU_TAINT
+from shared.shapes.tpus import find_shape
 
 Json = Mapping[str, Any]
 TemplateReader = Callable[[Json], PodTemplate]
@@ -243,15 +244,31 @@ def is_leader(kind: Kind, pod: PodView) -> bool:
 
 def is_one_host(template: PodTemplate) -> bool:
     """Return whether one pod uses the whole slice; no topology means a single host in GKE."""
+    return _count_hosts(template) == 1
+
+
+def is_mistaken(template: PodTemplate) -> bool:
+    """Return whether the slice of TPU pods cannot be read.
+
+    They are refused for that when the demand is read; how their workload makes them is no mistake.
+    """
+    return not template.gpus and _count_hosts(template) is None
+
+
+def _count_hosts(template: PodTemplate) -> int | None:
+    asks = template.chips or template.tolerates(TPU_TAINT)
+    if template.unreadable_amounts or not asks:
+        return None
     try:
-        topology = template.topology
-    except Rejected:  # an ambiguous selector is refused later, when the demand is read
-        return False
-    if not template.chips:
-        return False
-    if topology is None:
-        return True
-    return TOPOLOGY_FORM.fullmatch(topology) is not None and count_chips(topology) == template.chips
+        shape = find_shape(
+            accelerator=template.find_selector(labels.ACCELERATOR),
+            topology=template.topology,
+            chips_per_pod=template.chips,
+            machine_type=template.find_selector(labels.INSTANCE_TYPE),
+        )
+    except Rejected:
+        return None
+    return shape.node_count
 
 
 def leave_out_elastic(workload: WorkloadView) -> WorkloadView:

@@ -24,7 +24,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, Resource, SliceOfPod, find_controller_uid
+from shared.kinds.kind import Kind, Resource, SliceOfPod, find_controller_uid, is_mistaken
 from shared.kinds.objects import (
     parse_index,
     read_flag,
@@ -220,7 +220,8 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
     """
     template = pod.template
     pins = {name, f"{workload.namespace}_{name}"}
-    if template.node_pool_affinity or pins & set(template.node_selector.values()):
+    apart = template.node_pool_affinity or pins & set(template.node_selector.values())
+    if apart or is_mistaken(group.template):
         return
     alike = [
         each

@@ -14,7 +14,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_one_host
+from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_mistaken, is_one_host
 from shared.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
 from shared.model.counts import bound_count, take_percent
 from shared.model.errors import Rejected, SliceUnknown
@@ -128,7 +128,7 @@ def _find_set(pod: PodView) -> str:
 def _read_set(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(read_object(body, "spec", "template"))
     replicas = max(read_number(body, "spec", "replicas", default=1), 0)
-    if is_one_host(template) or template.gpus:
+    if template.gpus or is_one_host(template) or is_mistaken(template):
         group = SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
     else:
         at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL

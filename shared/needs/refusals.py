@@ -41,6 +41,8 @@ _DYNAMIC = (
     "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an "
     f"operator creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
+_CLOSE = 0.85
+"""Of difflib: two letters of fourteen."""
 _CUBE = 64
 """Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
 
@@ -125,12 +127,29 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
     """Accept extended resources that GKE or the operator's list gives to new nodes."""
     for resource in template.other_resources:
         if not is_allowed(resource, (_OF_NETWORKS, *settings.node_resources)):
+            meant = find_meant_resource(resource)
+            hint = f": did you mean {meant}?" if meant else ""
             raise UnknownResource(
-                "no node of a new node pool has this resource",
+                f"no node of a new node pool has this resource{hint}",
                 field=f"resources.{resource}",
                 valid="no such request; or this name in the setting node_resources, if something "
                 "in the cluster gives it to every new node",
             )
+
+
+def check_spelling(template: PodTemplate, settings: Settings) -> None:
+    """Accept pods without accelerators that do not ask for them by another name."""
+    if not template.units and any(map(find_meant_resource, template.other_resources)):
+        check_resources(template, settings)
+
+
+def find_meant_resource(resource: str) -> str:
+    """Return the accelerator that the name of a resource is almost that of; empty for none."""
+    name = resource.lower()
+    for meant, word in ((labels.TPU_RESOURCE, "tpu"), (labels.GPU_RESOURCE, "gpu")):
+        if word in name or difflib.get_close_matches(name, [meant], cutoff=_CLOSE):
+            return meant
+    return ""
 
 
 def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:

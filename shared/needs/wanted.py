@@ -22,7 +22,12 @@ from shared.model.workloads import Toleration
 from shared.needs.candidates import find_unbound
 from shared.needs.demand import Demand, build_demand
 from shared.needs.parts import list_parts, see_pods
-from shared.needs.refusals import find_chosen_pool, find_other_owner, find_other_server
+from shared.needs.refusals import (
+    check_spelling,
+    find_chosen_pool,
+    find_other_owner,
+    find_other_server,
+)
 from shared.needs.selectors import list_copied_labels, list_required
 from shared.shapes.shape import Placement
 from shared.shapes.slices import find_slice_shape
@@ -166,6 +171,7 @@ class _Asker:
         if other is not None:
             return Answer(need, other=other)
         try:
+            check_spelling(template, self.settings)
             shape = find_slice_shape(group, template, self.workload, self.settings.room)
             need = _shape(need, part, shape, list_required(template, self.settings))
             demand = build_demand(self.cluster, self.workload, group, shape, self.settings)

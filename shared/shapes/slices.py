@@ -50,7 +50,7 @@ def find_slice_shape(
     else:
         shape = _find_tpus(group, template, workload)
         _check_size(template, shape, room)
-    _check_sharers(group, template, workload)
+    _check_sharers(group, template, workload, shape)
     return shape
 
 
@@ -61,6 +61,8 @@ def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView)
         chips_per_pod=template.chips or find_chips_of_peers(template, workload),
         machine_type=template.find_selector(labels.INSTANCE_TYPE),
     )
+    if not template.chips:
+        _check_chipless(template, workload, TPU_TAINT, shape)
     if not group.elastic:
         _check_hosts(group, template, shape)
         return shape
@@ -151,7 +153,9 @@ def _is_half_used(pods: int, shape: Shape) -> bool:
     return by_chip and pods * _CORES_PER_POD == shape.chips
 
 
-def _check_sharers(group: SliceGroup, template: PodTemplate, workload: WorkloadView) -> None:
+def _check_sharers(
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, shape: Shape
+) -> None:
     """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
     keys = (labels.GPU_ACCELERATOR,) if template.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
     beside = [each.template for each in workload.groups if each.beside == group.name != ""]
@@ -161,12 +165,14 @@ def _check_sharers(group: SliceGroup, template: PodTemplate, workload: WorkloadV
         if all(each.list_values(key) == template.list_values(key) for key in keys)
         and any(each.selects(key) for key in keys)
     ]
-    for each in (template, *beside, *alike):
+    for each in (*beside, *alike):
         if not each.units:
-            _check_chipless(each, workload, GPU_TAINT if template.gpus else TPU_TAINT)
+            _check_chipless(each, workload, GPU_TAINT if template.gpus else TPU_TAINT, shape)
 
 
-def _check_chipless(template: PodTemplate, workload: WorkloadView, taint: Taint) -> None:
+def _check_chipless(
+    template: PodTemplate, workload: WorkloadView, taint: Taint, shape: Shape
+) -> None:
     """Accept pods without chips or GPUs only if they can run on the nodes of pods that have some.
 
     GKE's admission adds the toleration of the taint only to pods that request some:
@@ -183,11 +189,11 @@ def _check_chipless(template: PodTemplate, workload: WorkloadView, taint: Taint)
             f"a node pool of your own, selected by {labels.NODE_POOL}",
         )
     if not template.tolerates(taint):
+        needs = "" if shape.gpus else f"{shape.topology} needs {shape.chips_per_host} chips; "
         raise UnsupportedShape(
-            "a pod selects these nodes, requests no chips or GPUs, and does not tolerate their "
-            f"taint {taint}",
-            field=f"resources.{taint.key} (sum over containers)",
-            value="0",
+            f"missing; {needs}a pod that selects these nodes requests none, and does not tolerate "
+            f"their taint {taint}",
+            field=f"resources.{taint.key}",
             valid=f"{taint.key} in the limits of a container; or, for a pod that needs none "
             f"itself, a toleration with key {taint.key} and operator Exists; or no selector of "
             "such nodes",
@@ -214,7 +220,9 @@ def _check_amounts(template: PodTemplate) -> None:
     for amount in template.unreadable_amounts:
         resource, _, value = amount.partition("=")
         huge = resource.startswith(labels.HUGE_PAGES)
-        problem, valid = "not a whole number of accelerators", "a whole number, for example 4"
+        # An error shows no empty value.
+        problem = "this quantity is not valid" if value else "quantity '' is not valid"
+        valid = "a whole number, for example 4"
         if huge:
             problem = "the nodes of this provisioner have no huge pages"
             valid = "memory in their place, or a node pool of your own"

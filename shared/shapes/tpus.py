@@ -315,9 +315,9 @@ def _find_machine(
             family, max(usual, key=lambda machine: machine.multi_host), topology
         )
     raise UnsupportedShape(
-        f"no {family.accelerator} machine has this many chips per host",
+        f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
         field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
-        value=str(chips or 0),
+        value=str(chips) if chips else "",
         valid=", ".join(f"{machine.chips} ({machine.name})" for machine in usual),
     )
 

@@ -17,7 +17,8 @@ from tests.unit.test_elastic import a_gpu_body
 Json = dict[str, Any]
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
 MESSAGES = (
-    "requests no chips",
+    "resources.google.com/tpu: missing; ",
+    " needs 4 chips; ",
     "google.com/tpu=present:NoSchedule",
     "google.com/tpu in the limits",
     "operator Exists",

@@ -119,7 +119,6 @@ UNINDEXED = [
     pytest.param(
         {"completionMode": None, "completions": None, "template": ONE_HOST}, id="a queue of single hosts"
     ),
-    pytest.param({"completionMode": None, "template": WITHOUT_CHIPS, "parallelism": 1}, id="no chips to count by"),
 ]
 
 
@@ -130,6 +129,13 @@ def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str
         JOB.find_slice(a_pod(None), job)
     with refuses(SliceUnknown, match="have no completion index"):
         JOB.list_slices(job)
+
+
+@pytest.mark.parametrize("template", [WITHOUT_CHIPS, MISSHAPEN], ids=["no chips", "no topology"])
+def test_a_slice_that_cannot_be_read_is_left_to_the_demand_to_refuse(template: dict[str, Any]) -> None:
+    job = a_job(completionMode=None, template=template)
+    assert [each.name for each in JOB.list_slices(job)] == ["train"]
+    assert JOB.find_slice(a_pod(None, template=template), job) is not None
 
 
 def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
