@@ -11,7 +11,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, SliceOfPod, find_controller_uid, is_free, is_mistaken, is_one_host
+from shared.kinds.kind import (
+    Kind,
+    SliceOfPod,
+    find_controller_uid,
+    is_free,
+    is_mistaken,
+    is_one_host,
+)
 from shared.kinds.objects import (
     is_index_below,
     parse_index,
