@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from shared.model.pools import UNDER_WAY
 from shared.plan.limits import count_nodes
-from shared.plan.scene import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,19 +95,12 @@ def take_inventory(
 
 
 def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int = 0) -> int:
-    """Return what a limit counts of a pool: its nodes too that are not Ready.
+    """Return what a limit counts of a pool, the nodes that are not Ready among them.
 
     Args:
         pool: as GKE lists it.
         members: its nodes; None if they were not read, and then it counts as a whole.
         before: how many it had when they were last read; a lower maximum takes none of them.
     """
-    seen = Pool(
-        name=pool.name,
-        status=pool.status,
-        shape=pool.shape,
-        maximum=pool.node_count,
-        ready=None if members is None else sum(each.ready for each in members),
-        nodes=max(pool.node_count, before) if members is None else len(members),
-    )
-    return count_nodes(seen) * max(pool.units, 1)
+    present = max(pool.node_count, before) if members is None else len(members)
+    return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)

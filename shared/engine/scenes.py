@@ -148,9 +148,13 @@ class _Builder:
             missing_since = memory.missing_since.setdefault(name, now)
         else:
             memory.missing_since.pop(name, None)
-        spare = pool.name in memory.spare.get(cluster, frozenset())
-        viewed = view_pool(pool, nodes, missing_since=missing_since, spare=spare)
-        return dataclasses.replace(viewed, users_read=lists is not None or self._is_carried(pool))
+        return view_pool(
+            pool,
+            nodes,
+            missing_since=missing_since,
+            spare=pool.name in memory.spare.get(cluster, frozenset()),
+            users_read=lists is not None or self._is_carried(pool),
+        )
 
     def _is_carried(self, pool: NodePool) -> bool:
         """Return whether a second look leaves the users of a pool to the first one."""

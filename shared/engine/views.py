@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shared.model.names import HASH_CHARACTERS, Claim, parse_name
+from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
 from shared.model.times import find_end
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from shared.engine.inventory import Key
-    from shared.model.names import Owner, Slot
+    from shared.model.names import Slot
     from shared.model.pools import NodePool
     from shared.model.readings import BoundPod, Machines, Operation, PoolNode
     from shared.model.workloads import PodView
@@ -26,56 +26,36 @@ if TYPE_CHECKING:
 HOUR = 3600.0  # assumes: permissions, operations-kept
 SPARE_SLOTS = 8
 """So many slots above those that it needs a workload may have used before."""
+_NOBODY = Owner(kind="", namespace="", name="")
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 
 
 def view_pool(
-    pool: NodePool, nodes: Sequence[PoolNode], *, missing_since: float | None, spare: bool
+    pool: NodePool,
+    nodes: Sequence[PoolNode],
+    *,
+    missing_since: float | None,
+    spare: bool,
+    users_read: bool,
 ) -> Pool:
-    """Return a pool with what was read of its nodes.
+    """Return a pool with what its labels say of it, and with what was read of its nodes.
 
     Args:
         pool: as GKE lists it.
         nodes: all of it that the cluster has.
         missing_since: when nodes that existed were first seen to be missing; None if none is.
         spare: whether the last tick found it too many.
+        users_read: whether the pods of others on its nodes are in the scene.
     """
-    owner, ready = pool.owner, [node.ready_at or 0.0 for node in nodes if node.ready]
+    owner, ready = pool.owner or _NOBODY, [node.ready_at or 0.0 for node in nodes if node.ready]
     marked = [node for node in nodes if node.idle_since]
-    return _view_owner(
-        owner,
-        Pool(
-            name=pool.name,
-            status=pool.status,
-            shape=pool.shape,
-            node_labels=pool.node_labels,
-            taints=pool.taints,
-            autoscaled=pool.autoscaled,
-            maximum=pool.node_count,
-            busy=pool.status in UNDER_WAY,
-            ready=len(ready),
-            nodes=len(nodes),
-            ready_since=max(ready, default=None),
-            word=_find_word(pool, len(ready), missing_since),
-            word_at=missing_since or 0.0,
-            spare_before=spare,
-            idle_since=_find_first(marked),
-            closed_since=_find_first([node for node in marked if node.closed]),
-        ),
-    )
-
-
-def _find_first(marked: Sequence[PoolNode]) -> float | None:
-    return min((node.idle_since or 0.0 for node in marked), default=None)
-
-
-def _view_owner(owner: Owner | None, pool: Pool) -> Pool:
-    """Return a pool with what its labels say of it."""
-    if owner is None:
-        return dataclasses.replace(pool, whose=Whose.OTHER)
-    return dataclasses.replace(
-        pool,
-        whose=Whose.GO if owner.slot is None else Whose.DEPLOYMENT,
+    return Pool(
+        name=pool.name,
+        whose=_find_maker(pool.owner),
+        status=pool.status,
+        shape=pool.shape,
+        node_labels=pool.node_labels,
+        taints=pool.taints,
         need=owner.need,
         slot=owner.slot,
         attempt=owner.attempt,
@@ -83,8 +63,30 @@ def _view_owner(owner: Owner | None, pool: Pool) -> Pool:
         round=owner.round,
         useless=owner.useless,
         created_at=float(owner.created_at or 0),
+        autoscaled=pool.autoscaled,
+        maximum=pool.node_count,
+        busy=pool.status in UNDER_WAY,
+        ready=len(ready),
+        nodes=len(nodes),
+        ready_since=max(ready, default=None),
+        word=_find_word(pool, len(ready), missing_since),
+        word_at=missing_since or 0.0,
+        users_read=users_read,
+        spare_before=spare,
+        idle_since=_find_first(marked),
+        closed_since=_find_first([node for node in marked if node.closed]),
         warm_seconds=owner.warm_seconds,
     )
+
+
+def _find_maker(owner: Owner | None) -> Whose:
+    if owner is None:
+        return Whose.OTHER
+    return Whose.GO if owner.slot is None else Whose.DEPLOYMENT
+
+
+def _find_first(marked: Sequence[PoolNode]) -> float | None:
+    return min((node.idle_since or 0.0 for node in marked), default=None)
 
 
 def _find_word(pool: NodePool, ready: int, missing_since: float | None) -> Word | None:
@@ -182,33 +184,45 @@ def read_records(
         now: in unix seconds.
         listed: the names of all pools of the cluster.
     """
-    records = Records(creations=())
+    creations, deletions = list[Creation](), list[Deletion]()
     slots = [(need, slot) for need in needs for slot in list_slots(need)] if operations else []
     for need, slot in slots:
         tries = operations.get(make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS], ())
         young = [each for each in tries if now - (each.began_at or 0.0) <= HOUR]
-        records = _add_tries(records, need, slot, young, listed)
-    return records
+        creations += _list_creations(young, need, slot, listed)
+        deletions += _list_deletions(young, need, slot)
+    return Records(tuple(creations), tuple(deletions))
 
 
-def _add_tries(
-    records: Records, need: Need, slot: Slot, tries: Sequence[Operation], listed: Container[str]
-) -> Records:
-    """Return the records with the creates and deletes in one slot."""
-    creations, deletions = list(records.creations or ()), list(records.deletions)
+def _list_creations(
+    tries: Sequence[Operation], need: Need, slot: Slot, listed: Container[str]
+) -> Iterator[Creation]:
     deleted = {each.pool for each in tries if not each.creates}
     for each in tries:
         name = parse_name(each.pool)
-        if name is None:
-            continue
-        place: Any = {"need": need.key, "slot": slot, "attempt": name.attempt}
-        place["began_at"] = each.began_at or 0.0
-        if each.creates:
-            place |= {"listed": each.pool in listed, "deleted": each.pool in deleted}
-            creations.append(Creation(failed=bool(each.error), **place))
-        else:
-            deletions.append(Deletion(useless=name.useless, **place))
-    return Records(tuple(creations), tuple(deletions))
+        if name is not None and each.creates:
+            yield Creation(
+                need=need.key,
+                slot=slot,
+                attempt=name.attempt,
+                began_at=each.began_at or 0.0,
+                failed=bool(each.error),
+                listed=each.pool in listed,
+                deleted=each.pool in deleted,
+            )
+
+
+def _list_deletions(tries: Sequence[Operation], need: Need, slot: Slot) -> Iterator[Deletion]:
+    for each in tries:
+        name = parse_name(each.pool)
+        if name is not None and not each.creates:
+            yield Deletion(
+                need=need.key,
+                slot=slot,
+                attempt=name.attempt,
+                useless=name.useless,
+                began_at=each.began_at or 0.0,
+            )
 
 
 def sort_operations(operations: Iterable[Operation]) -> Operations:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from shared.model import labels
@@ -56,6 +56,8 @@ _SUFFIX_LENGTH_MAX = 4
 """Two digits of the attempt in base 36, and the mark of a successor of a useless pool."""
 ATTEMPTS_MAX = 36**2
 _PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - len("--") - HASH_CHARACTERS - _SUFFIX_LENGTH_MAX
+NAMES_MAX = 10_000
+"""So many parsed names are remembered: each tick meets those of an hour again."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _OUR_NAME = re.compile(
@@ -117,6 +119,7 @@ def build_name(claim: Claim, attempt: int, useless: int = 0) -> str:
     return name
 
 
+@lru_cache(maxsize=NAMES_MAX)
 def parse_name(name: str) -> ParsedName | None:
     """Return the parts of a name that `build_name` made, or None for any other name."""
     match = _OUR_NAME.fullmatch(name)

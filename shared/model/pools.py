@@ -48,6 +48,8 @@ UNDER_WAY = (  # assumes: one-operation
     PoolStatus.STOPPING,
 )
 """The status of pools on which GKE runs an operation."""
+FAILED = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+"""The status of pools that GKE calls failed, at least in part."""
 PAID = frozenset({PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING})
 STATUS_BY_NAME = {str(status): status for status in PoolStatus}
 STATUS_NUMBERS = (
@@ -124,13 +126,13 @@ class NodePool:
         """Return the owner, by the labels; None when the pool is not ours."""
         return parse_owner(self.labels)
 
-    @property
+    @cached_property
     def units(self) -> int:
         """Return the chips or GPUs of a node."""
         tpu = _TPU_MACHINE.fullmatch(self.machine_type)
         return self.gpus_per_node or (int(tpu[1]) if tpu else 0)
 
-    @property
+    @cached_property
     def hosts(self) -> int:
         """Return how many nodes a whole pool has; one that is switched off may have no number."""
         chips = math.prod(map(int, _NUMBER.findall(self.topology))) if self.topology else 0
@@ -141,7 +143,7 @@ class NodePool:
         """Return whether it is the one pool of an elastic need."""
         return self.owner is not None and self.owner.slot == ELASTIC_SLOT
 
-    @property
+    @cached_property
     def shape(self) -> PoolShape:
         """Return what its machines offer."""
         return PoolShape(

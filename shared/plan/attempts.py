@@ -276,7 +276,7 @@ def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:
     now, wanted = need.ways[record.candidate % len(need.ways)], need.hosts * need.chips
     if now == following and now.tier == Tier.RESERVATION:
         return True
-    freed = means.chips + count_nodes(record) * need.chips
+    freed = means.chips + count_nodes(record.status, record.maximum, record.present) * need.chips
     return record.present > 0 and means.chips < wanted <= freed
 
 

@@ -5,24 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.plan.short import has_failed
+from shared.model.pools import FAILED
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Pool
+    from shared.model.pools import PoolStatus
 
 ELASTIC_NODES_MAX = 1000
 """The most nodes of one node pool: https://cloud.google.com/kubernetes-engine/quotas."""
 
 
-def count_nodes(pool: Pool) -> int:
+def count_nodes(status: PoolStatus, maximum: int, present: int) -> int:
     """Return for how many nodes a pool counts: the larger of those that exist and may come.
 
     A failed pool without nodes counts as none, and so does one that is switched off, whose maximum
     is 0.
     """
-    if has_failed(pool) and not pool.present:
-        return 0
-    return max(pool.maximum, pool.present)
+    return max(maximum, present) if present or status not in FAILED else 0
 
 
 @dataclass(frozen=True, slots=True)

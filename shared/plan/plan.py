@@ -185,6 +185,7 @@ def _plan_size(census: Census, draft: _Draft, need: Need) -> None:
         draft.tell(Reason.STOPPED, need)
     else:
         draft.adds.append(act)
-        draft.means = draft.means.less((act.maximum - count_nodes(pool)) * need.chips)
+        before = count_nodes(pool.status, pool.maximum, pool.present)
+        draft.means = draft.means.less((act.maximum - before) * need.chips)
         if act.maximum < count_wanted(census, need):
             draft.tell(Reason.LIMIT_REACHED, need)

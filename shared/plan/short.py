@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.model.needs import Tier
-from shared.model.pools import PoolStatus
+from shared.model.pools import FAILED, PoolStatus
 from shared.plan.scene import Word
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def is_whole(pool: Pool) -> bool:
 
 def has_failed(pool: Pool) -> bool:
     """Return whether GKE calls a pool failed, and it does not serve all the same."""
-    failed = pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
-    return failed and not (is_whole(pool) and (pool.ready or 0) > 0)
+    return pool.status in FAILED and not (is_whole(pool) and (pool.ready or 0) > 0)
 
 
 def is_off(pool: Pool) -> bool:

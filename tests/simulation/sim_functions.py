@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import World
 
 T = TypeVar("T")
+OBJECTS_MAX = 100_000
+"""After so many new objects garbage is collected: some stories' worth."""
 MEMORY_MAX = 500
 """So many answers of a pure function are remembered."""
 
@@ -206,7 +209,10 @@ def _build_priority(zone: str, tier: str) -> Priority:
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """Prepare this process for stories, and undo it: no logs, and releases with own keys."""
+    """Prepare this process for stories, and undo it: no logs, and releases with own keys.
+
+    What a process has loaded is no garbage, and a story leaves little before its end.
+    """
     if getattr(wanted, "_make_key", None) is _RELEASES.get("key"):
         yield
         return
@@ -219,15 +225,20 @@ def prepared() -> Iterator[None]:
 
     _RELEASES["key"] = make_key
     watch, log = _Bugs(), logging.getLogger("functions")
-    before = logging.root.manager.disable, log.propagate
+    before, thresholds = (logging.root.manager.disable, log.propagate), gc.get_threshold()
     log.addHandler(watch)
     log.propagate = False
     logging.disable(logging.ERROR - 1)
     logging.getLogger("explain").propagate = False
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(OBJECTS_MAX)
     try:
         with patch.object(wanted, "_make_key", make_key), patch.object(scenes, "list_wanted", _remember_wanted()):
             yield
     finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
         logging.disable(before[0])
         log.propagate = before[1]
         log.removeHandler(watch)
