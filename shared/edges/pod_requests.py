@@ -5,12 +5,12 @@ Amounts: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
@@ -19,7 +19,7 @@ from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE
 from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _QUANTITY = re.compile(
     r"(\+?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30}))(?:[eE]([+-]?[0-9]{1,2})|([a-zA-Z]{1,2}))?"
@@ -43,83 +43,111 @@ def parse_quantity(text: str) -> Decimal | None:
     return Decimal(found[1]).scaleb(int(found[2] or 0)) * _SCALES.get(found[3] or "", Decimal(1))
 
 
+_ACCELERATORS = (TPU_RESOURCE, GPU_RESOURCE)
 _UNITS_MAX = 1_000_000
 """More accelerators than this for one pod are a mistake."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+Asked = tuple[tuple[str, str], ...]
+"""The amounts that one container requests, by resource."""
+
+
+@dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of a pod and of its containers, as Kubernetes adds them up.
+    """The requests of a pod and of its containers."""
+
+    together: tuple[Asked, ...]
+    before: tuple[tuple[Asked, ...], ...]
+    """Each init container, after the sidecars that run beside it."""
+    of_pod: Asked
+    limits_of_pod: Asked
+    overhead: Asked
+
+
+class Amounts(TypedDict):
+    """What a pod requests in all, by the names of the fields of `PodTemplate`."""
+
+    container_chips: tuple[int, ...]
+    init_container_chips: tuple[int, ...]
+    container_gpus: tuple[int, ...]
+    init_container_gpus: tuple[int, ...]
+    cpu_millis: int
+    memory_bytes: int
+    storage_bytes: int
+    other_resources: tuple[str, ...]
+    unreadable_amounts: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def add_up(asked: Requests) -> Amounts:
+    """Return the amounts as Kubernetes adds them up, once for all pods that request the same.
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
     """
-
-    together: tuple[dict[str, Any], ...]
-    before: tuple[tuple[dict[str, Any], ...], ...]
-    """Each init container, after the sidecars that run beside it."""
-    of_pod: dict[str, Any]
-    limits_of_pod: dict[str, Any]
-    overhead: dict[str, Any]
-
-    def count(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the whole units of the containers, and beside each init container."""
-        read = _read_units(resource)
-        return tuple(map(read, self.together)), tuple(sum(map(read, each)) for each in self.before)
-
-    def total(self, resource: str, unit: Decimal) -> int:
-        """Return how many units the pod needs of its node at one time, rounded up."""
-        sums = (
-            sum((_read_amount(each, resource) for each in beside), Decimal(0))
-            for beside in (self.together, *self.before)
+    together = [dict(each) for each in asked.together]
+    before = [[dict(each) for each in beside] for beside in asked.before]
+    single = [*together, *(beside[-1] for beside in before)]
+    chips, gpus = (
+        (
+            tuple(_read_units(each, resource) for each in together),
+            tuple(sum(_read_units(each, resource) for each in beside) for beside in before),
         )
-        most = (
-            _read_amount(self.of_pod, resource)
-            if resource in self.of_pod
-            else max(sums) or _read_amount(self.limits_of_pod, resource)
-        )
-        return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
-
-    def list_others(self) -> tuple[str, ...]:
-        """Return the extended resources beside accelerators: those whose names have a domain."""
-        return tuple(
-            dict.fromkeys(
-                resource
-                for each in (*self.together, *(each[-1] for each in self.before))
-                for resource in each
-                if "/" in resource
-                and resource not in (TPU_RESOURCE, GPU_RESOURCE)
-                and _read_amount(each, resource)
-            )
-        )
-
-    def list_unreadable(self) -> tuple[str, ...]:
-        """Return the amounts of accelerators that are not whole, and of huge pages beside them."""
-        each_asked = (*self.together, *(each[-1] for each in self.before))
-        beside = any(
-            resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE)
-        )
-        return tuple(
-            f"{resource}={amount}"
-            for each in each_asked
-            for resource, amount in each.items()
-            if (
-                resource in (TPU_RESOURCE, GPU_RESOURCE)
-                and not _is_whole(parse_quantity(str(amount)))
-            )
-            or (beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource))
-        )
+        for resource in _ACCELERATORS
+    )
+    return Amounts(
+        container_chips=chips[0],
+        init_container_chips=chips[1],
+        container_gpus=gpus[0],
+        init_container_gpus=gpus[1],
+        cpu_millis=_add_up(asked, "cpu", Decimal("0.001")),
+        memory_bytes=_add_up(asked, "memory"),
+        storage_bytes=_add_up(asked, "ephemeral-storage"),
+        other_resources=tuple(_list_others(single)),
+        unreadable_amounts=tuple(_list_unreadable(single)),
+    )
 
 
-def _read_amount(asked: dict[str, Any], resource: str) -> Decimal:
-    return parse_quantity(str(asked.get(resource, 0))) or Decimal(0)
+def _add_up(asked: Requests, resource: str, unit: Decimal = Decimal(1)) -> int:
+    """Return how many units a pod needs of its node at one time, rounded up."""
+    of_pod = dict(asked.of_pod)
+    most = max(
+        sum((_read_amount(dict(each), resource) for each in beside), Decimal(0))
+        for beside in (asked.together, *asked.before)
+    )
+    if resource in of_pod:
+        most = _read_amount(of_pod, resource)
+    most = most or _read_amount(dict(asked.limits_of_pod), resource)
+    return math.ceil((most + _read_amount(dict(asked.overhead), resource)) / unit)
 
 
-def _read_units(resource: str) -> Callable[[dict[str, Any]], int]:
-    def read(asked: dict[str, Any]) -> int:
-        amount = _read_amount(asked, resource)
-        return int(amount) if _is_whole(amount) else 0
+def _list_others(single: Iterable[Mapping[str, str]]) -> dict[str, None]:
+    """Return the extended resources beside accelerators: those whose names have a domain."""
+    return dict.fromkeys(
+        resource
+        for each in single
+        for resource in each
+        if "/" in resource and resource not in _ACCELERATORS and _read_amount(each, resource)
+    )
 
-    return read
+
+def _list_unreadable(single: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the amounts of accelerators that are not whole, and of huge pages beside them."""
+    beside = any(resource in each for each in single for resource in _ACCELERATORS)
+    for each in single:
+        for resource, amount in each.items():
+            part = resource in _ACCELERATORS and not _is_whole(parse_quantity(amount))
+            huge = beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource)
+            if part or huge:
+                yield f"{resource}={amount}"
+
+
+def _read_amount(asked: Mapping[str, str], resource: str) -> Decimal:
+    return parse_quantity(asked.get(resource, "0")) or Decimal(0)
+
+
+def _read_units(asked: Mapping[str, str], resource: str) -> int:
+    amount = _read_amount(asked, resource)
+    return int(amount) if _is_whole(amount) else 0
 
 
 def _is_whole(amount: Decimal | None) -> bool:

@@ -8,7 +8,6 @@ here.
 from __future__ import annotations
 
 import dataclasses
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,15 +15,17 @@ import msgspec
 from shared.capacity_texts import UnreadableList, read_priorities
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record, Unreadable
 from shared.edges.pod_requests import (
+    Asked,
     Expression,
     PodAffinity,
     Requests,
     SpreadConstraint,
+    add_up,
     read_topology_terms,
 )
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.table import judge_parent
-from shared.model.labels import CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
+from shared.model.labels import CAPACITY, NODE_POOL, QUEUE_GATE
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from shared.model.workloads import Parent, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
-_MILLI = Decimal("0.001")
 
 
 class Resources(Record):
@@ -91,15 +91,6 @@ class Affinity(Record):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TolerationRecord(Record):
-    """One toleration."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-
 class VolumeClaimSource(Record):
     """The PersistentVolumeClaim of a volume."""
 
@@ -126,7 +117,7 @@ class PodSpec(Record):
     containers: tuple[Container, ...] = ()
     init_containers: list[Container] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
-    tolerations: list[TolerationRecord] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
     topology_spread_constraints: list[SpreadConstraint] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     resources: Resources | None = None
@@ -253,7 +244,7 @@ def read_parent_now(parent: Parent, body: Json) -> Parent | None:
 
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
     sidecars: list[Container] = []
-    before: list[tuple[dict[str, Any], ...]] = []
+    before: list[tuple[Asked, ...]] = []
     for each in spec.init_containers or ():
         if each.restart_policy == "Always":
             sidecars.append(each)
@@ -263,12 +254,11 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
     asked = Requests(
         tuple(_read_requests(each.resources) for each in (*spec.containers, *sidecars)),
         tuple(before),
-        of_pod.requests or {},
-        of_pod.limits or {},
-        spec.overhead or {},
+        _list_amounts(of_pod.requests or {}),
+        _list_amounts(of_pod.limits or {}),
+        _list_amounts(spec.overhead or {}),
     )
     priorities, problem = _read_capacity_list(meta.annotations or {})
-    chips, gpus = asked.count(TPU_RESOURCE), asked.count(GPU_RESOURCE)
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
@@ -288,26 +278,10 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         ),
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
-        container_chips=chips[0],
-        init_container_chips=chips[1],
-        container_gpus=gpus[0],
-        init_container_gpus=gpus[1],
-        cpu_millis=asked.total("cpu", _MILLI),
-        memory_bytes=asked.total("memory", Decimal(1)),
-        storage_bytes=asked.total("ephemeral-storage", Decimal(1)),
-        tolerations=tuple(
-            Toleration(
-                key=each.key,
-                operator=each.operator or "Equal",
-                value=each.value,
-                effect=each.effect,
-            )
-            for each in spec.tolerations or ()
-        ),
+        tolerations=spec.tolerations or (),
         priorities=priorities,
         unreadable_priorities=problem,
-        other_resources=asked.list_others(),
-        unreadable_amounts=asked.list_unreadable(),
+        **add_up(asked),
     )
 
 
@@ -366,6 +340,12 @@ def _stays_in_pool(affinity: Affinity | None) -> bool:
     )
 
 
-def _read_requests(resources: Resources | None) -> dict[str, Any]:
+def _read_requests(resources: Resources | None) -> Asked:
     """Return a container's requests. A limit without a request counts as one."""
-    return {**(resources.limits or {}), **(resources.requests or {})} if resources else {}
+    if resources is None:
+        return ()
+    return _list_amounts({**(resources.limits or {}), **(resources.requests or {})})
+
+
+def _list_amounts(amounts: dict[str, Any]) -> Asked:
+    return tuple((resource, str(amount)) for resource, amount in amounts.items())

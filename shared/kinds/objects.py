@@ -29,7 +29,7 @@ class UnexpectedValue(ValueError):
 def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T | None:
     found: Any = body
     for depth, key in enumerate(path):
-        if not isinstance(found, Mapping):
+        if not isinstance(found, dict):
             raise UnexpectedValue(".".join(path[:depth]), found, "an object")
         if (found := found.get(key)) is None:
             return None
@@ -57,7 +57,7 @@ def read_flag(body: Json, *path: str) -> bool:
 
 def read_object(body: Json, *path: str) -> Json:
     """Return an object; empty when it is absent."""
-    found = _read(body, path, Mapping, "an object")  # type: ignore[type-abstract]  # only isinstance needs it
+    found = _read(body, path, dict, "an object")
     return {} if found is None else found
 
 
@@ -74,7 +74,7 @@ def read_objects(body: Json, *path: str) -> list[Json]:
     """Return a list of objects; empty when it is absent."""
     found: list[Any] = _read(body, path, list, "a list") or []
     for each in found:
-        if not isinstance(each, Mapping):
+        if not isinstance(each, dict):
             raise UnexpectedValue(".".join(path), each, "an object")
     return found
 
