@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from shared.model.needs import Tier
-from shared.shapes.tpus import FAMILIES
+from shared.shapes.catalogue import TPU_FAMILIES
 
 if TYPE_CHECKING:
     from shared.model.pools import NodePool
@@ -24,7 +24,7 @@ READ_ON, SOURCE = MARKET["prices"]["read_on"], MARKET["prices"]["source"]
 CHIP_HOURS: dict[str, dict[str, tuple[float, float | None]]] = MARKET["prices"]["chip_hours"]
 """By accelerator and region: on-demand and spot; None where it is unknown."""
 HOURS_PER_MONTH = 730
-ACCELERATORS = {machine.name: family.accelerator for family in FAMILIES for machine in family.machines}
+ACCELERATORS = {machine.name: family.accelerator for family in TPU_FAMILIES for machine in family.machines}
 """The TPU accelerator of each machine type."""
 
 

@@ -20,6 +20,8 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
+from shared.shapes.catalogue import TPU_FAMILIES
+from shared.shapes.shape import Placement
 from shared.shapes.tpus import TOPOLOGY_FORM
 
 if TYPE_CHECKING:
@@ -30,17 +32,14 @@ if TYPE_CHECKING:
 GENERATED = "xxxxx"
 """In place of the suffix that a controller or Kubernetes appends to a name; it is as long."""
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-_BIG_HOST = "-8t"
-_PATHWAYS_ACCELERATORS = {
-    "tpu7x-standard-4t": "tpu7x",
-    "ct6e-standard-4t": "tpu-v6e-slice",
-    "ct6e-standard-8t": "tpu-v6e-slice",
-    "ct5p-hightpu-4t": "tpu-v5p-slice",
-    "ct5lp-hightpu-4t": "tpu-v5-lite-podslice",
-    "ct5lp-hightpu-8t": "tpu-v5-lite-podslice",
-    "ct4p-hightpu-4t": "tpu-v4-podslice",
+_MACHINES_OF_PATHWAYS = {
+    machine.name: (family.accelerator, machine.chips)
+    for family in TPU_FAMILIES
+    for machine in family.machines
+    if family.placement != Placement.NONE and machine.chips > 1 and not machine.by_name_only
 }
-"""The machine types that a PathwaysJob may name, and what its controller selects for each."""
+"""The machine types that a PathwaysJob may name, with what its controller selects for each, and its
+chips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +134,8 @@ def _make_of_pathwaysjob(body: Json) -> Made:
         raise UnexpectedValue("spec.workers", len(workers), "exactly one entry")
     worker, controller = workers[0], read_object(body, "spec", "controller")
     machine, topology = read_text(worker, "type"), read_text(worker, "topology")
-    chips = 8 if machine.endswith(_BIG_HOST) else 4
-    selector = read_texts(worker, "nodeSelector") | {
-        labels.ACCELERATOR: _find_accelerator(machine),
-        labels.TOPOLOGY: topology,
-    }
+    accelerator, chips = _find_machine(machine)
+    selector = read_texts(worker, "nodeSelector") | {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology}
     together = read_text(controller, "deploymentMode") == "colocate_head_with_workers"
     head = dict(read_object(controller, "template", "spec"))
     if together:
@@ -170,10 +166,10 @@ def _write_job(name: str, replicas: int, pods: int, template: Json) -> Json:
     return {"name": name, "replicas": replicas, "template": {"spec": spec}}
 
 
-def _find_accelerator(machine: str) -> str:
-    if machine not in _PATHWAYS_ACCELERATORS:
-        raise UnexpectedValue("spec.workers[0].type", machine, ", ".join(_PATHWAYS_ACCELERATORS))
-    return _PATHWAYS_ACCELERATORS[machine]
+def _find_machine(name: str) -> tuple[str, int]:
+    if name not in _MACHINES_OF_PATHWAYS:
+        raise UnexpectedValue("spec.workers[0].type", name, ", ".join(_MACHINES_OF_PATHWAYS))
+    return _MACHINES_OF_PATHWAYS[name]
 
 
 def _count_hosts(topology: str, chips: int) -> int:

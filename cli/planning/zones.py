@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.prices import MARKET
-from shared.shapes.tpus import BY_ACCELERATOR
+from shared.shapes.catalogue import TPUS
 
 LISTED_ON = MARKET["zones"]["listed_on"]
 ZONES: dict[str, str] = MARKET["zones"]["of"]
@@ -12,7 +12,7 @@ ZONES: dict[str, str] = MARKET["zones"]["of"]
 
 def tell_unlisted(accelerator: str, zone: str) -> str:
     """Return a warning if `ZONES` has an accelerator, but not in a zone; else an empty text."""
-    kind = BY_ACCELERATOR[accelerator].generation if accelerator in BY_ACCELERATOR else accelerator
+    kind = TPUS[accelerator].generation if accelerator in TPUS else accelerator
     regions = dict(each.split(":") for each in ZONES.get(kind, "").split())
     region, _, letter = zone.rpartition("-")
     listed = regions.get(region, "").split(",")

@@ -11,12 +11,10 @@ from demo.loop.run_outcome import Outcome
 from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
 from demo.loop.stretches import Phase, list_stretches
-from shared.shapes.gpus import FAMILIES
-from shared.shapes.tpus import MACHINES
+from shared.shapes.catalogue import GPU_FAMILIES, TPU_MACHINES
 
-_GPUS = {each.name: each.gpus for family in FAMILIES for each in family.machines}
-_CHIPS = {name: machine.chips for name, machine in MACHINES.items()} | {
-    name: gpus for name, gpus in _GPUS.items() if not name.startswith("n1-")
+_CHIPS = {name: machine.chips for name, machine in TPU_MACHINES.items()} | {
+    each.name: each.chips for family in GPU_FAMILIES if not family.attached_cpus for each in family.machines
 }
 """Chips of one node. An N1 machine says nothing about the GPUs that are attached to it."""
 _MINUTE = 60.0

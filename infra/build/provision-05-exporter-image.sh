@@ -33,7 +33,7 @@ if [ -n "$EXPORTER_IMAGE" ]; then
 fi
 skip_in_plan_only "building $image if this source has no image"
 list_sources() {
-    find exporter shared -type f \( -name '*.py' -o -name '*.txt' -o -name 'Dockerfile' \)
+    find exporter shared -type f \( -name '*.py' -o -name '*.json' -o -name '*.txt' -o -name 'Dockerfile' \)
     find . -maxdepth 1 -name .dockerignore
 }
 hash=$(cd "$ROOT" && list_sources | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c 1-16)

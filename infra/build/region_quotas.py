@@ -24,9 +24,6 @@ GLOBAL_CPUS = "CPUS_ALL_REGIONS"
 _UNITS = {"SSD_TOTAL_GB": "GB", "DISKS_TOTAL_GB": "GB", "HDB_TOTAL_GB": "GB", "IN_USE_ADDRESSES": "addresses"}
 _DISKS = {"pd-standard": "DISKS_TOTAL_GB", "hyperdisk-balanced": "HDB_TOTAL_GB"}
 """The quota of each type of disk that is not SSD_TOTAL_GB's."""
-_CHIPS = {"ct4p": "TPU_PODSLICE_V4", "ct5lp": "TPU_LITE_PODSLICE_V5"}
-"""The quota of a machine's chips. Google lists those of newer generations by family, on another
-page only."""
 _SHARED_CORE = {"e2-micro", "e2-small", "e2-medium"}
 _POOL = "google_container_node_pool"
 
@@ -97,13 +94,14 @@ def list_slice(values: Mapping[str, Any], what: str, change: str) -> list[Need]:
     """
     chosen = find_slice(values["tpu_type"])
     machines = json.loads(CATALOGUE.read_text(encoding="utf-8"))["machines"]
-    name, machine = next(each for each in machines.items() if chosen.name in each[1]["slices"])
+    machine = next(each for each in machines.values() if chosen.name in each["slices"])
     nodes = machine["slices"][chosen.name]["nodes"]
     size = int(values["settings"].get("node_disk_size_gb") or DISK_GB_DEFAULT)
     kind = values["settings"].get("node_disk_type") or machine["boot_disk_type"]
     needs = [Need(_DISKS.get(kind, "SSD_TOTAL_GB"), nodes * size, what, change)]
     needs += _list_addresses(values, nodes, what)
-    chips, capacity = _CHIPS.get(name.partition("-")[0]), values["tpu_capacity"]
+    # Google lists the quotas of newer generations by family, on another page only.
+    chips, capacity = machine["quota"], values["tpu_capacity"]
     if chips and capacity != "reservation":
         metric = f"PREEMPTIBLE_{chips}" if capacity == "spot" else chips
         needs.append(Need(metric, chosen.chips, what, change))

@@ -60,7 +60,7 @@ def pack(archive: Path) -> list[str]:
 def _find_sources() -> dict[Path, Path]:
     """Return the bundle: the name of each file in it, and where it is taken from."""
     sources = {Path("main.py"): ROOT / "functions/main.py", Path("requirements.txt"): ROOT / "requirements.txt"}
-    for path in sorted((ROOT / "shared").rglob("*.py")):
+    for path in sorted(each for each in (ROOT / "shared").rglob("*") if each.suffix in (".py", ".json")):
         sources[path.relative_to(ROOT)] = path
     return sources
 

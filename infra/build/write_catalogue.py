@@ -21,7 +21,8 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
     sys.path.insert(0, str(ROOT))
 
 from shared.model.errors import Rejected  # noqa: E402 -- after the path
-from shared.shapes.tpus import FAMILIES, Family, find_shape, list_topologies  # noqa: E402 -- after the path
+from shared.shapes.catalogue import TPU_FAMILIES, TPUS, TpuFamily  # noqa: E402 -- after the path
+from shared.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from shared.shapes.shape import Shape
 
 TARGET = ROOT / "infra/terraform/modules/environment/catalogue.json"
-NOTE = "Generated from shared/shapes/tpus.py by infra/build/write_catalogue.py: change that, then run it."
+NOTE = "Generated from shared/shapes/tpus.json by infra/build/write_catalogue.py: change that, then run it."
 
 
 def list_slices() -> dict[str, Shape]:
@@ -61,6 +62,7 @@ def render() -> str:
         f'      "accelerator": {json.dumps(shapes[machine].accelerator)},\n'
         f'      "chips_per_host": {shapes[machine].chips_per_host},\n'
         f'      "boot_disk_type": {json.dumps(shapes[machine].boot_disks[0])},\n'
+        f'      "quota": {json.dumps(TPUS[shapes[machine].accelerator].quota)},\n'
         '      "slices": {\n' + ",\n".join(lines) + "\n      }\n    }"
         for machine, lines in by_machine.items()
     ]
@@ -82,14 +84,14 @@ def main() -> int | str:
     return 0
 
 
-def _group_by_public_names() -> dict[tuple[str, ...], list[Family]]:
-    groups: dict[tuple[str, ...], list[Family]] = {}
-    for family in FAMILIES:
+def _group_by_public_names() -> dict[tuple[str, ...], list[TpuFamily]]:
+    groups: dict[tuple[str, ...], list[TpuFamily]] = {}
+    for family in TPU_FAMILIES:
         groups.setdefault(family.public_names, []).append(family)
     return groups
 
 
-def _list_shapes(family: Family) -> Iterator[Shape]:
+def _list_shapes(family: TpuFamily) -> Iterator[Shape]:
     machines = [each for each in family.machines if not each.by_name_only]
     for machine, topology in itertools.product(machines, list_topologies(family)):
         try:

@@ -17,7 +17,7 @@ from shared.model.errors import CapacityConflict
 from shared.model.needs import Tier
 from shared.needs.refusals import check_listed
 from shared.settings import FLEX_WAIT_SECONDS
-from shared.shapes.tpus import FLEX_START_GENERATIONS
+from shared.shapes.catalogue import TPU_FAMILIES
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate
@@ -198,7 +198,9 @@ def check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
             f"GKE does not offer flex-start for {shape.generation}",
             field=labels.FLEX_START,
             value=shape.accelerator,
-            valid=", ".join(FLEX_START_GENERATIONS),
+            valid=", ".join(
+                dict.fromkeys(each.generation for each in TPU_FAMILIES if each.flex_start)
+            ),
         )
     if seconds is None or not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
         raise CapacityConflict(

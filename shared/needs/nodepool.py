@@ -17,7 +17,7 @@ from shared.model.names import build_name, build_owner_labels
 from shared.model.needs import Tier
 from shared.model.priorities import NodeSource
 from shared.model.workloads import SPOT_TAINT
-from shared.shapes.gpus import BY_GPU
+from shared.shapes.catalogue import GPUS
 from shared.shapes.shape import Placement
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
     gang = shape.gpus and shape.multi_host and not demand.elastic
-    return {"type": "COMPACT"} if gang and BY_GPU[shape.accelerator].compact else {}
+    return {"type": "COMPACT"} if gang and GPUS[shape.accelerator].compact else {}
 
 
 def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:

@@ -1,23 +1,18 @@
-"""The GPU catalogue with its look-up: machine, nodes, partitions, sharing. A type is one new row.
+"""The look-up of GPUs: from what a pod asks to machine, nodes, partitions and sharing.
 
 The machine with the fewest GPUs that satisfies the pod's GPUs, CPU and memory is chosen.
-
-Sources: https://cloud.google.com/compute/docs/gpus,
-https://cloud.google.com/kubernetes-engine/docs/concepts/gpus,
-https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi, and GKE's published autoscaler
-(https://github.com/GoogleCloudPlatform/cluster-autoscaler, ``pkg/cloudprovider/gke/machinetypes``).
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.shapes.catalogue import GPU_FAMILIES, GPUS
 from shared.shapes.shape import (
     GpuSharing,
     Placement,
@@ -30,177 +25,8 @@ from shared.shapes.shape import (
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate
+    from shared.shapes.catalogue import GpuFamily, Machine
 
-_WITH_LOCAL_DISKS = ("a2-ultragpu", "a3-", "a4-", "a4x-", "g4-")
-"""Machines with local SSDs: https://cloud.google.com/compute/docs/disks/local-ssd. GKE uses those
-for ephemeral storage: https://cloud.google.com/kubernetes-engine/docs/concepts/local-ssd."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpuMachine:
-    """One machine type with a number of GPUs."""
-
-    name: str
-    gpus: int
-    cpus: int
-    memory_gb: float
-    """GiB, as in the documentation of machine types."""
-    by_name_only: bool = False
-    """Chosen only by an explicit instance-type selector."""
-    networks: bool = False
-    """Reaches other hosts by additional networks."""
-
-    @property
-    def local_disks(self) -> bool:
-        """Return whether the machine has local SSDs, which pods use in place of the boot disk."""
-        return self.name.startswith(_WITH_LOCAL_DISKS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuFamily:
-    """One GPU type of GKE with its machines and properties."""
-
-    accelerator: str
-    """The value of ``cloud.google.com/gke-accelerator``, and the type's name in the API."""
-    machines: tuple[GpuMachine, ...]
-    boot_disks: tuple[str, ...]
-    """Accepted boot disk types, the default first."""
-    partitions: dict[str, int] = field(default_factory=dict)
-    """Partition sizes (MIG), and how many of each one GPU has."""
-    compact: bool = False
-    """GKE places the hosts of one slice close together."""
-    rack_topology: str = ""
-    """``1xGPUS`` if GPUs are connected across hosts; a workload policy has the same topology."""
-    architecture: str = "amd64"
-
-
-_PD = ("pd-balanced", "pd-ssd")
-_PD_ALL = ("pd-balanced", "pd-ssd", "pd-standard")
-_HYPERDISK = ("hyperdisk-balanced",)
-_N1_CPUS = (4, 8, 16, 32, 64, 96)
-
-
-def _attached(ceilings: dict[int, int]) -> tuple[GpuMachine, ...]:
-    """Return the N1 machines for each number of attached GPUs, with its largest number of vCPUs."""
-    return tuple(
-        GpuMachine(f"n1-{line}-{cpus}", gpus, cpus, cpus * memory_gb)
-        for gpus, ceiling in ceilings.items()
-        for cpus in _N1_CPUS
-        if cpus <= ceiling
-        for line, memory_gb in (("standard", 3.75), ("highmem", 6.5))
-    )
-
-
-FAMILIES = (  # assumes: gpu-machines
-    GpuFamily(
-        accelerator="nvidia-tesla-t4", machines=_attached({1: 48, 2: 48, 4: 96}), boot_disks=_PD_ALL
-    ),
-    GpuFamily(
-        accelerator="nvidia-tesla-p4", machines=_attached({1: 24, 2: 48, 4: 96}), boot_disks=_PD_ALL
-    ),
-    GpuFamily(
-        accelerator="nvidia-tesla-p100",
-        machines=_attached({1: 16, 2: 32, 4: 64}),
-        boot_disks=_PD_ALL,
-    ),
-    GpuFamily(
-        accelerator="nvidia-tesla-v100",
-        machines=_attached({1: 12, 2: 24, 4: 48, 8: 96}),
-        boot_disks=_PD_ALL,
-    ),
-    GpuFamily(
-        accelerator="nvidia-tesla-a100",
-        machines=(
-            GpuMachine("a2-highgpu-1g", 1, 12, 85),
-            GpuMachine("a2-highgpu-2g", 2, 24, 170),
-            GpuMachine("a2-highgpu-4g", 4, 48, 340),
-            GpuMachine("a2-highgpu-8g", 8, 96, 680),
-            GpuMachine("a2-megagpu-16g", 16, 96, 1360),
-        ),
-        boot_disks=_PD_ALL,
-        partitions={"1g.5gb": 7, "2g.10gb": 3, "3g.20gb": 2, "7g.40gb": 1},
-    ),
-    GpuFamily(
-        accelerator="nvidia-a100-80gb",
-        machines=(
-            GpuMachine("a2-ultragpu-1g", 1, 12, 170),
-            GpuMachine("a2-ultragpu-2g", 2, 24, 340),
-            GpuMachine("a2-ultragpu-4g", 4, 48, 680),
-            GpuMachine("a2-ultragpu-8g", 8, 96, 1360),
-        ),
-        boot_disks=_PD_ALL,
-        partitions={"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1},
-    ),
-    GpuFamily(
-        accelerator="nvidia-l4",
-        machines=(
-            *(GpuMachine(f"g2-standard-{cpus}", 1, cpus, cpus * 4) for cpus in (4, 8, 12, 16, 32)),
-            GpuMachine("g2-standard-24", 2, 24, 96),
-            GpuMachine("g2-standard-48", 4, 48, 192),
-            GpuMachine("g2-standard-96", 8, 96, 384),
-        ),
-        boot_disks=_PD,
-    ),
-    GpuFamily(
-        accelerator="nvidia-rtx-pro-6000",
-        machines=(
-            GpuMachine("g4-standard-48", 1, 48, 180),
-            GpuMachine("g4-standard-96", 2, 96, 360),
-            GpuMachine("g4-standard-192", 4, 192, 720),
-            GpuMachine("g4-standard-384", 8, 384, 1440),
-        ),
-        boot_disks=_HYPERDISK,
-    ),
-    GpuFamily(
-        accelerator="nvidia-h100-80gb",
-        machines=(
-            GpuMachine("a3-highgpu-1g", 1, 26, 234),
-            GpuMachine("a3-highgpu-2g", 2, 52, 468),
-            GpuMachine("a3-highgpu-4g", 4, 104, 936),
-            GpuMachine("a3-highgpu-8g", 8, 208, 1872, networks=True),
-            GpuMachine("a3-edgegpu-8g", 8, 208, 1872, by_name_only=True, networks=True),
-        ),
-        boot_disks=(*_PD, *_HYPERDISK),
-        partitions={"1g.10gb": 7, "1g.20gb": 4, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1},
-        compact=True,
-    ),
-    GpuFamily(
-        accelerator="nvidia-h100-mega-80gb",
-        machines=(GpuMachine("a3-megagpu-8g", 8, 208, 1872, networks=True),),
-        boot_disks=(*_PD, *_HYPERDISK),
-        compact=True,
-    ),
-    GpuFamily(
-        accelerator="nvidia-h200-141gb",
-        machines=(GpuMachine("a3-ultragpu-8g", 8, 224, 2952, networks=True),),
-        boot_disks=_HYPERDISK,
-        partitions={"1g.18gb": 7, "1g.35gb": 4, "2g.35gb": 3, "3g.71gb": 2, "7g.141gb": 1},
-        compact=True,
-    ),
-    GpuFamily(
-        accelerator="nvidia-b200",
-        machines=(GpuMachine("a4-highgpu-8g", 8, 224, 3968, networks=True),),
-        boot_disks=_HYPERDISK,
-        partitions={"1g.23gb": 7, "1g.45gb": 4, "2g.45gb": 3, "3g.90gb": 2, "7g.180gb": 1},
-        compact=True,
-    ),
-    GpuFamily(
-        accelerator="nvidia-gb200",
-        machines=(GpuMachine("a4x-highgpu-4g", 4, 140, 884, networks=True),),
-        boot_disks=_HYPERDISK,
-        rack_topology="1x72",
-        architecture="arm64",
-    ),
-    GpuFamily(
-        accelerator="nvidia-gb300",
-        machines=(GpuMachine("a4x-maxgpu-4g-metal", 4, 144, 960, networks=True),),
-        boot_disks=_HYPERDISK,
-        rack_topology="1x72",
-        architecture="arm64",
-    ),
-)
-
-BY_GPU = {family.accelerator: family for family in FAMILIES}
 RETIRED = frozenset({"nvidia-tesla-k80"})
 CLIENTS_MIN, CLIENTS_MAX = 2, 48
 """How many pods may share one GPU: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus."""
@@ -212,9 +38,8 @@ DRIVERS = {
     "autoinstall-disabled": "INSTALLATION_DISABLED",
 }
 """Values of the driver selector, and their names in the API."""
-RACK_SCALE = frozenset(family.accelerator for family in FAMILIES if family.rack_topology)
-"""GPUs that are connected across hosts, so that several hosts are one slice:
-https://cloud.google.com/kubernetes-engine/docs/how-to/ai-hypercomputer-gke-a4x."""
+RACK_SCALE = frozenset(family.accelerator for family in GPU_FAMILIES if family.rack_topology)
+"""GPUs that are connected across hosts, so that several hosts are one slice."""
 NODES_MAX = 1000
 """Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
 _SELECTORS = (labels.GPU_ACCELERATOR, labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_CLIENTS)
@@ -236,6 +61,9 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
     wanted = math.ceil(template.gpus / sharing.units)
     machine = _find_machine(template, family, wanted, room)
     per_node = _count_pods(template, machine, sharing, room)
+    if not family.local_disks:
+        least = max(template.storage_bytes, 1)
+        per_node = max(min(per_node, measure_storage(room.disk_gb) // least), 1)
     spread = max(
         (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME),
         default=1,
@@ -253,8 +81,8 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
         accelerator=family.accelerator,
         machine_type=machine.name,
         topology=family.rack_topology,
-        chips=nodes * machine.gpus,
-        chips_per_host=machine.gpus,
+        chips=nodes * machine.chips,
+        chips_per_host=machine.chips,
         node_count=nodes,
         placement=Placement.WORKLOAD_POLICY if family.rack_topology else Placement.NONE,
         boot_disks=family.boot_disks,
@@ -262,24 +90,21 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
         gpus=sharing,
         pods_per_node=per_node,
         own_networks=machine.networks,
-        local_disks=machine.local_disks,
+        local_disks=family.local_disks,
         architecture=family.architecture,
     )
 
 
 def _find_family(template: PodTemplate) -> GpuFamily:
     name = template.find_selector(labels.GPU_ACCELERATOR)
-    if name in BY_GPU:
-        return BY_GPU[name]
-    near = difflib.get_close_matches(name or "", BY_GPU, n=_SHOWN, cutoff=0.6)
+    if name in GPUS:
+        return GPUS[name]
+    near = difflib.get_close_matches(name or "", GPUS, n=_SHOWN, cutoff=0.6)
     what = "the pod selects no GPU type"
     if name:
         what = "this GPU type is retired" if name in RETIRED else "unknown GPU type"
     raise UnknownGpu(
-        what,
-        field=labels.GPU_ACCELERATOR,
-        value=name or "",
-        valid=", ".join(near or sorted(BY_GPU)),
+        what, field=labels.GPU_ACCELERATOR, value=name or "", valid=", ".join(near or sorted(GPUS))
     )
 
 
@@ -341,7 +166,7 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
     return clients
 
 
-def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Room) -> GpuMachine:
+def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Room) -> Machine:
     """Return the machine with the fewest GPUs, then vCPUs, that one of the pods fits on."""
     pinned = template.find_selector(labels.INSTANCE_TYPE)
     line = template.find_selector(labels.MACHINE_FAMILY)
@@ -359,9 +184,9 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Roo
             valid=", ".join(dict.fromkeys(each.name for each in family.machines)),
         )
     exact = template.find_selector(labels.ACCELERATOR_COUNT)
-    enough = [each for each in fitting if each.gpus >= gpus and exact in (None, str(each.gpus))]
+    enough = [each for each in fitting if each.chips >= gpus and exact in (None, str(each.chips))]
     if not enough:
-        counts = sorted({each.gpus for each in fitting})
+        counts = sorted({each.chips for each in fitting})
         raise UnsupportedShape(
             f"no machine has this many {family.accelerator}"
             + (f" and exactly {exact} in all" if exact else ""),
@@ -379,25 +204,23 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Roo
             valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of "
             f"{largest.name}",
         )
-    return min(roomy, key=lambda each: (each.gpus, each.cpus, each.memory_gb))
+    return min(roomy, key=lambda each: (each.chips, each.cpus, each.memory_gb))
 
 
-def _has_room(template: PodTemplate, machine: GpuMachine, room: Room) -> bool:
+def _has_room(template: PodTemplate, machine: Machine, room: Room) -> bool:
     cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
     return template.cpu_millis <= cpu and template.memory_bytes <= memory
 
 
-def _count_pods(template: PodTemplate, machine: GpuMachine, sharing: GpuSharing, room: Room) -> int:
+def _count_pods(template: PodTemplate, machine: Machine, sharing: GpuSharing, room: Room) -> int:
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
     if any(each.keeps_apart(labels.HOSTNAME, template.labels) for each in template.topology_terms):
         return 1
     cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
     limits = [
-        machine.gpus * sharing.units // template.gpus,
+        machine.chips * sharing.units // template.gpus,
         cpu // max(template.cpu_millis, 1),
         memory // max(template.memory_bytes, 1),
         room.pods,
     ]
-    if not machine.local_disks:
-        limits.append(measure_storage(room.disk_gb) // max(template.storage_bytes, 1))
     return max(1, min(limits))

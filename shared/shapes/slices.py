@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import HostsDiffer, NotAllowed, UnsupportedShape
 from shared.model.workloads import Taint
+from shared.shapes.catalogue import TPU_MACHINES, TPUS
 from shared.shapes.gpus import NODES_MAX, find_gpu_shape, selects_gpu
 from shared.shapes.shape import (
     DISK_GB_DEFAULT,
@@ -18,7 +19,7 @@ from shared.shapes.shape import (
     measure_allocatable,
     measure_storage,
 )
-from shared.shapes.tpus import BY_ACCELERATOR, MACHINES, count_chips, find_shape, list_topologies
+from shared.shapes.tpus import count_chips, find_shape, list_topologies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,10 +132,10 @@ def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
     """Yield the topologies that have as many hosts as a slice has pods."""
     fitting = [
         each
-        for each in list_topologies(BY_ACCELERATOR[shape.accelerator])
+        for each in list_topologies(TPUS[shape.accelerator])
         if count_chips(each) == pods * shape.chips_per_host
     ]
-    if fitting and MACHINES[shape.machine_type].multi_host:
+    if fitting and TPU_MACHINES[shape.machine_type].multi_host:
         shown = " or ".join(fitting[:_WAYS_SHOWN])
         yield f"{labels.TOPOLOGY} {shown}, which has {_name_hosts(pods)}"
 
@@ -149,7 +150,7 @@ def _is_half_used(pods: int, shape: Shape) -> bool:
     Examples of the Go TPU Provisioner (https://github.com/ai-on-gke/tpu-provisioner/tree/main/examples)
     take one pod for each eight cores, also where a chip has one core and a host has four chips.
     """
-    by_chip = BY_ACCELERATOR[shape.accelerator].counted_per_chip == 1
+    by_chip = TPUS[shape.accelerator].counted_per_chip == 1
     return by_chip and pods * _CORES_PER_POD == shape.chips
 
 
@@ -202,7 +203,7 @@ def _check_chipless(
 
 def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
     """Accept pods that fit on a host; a machine of unknown size accepts all."""
-    machine = MACHINES[shape.machine_type]
+    machine = TPU_MACHINES[shape.machine_type]
     if not machine.cpus:
         return
     cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)

@@ -179,7 +179,9 @@ def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) 
     files = sorted(str(path.relative_to(again)) for path in again.rglob("*") if path.is_file())
 
     assert {"main.py", "requirements.txt", "shared/__init__.py"} <= set(files)
-    assert all(name in ("main.py", "requirements.txt") or re.fullmatch(r"shared/.*\.py", name) for name in files)
+    assert all(
+        name in ("main.py", "requirements.txt") or re.fullmatch(r"shared/.*\.(py|json)", name) for name in files
+    )
     assert "shared/edges/pubsub_publisher.py" not in files
     assert all((again / name).read_bytes() == (bundle / name).read_bytes() for name in files)
 

@@ -10,7 +10,7 @@ from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.model import labels
 from shared.model.errors import Denied
 from shared.model.workloads import Disk
-from shared.shapes.tpus import BY_ACCELERATOR
+from shared.shapes.catalogue import TPUS
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
@@ -75,7 +75,7 @@ def test_prices_can_be_left_out_and_unknown_ones_are_said(tmp_path: Path) -> Non
 def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
     assert find_price(a_demand(), chips=16) == pytest.approx(43.2)
     for accelerator, regions in CHIP_HOURS.items():
-        assert accelerator in BY_ACCELERATOR
+        assert accelerator in TPUS
         for region, (on_demand, spot) in regions.items():
             assert region.count("-") == 1
             assert spot is None or 0 < spot < on_demand

@@ -3,12 +3,11 @@
 import pytest
 
 from cli.planning.zones import ZONES, tell_unlisted
-from shared.shapes.gpus import FAMILIES as GPU_FAMILIES
-from shared.shapes.tpus import FAMILIES
+from shared.shapes.catalogue import GPU_FAMILIES, TPU_FAMILIES
 
 ZONELESS = {"nvidia-rtx-pro-6000", "nvidia-gb200", "nvidia-gb300"}
 """Types without a zone in the list."""
-ACCELERATORS = {family.accelerator: family.generation for family in FAMILIES} | {
+ACCELERATORS = {family.accelerator: family.generation for family in TPU_FAMILIES} | {
     family.accelerator: family.accelerator for family in GPU_FAMILIES if family.accelerator not in ZONELESS
 }
 

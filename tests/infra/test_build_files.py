@@ -70,7 +70,11 @@ def test_what_is_uploaded_is_what_the_build_reads() -> None:
     listing = ("meta", "list-files-for-upload", ROOT)
     files = set(run_program(find_sdk() / "bin/gcloud", *listing, succeeds=True).stdout.split())
     needed: list[Any] = [*BUILD.rglob("*.sh"), *BUILD.rglob("*.py"), *BUILD.rglob("go.*")]
-    needed += [*(ROOT / "shared").rglob("*.py"), *(ROOT / "exporter").rglob("*.py")]
+    needed += [
+        *(ROOT / "shared").rglob("*.py"),
+        *(ROOT / "shared").rglob("*.json"),
+        *(ROOT / "exporter").rglob("*.py"),
+    ]
     needed += [*(ROOT / "infra/kubernetes").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]
     needed += [*(ROOT / "infra/terraform").rglob(".terraform.lock.hcl")]
     needed += [ROOT / name for name in NAMED]

@@ -19,8 +19,9 @@ from shared.model.messages import Event, EventType, ObjectName, Observed, format
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
+from shared.shapes.catalogue import TPU_FAMILIES, TPU_MACHINES
 from shared.shapes.shape import Placement
-from shared.shapes.tpus import FAMILIES, MACHINES, count_chips
+from shared.shapes.tpus import count_chips
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(0)]
@@ -154,7 +155,7 @@ def test_empty_group(lab: Lab) -> None:
 
 def _count_hosts(lab: Lab) -> int:
     machine, _, topology = lab.tpu.partition(":")
-    return count_chips(topology) // MACHINES[machine].chips
+    return count_chips(topology) // TPU_MACHINES[machine].chips
 
 
 def _describe_slice(lab: Lab) -> dict[str, Any]:
@@ -162,7 +163,7 @@ def _describe_slice(lab: Lab) -> dict[str, Any]:
     machine, _, topology = lab.tpu.partition(":")
     if not (lab.tpu and lab.zone):
         pytest.skip("it needs --tpu and --zone")
-    family = next(each for each in FAMILIES if machine in (known.name for known in each.machines))
+    family = next(each for each in TPU_FAMILIES if machine in (known.name for known in each.machines))
     placement = {"type": "COMPACT", "tpuTopology": topology}
     if family.placement == Placement.WORKLOAD_POLICY:
         placement = {"policyName": f"{lab.deployment.settings.workload_policy_prefix}{topology}"}

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from shared.model import labels
 from shared.model.errors import Rejected, UnsupportedShape
+from shared.shapes.catalogue import TPU_FAMILIES, TPUS, TpuFamily
 from shared.shapes.shape import Placement, Shape
-from shared.shapes.tpus import BY_ACCELERATOR, FAMILIES, Family, count_chips, find_shape, list_topologies
+from shared.shapes.tpus import count_chips, find_shape, list_topologies
 from tests.refusals import refuses
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
@@ -86,7 +87,7 @@ TABLE = [
 ]
 LEGAL = [
     (family, machine, topology)
-    for family in FAMILIES
+    for family in TPU_FAMILIES
     for machine in family.machines
     for topology in (
         [machine.single_host]
@@ -147,7 +148,7 @@ def test_the_rule_of_cubes_gives_every_non_decreasing_shape_up_to_its_bound(
         for c in range(b, cubes // (a * b) + 1)
         if a * b * c <= cubes
     )
-    listed = list(list_topologies(BY_ACCELERATOR[accelerator]))
+    listed = list(list_topologies(TPUS[accelerator]))
 
     assert len(listed) == len(set(listed)) == single_hosts + 3 + by_hand
 
@@ -221,7 +222,7 @@ def test_a_topology_of_another_form_is_refused_with_an_example(accelerator: str,
     error = refusal(accelerator, topology, 4)
 
     assert error.field == labels.TOPOLOGY
-    assert ("4x4x4" if BY_ACCELERATOR[accelerator].dimensions == 3 else "4x4") in error.valid
+    assert ("4x4x4" if TPUS[accelerator].dimensions == 3 else "4x4") in error.valid
 
 
 def test_chips_that_do_not_fit_a_topology_have_two_ways_out() -> None:
@@ -254,7 +255,7 @@ def test_no_accelerator_at_all_is_refused_with_all_that_there_are(accelerator: s
     error = refusal(accelerator, "4x4", 4)
 
     assert error.field == labels.ACCELERATOR
-    assert set(error.valid.split(", ")) == set(BY_ACCELERATOR)
+    assert set(error.valid.split(", ")) == set(TPUS)
 
 
 @pytest.mark.parametrize("chips", [2, 3, 5, 16, 64])
@@ -331,12 +332,12 @@ def test_a_named_machine_must_have_the_chips_that_the_pod_asks_for() -> None:
 
 
 @given(
-    family=st.sampled_from(FAMILIES),
+    family=st.sampled_from(TPU_FAMILIES),
     sides=st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=4),
     chips=st.sampled_from([None, 0, 1, 2, 4, 8, 16]),
 )
 def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hint(
-    family: Family, sides: list[int], chips: int | None
+    family: TpuFamily, sides: list[int], chips: int | None
 ) -> None:
     topology = "x".join(map(str, sides))
     shape = look_up_or_hear_why_not(family.accelerator, topology, chips)
@@ -350,10 +351,10 @@ def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hi
 
 
 @given(
-    family=st.sampled_from(FAMILIES),
+    family=st.sampled_from(TPU_FAMILIES),
     sides=st.lists(st.integers(min_value=1, max_value=64), min_size=2, max_size=3),
 )
-def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Family, sides: list[int]) -> None:
+def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: TpuFamily, sides: list[int]) -> None:
     machine = max(family.machines, key=lambda each: (each.multi_host, not each.by_name_only))
     refused = look_up_or_hear_why_not(family.accelerator, "x".join(map(str, sides)), machine.chips)
     hinted = isinstance(refused, Rejected) and "a topology like" not in refused.valid
@@ -363,7 +364,7 @@ def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Fam
 
 
 def test_the_catalogue_is_consistent() -> None:
-    for family in FAMILIES:
+    for family in TPU_FAMILIES:
         assert family.boot_disks
         assert bool(family.topologies) + bool(family.cubes_max) <= 1
         assert len({machine.name for machine in family.machines}) == len(family.machines)

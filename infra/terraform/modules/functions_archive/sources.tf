@@ -6,6 +6,6 @@ locals {
       "main.py"          = "${local.root}/functions/main.py"
       "requirements.txt" = "${local.root}/requirements.txt"
     },
-    { for each in fileset("${local.root}/shared", "**/*.py") : "shared/${each}" => "${local.root}/shared/${each}" },
+    { for each in fileset("${local.root}/shared", "**/*.{json,py}") : "shared/${each}" => "${local.root}/shared/${each}" },
   )
 }
