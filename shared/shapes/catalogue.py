@@ -67,11 +67,6 @@ class TpuFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     quota: str = ""
     """The regional quota of its chips, where Google lists it with those of Compute Engine."""
 
-    @property
-    def dimensions(self) -> int:
-        """Return 3 for the families built of cubes, else 2."""
-        return 3 if self.cubes_max else 2
-
 
 class GpuFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One GPU type of GKE with its machines and properties."""

@@ -104,11 +104,10 @@ def _find_family(accelerator: str | None) -> TpuFamily:
 
 
 def _check_topology_form(family: TpuFamily, topology: str) -> None:
-    dimensions = topology.count("x") + 1
-    if not TOPOLOGY_FORM.fullmatch(topology) or dimensions != family.dimensions:
-        example = "4x4" if family.dimensions == 2 else "4x4x4"  # noqa: PLR2004 -- the number is its own name
+    example = "4x4x4" if family.cubes_max else "4x4"
+    if not TOPOLOGY_FORM.fullmatch(topology) or topology.count("x") != example.count("x"):
         raise UnsupportedShape(
-            f"a topology of {family.accelerator} has {family.dimensions} dimensions",
+            f"a topology of {family.accelerator} has {example.count('x') + 1} dimensions",
             field=labels.TOPOLOGY,
             value=topology,
             valid=f"a topology like {example}",

@@ -222,7 +222,7 @@ def test_a_topology_of_another_form_is_refused_with_an_example(accelerator: str,
     error = refusal(accelerator, topology, 4)
 
     assert error.field == labels.TOPOLOGY
-    assert ("4x4x4" if TPUS[accelerator].dimensions == 3 else "4x4") in error.valid
+    assert ("4x4x4" if TPUS[accelerator].cubes_max else "4x4") in error.valid
 
 
 def test_chips_that_do_not_fit_a_topology_have_two_ways_out() -> None:
