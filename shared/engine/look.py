@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     StopAndCause = tuple[Stop, str]
     """What the label of a namespace forbids, and where it is."""
 
+    Finding = tuple[tuple[WorkloadView, list[PodView], list[str]], Wanted]
+    """What a workload wants, and what that rests on: itself, its pods, and the pools of these."""
+
 __all__ = ["DELIVERY_SECONDS", "From", "Key", "Lists", "Look", "Memory"]
 DELIVERY_SECONDS = 50.0
 """How long after its beginning a delivery begins an act; every request ends within 55 s."""
@@ -48,6 +51,8 @@ class Memory:
     """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
     notices: dict[tuple[str, ...], float] = field(default_factory=dict)
     """What a tick has told, and when."""
+    wanted: dict[str, Mapping[Key, Finding]] = field(default_factory=dict)
+    """By cluster, what workloads wanted in the last tick."""
     left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By cluster, the keys for which the last tick had no time."""
     turns: Turns = field(default_factory=Turns)
@@ -74,6 +79,7 @@ class Lists:
     """By namespace, as far as looks have read them."""
     workloads: dict[WorkloadName, WorkloadView] = field(default_factory=dict)
     """Those that were listed; one that is not among them is read by its name."""
+    wanted: dict[Key, Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,11 +134,24 @@ class _Builder:
             return Wanted(refusals=tuple(_refuse_stray(pod, key) for pod in waiting))
         lists = self.reads.source.lists
         pools_of = lists.pools_of if lists else map_nodes(self.nodes)
-        wanted = list_wanted(key.cluster, self.workload, self.pods, pools_of, settings)
+        wanted = self._recall_wanted(self.workload, pools_of)
         plain = self.standing.plain
         if plain is None or not any(need.never for need in wanted.needs):
             return wanted
         return _blame_flavor(wanted, list_wanted(key.cluster, plain, (), {}, settings))
+
+    def _recall_wanted(self, workload: WorkloadView, pools_of: Mapping[str, str]) -> Wanted:
+        """Return what a workload wants: as the last tick found it, if it rests on the same."""
+        reads, key = self.reads, self.reads.key
+        places = [pools_of.get(pod.node_name, "") for pod in self.pods]
+        before = reads.memory.wanted.get(key.cluster, {}).get(key)
+        if before is None or before[0] != (workload, self.pods, places):
+            settings = reads.ports.settings
+            wanted = list_wanted(key.cluster, workload, self.pods, pools_of, settings)
+            before = (workload, self.pods, places), wanted
+        if reads.source.lists:
+            reads.source.lists.wanted[key] = before
+        return before[1]
 
     def _view(self, pool: NodePool, now: float) -> Pool:
         memory, cluster, lists = self.reads.memory, self.reads.key.cluster, self.reads.source.lists

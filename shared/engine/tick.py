@@ -19,7 +19,7 @@ from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome, forget_old
 from shared.engine.views import sort_operations
 from shared.engine.work import Function, Work, work_on
-from shared.kinds.table import find_kind
+from shared.kinds.table import KINDS
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
 from shared.model.labels import DEPLOYMENT
@@ -76,7 +76,8 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     done.errors += _list_workloads(cluster, keys, lists, ports)
-    _work_on_all(keys, Function(role, ports, memory), lists, done)
+    _work_on_all(cluster, keys, Function(role, ports, memory), lists, done)
+    memory.wanted[cluster] = lists.wanted
     return done
 
 
@@ -87,23 +88,22 @@ def _list_workloads(
 
     A list's silence is no absence: pools are deleted on that word.
     """
-    names, errors = defaultdict[str, set[tuple[str, str]]](set), list[tuple[str, Exception]]()
-    for key in keys:
-        names[key.kind].add((key.namespace, key.name))
-    for name, wanted in names.items():
-        kind = find_kind(name)
-        if kind is None or not kind.watched or len(wanted) < LISTED_MIN:
+    errors = list[tuple[str, Exception]]()
+    for kind in KINDS:
+        names = {(key.namespace, key.name) for key in keys if key.kind == kind.name}
+        if len(names) < LISTED_MIN or not kind.watched:
             continue
         try:
-            workloads = ports.clusters[cluster].list_workloads(name, wanted)
+            for each in ports.clusters[cluster].list_workloads(kind.name, names):
+                lists.workloads[kind.name, each.namespace, each.name] = each
         except ProvisionerError as error:
             errors.append((f"{kind.plural} of {cluster}", error))
-            continue
-        lists.workloads.update(((name, each.namespace, each.name), each) for each in workloads)
     return errors
 
 
-def _work_on_all(keys: list[Key], function: Function, lists: Lists, done: Tick) -> None:
+def _work_on_all(
+    cluster: str, keys: list[Key], function: Function, lists: Lists, done: Tick
+) -> None:
     """Work on keys side by side, and note what is left, and which pools are too many."""
     role, ports, memory = function.role, function.ports, function.memory
 
@@ -112,12 +112,9 @@ def _work_on_all(keys: list[Key], function: Function, lists: Lists, done: Tick) 
             raise OutOfTime("the time of this tick is over; the next one begins here")
         return work_on(key, role, ports, memory, lists)
 
-    if not keys:
-        done.figures = measure(role, lists, [])
-        return
     left_seconds = TICK_SECONDS - (ports.clock.now() - lists.began_at)
     results = ports.crew.run([partial(work, key) for key in keys], seconds=left_seconds)
-    cluster, left, works = keys[0].cluster, list[Key](), list[Work]()
+    left, works = list[Key](), list[Work]()
     for key, result in zip(keys, results, strict=True):
         if isinstance(result, Exception):
             left.append(key)
@@ -223,13 +220,8 @@ def _list_idle(lists: Lists) -> list[WorkloadName]:
 
 def _find_wait(pods: Sequence[PodView]) -> float | None:
     """Return since when one of some pods waits; None if none does."""
-    waits = [pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if _waits(pod)]
+    waits = [pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if pod.waits]
     return min(waits, default=None)
-
-
-def _waits(pod: PodView) -> bool:
-    held = pod.node_name or pod.gates or pod.nominated_node or pod.deleting
-    return pod.unschedulable and not held
 
 
 def list_owners(lists: Lists, cluster: str) -> list[Key]:

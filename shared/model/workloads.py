@@ -244,6 +244,12 @@ class PodView:
     """Unix seconds of the condition's last transition; None when unknown."""
 
     @property
+    def waits(self) -> bool:
+        """Return whether the pod waits for a node, and only for that."""
+        held = self.node_name or self.gates or self.nominated_node or self.deleting
+        return self.unschedulable and not held
+
+    @property
     def ends_by(self) -> float | None:
         """Return until when a pod that is being deleted is waited for; None for any other."""
         return find_end(self.deleting_since)

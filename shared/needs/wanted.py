@@ -298,13 +298,8 @@ def _view_pod(seen: Seen, need: Need | None, pools_of: Mapping[str, str]) -> Pod
         slice=name,
         pool=pools_of.get(pod.node_name, pod.node_name),
         created_at=pod.created_at or 0.0,
-        waits=need is not None and _waits(pod),
+        waits=need is not None and pod.waits,
         terminating=pod.deleting,
         ends_by=pod.ends_by,
         asks=need.asks if need else _NOWHERE,
     )
-
-
-def _waits(pod: PodView) -> bool:
-    held = pod.node_name or pod.gates or pod.nominated_node or pod.deleting
-    return pod.unschedulable and not held

@@ -1,13 +1,17 @@
 """One look at a cluster each minute: its keys, its time, and that it says nothing twice."""
 
+import copy
 import dataclasses
+from typing import Any
 
 import pytest
 
+from shared.engine import scenes
 from shared.engine.tick import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView
+from shared.needs.wanted import Wanted, list_wanted
 from tests.builders import a_pod, a_template
 from tests.engine.world import World, list_reasons
 
@@ -291,3 +295,45 @@ def test_without_a_list_every_workload_is_read_by_its_name() -> None:
 
     assert {f"get JobSet {name}" for name in names} <= set(world.take_calls())
     assert [type(error) for _, error in done.errors] == [Denied]
+
+
+def count_findings(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return for how many workloads a tick of `collect` finds out anew what they want."""
+    asked: list[str] = []
+
+    def find(cluster: str, workload: WorkloadView, *rest: Any) -> Wanted:
+        asked.append(workload.name)
+        return list_wanted(cluster, workload, *rest)
+
+    monkeypatch.setattr(scenes, "list_wanted", find)
+    assert not world.collector.tick().errors
+    return len(asked)
+
+
+def test_what_a_workload_wants_is_found_out_once_while_it_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(slices=2)
+    world.run_all(slices=2)
+    assert count_findings(world, monkeypatch) == 1
+    world.cluster.pods = {name: copy.deepcopy(pod) for name, pod in world.cluster.pods.items()}
+    assert count_findings(world, monkeypatch) == 0
+
+    pod = world.cluster.pods["train-0-0"]
+    world.cluster.pods["train-0-0"] = dataclasses.replace(pod, deleting=True)
+    assert count_findings(world, monkeypatch) == 1
+    world.set_jobset(replicas=1)
+    assert count_findings(world, monkeypatch) == 1
+    world.cluster.nodes.clear()
+    assert count_findings(world, monkeypatch) == 1
+    assert count_findings(world, monkeypatch) == 0
+
+
+def test_what_a_workload_wanted_is_forgotten_with_its_pools() -> None:
+    world = World()
+    world.run_all()
+    world.collector.tick()
+    assert world.collector.memory.wanted[world.key.cluster]
+
+    world.gke.pools.clear()
+    world.collector.tick()
+
+    assert not world.collector.memory.wanted[world.key.cluster]
