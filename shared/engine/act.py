@@ -62,7 +62,7 @@ def find_need(act: Act, look: Look) -> Need:
 def claim_slot(act: Act, look: Look) -> Claim:
     """Return whose slot a create is for."""
     need, uid = find_need(act, look), look.workload.uid if look.workload else ""
-    return make_claim(look.key, uid, need, ELASTIC_SLOT if need.elastic else act.slot)
+    return make_claim(look.key, uid, need.key, ELASTIC_SLOT if need.elastic else act.slot)
 
 
 def explain_act(act: Act, look: Look) -> Decision:

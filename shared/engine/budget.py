@@ -179,7 +179,7 @@ class Budget:
 
         How many chips an unlisted one has is not known, so nothing is created until it is listed.
         """
-        running = (each for tries in operations.values() for each in tries if not each.ended)
+        running = (each for tries in operations.values() for _, each in tries if not each.ended)
         hidden = any(each.creates and each.pool not in inventory.pools for each in running)
         with self._lock:
             self._books[cluster].begun = not hidden

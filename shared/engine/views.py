@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
@@ -11,19 +12,21 @@ from shared.model.times import find_end
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from shared.engine.inventory import Key
-    from shared.model.names import Slot
+    from shared.model.names import ParsedName, Slot
     from shared.model.pools import NodePool
     from shared.model.readings import BoundPod, Machines, Operation, PoolNode
     from shared.model.workloads import PodView
     from shared.plan.scene import Need
 
-    Operations = Mapping[str, Sequence[Operation]]
-    """By the hash in the name of their pool."""
+    Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
+    """By the hash in the name of their pool, with that name."""
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
+CLAIMS_MAX = 10_000
+"""So many claims are remembered: each tick asks for those of the same slots again."""
 SPARE_SLOTS = 8
 """So many slots above those that it needs a workload may have used before."""
 _NOBODY = Owner(kind="", namespace="", name="")
@@ -143,15 +146,16 @@ def list_slots(need: Need) -> list[Slot]:
     return [need.pin] if need.pin else list(range(need.most + SPARE_SLOTS))
 
 
-def make_claim(key: Key, uid: str, need: Need, slot: Slot) -> Claim:
-    """Return the claim of one slot of a need."""
+@lru_cache(maxsize=CLAIMS_MAX)
+def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
+    """Return the claim of one slot of a need, whose hash is slow to make."""
     return Claim(
         cluster=key.cluster,
         kind=key.kind,
         namespace=key.namespace,
         name=key.name,
         owner_uid=uid,
-        need=need.key,
+        need=need,
         slot=slot,
     )
 
@@ -187,21 +191,11 @@ def read_records(
     creations, deletions = list[Creation](), list[Deletion]()
     slots = [(need, slot) for need in needs for slot in list_slots(need)] if operations else []
     for need, slot in slots:
-        tries = operations.get(make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS], ())
-        young = [each for each in tries if now - (each.began_at or 0.0) <= HOUR]
-        creations += _list_creations(young, need, slot, listed)
-        deletions += _list_deletions(young, need, slot)
-    return Records(tuple(creations), tuple(deletions))
-
-
-def _list_creations(
-    tries: Sequence[Operation], need: Need, slot: Slot, listed: Container[str]
-) -> Iterator[Creation]:
-    deleted = {each.pool for each in tries if not each.creates}
-    for each in tries:
-        name = parse_name(each.pool)
-        if name is not None and each.creates:
-            yield Creation(
+        tries = operations.get(make_claim(key, uid, need.key, slot).hash[:HASH_CHARACTERS], ())
+        young = [(name, each) for name, each in tries if now - (each.began_at or 0.0) <= HOUR]
+        deleted = {each.pool for _, each in young if not each.creates}
+        creations += [
+            Creation(
                 need=need.key,
                 slot=slot,
                 attempt=name.attempt,
@@ -210,26 +204,28 @@ def _list_creations(
                 listed=each.pool in listed,
                 deleted=each.pool in deleted,
             )
-
-
-def _list_deletions(tries: Sequence[Operation], need: Need, slot: Slot) -> Iterator[Deletion]:
-    for each in tries:
-        name = parse_name(each.pool)
-        if name is not None and not each.creates:
-            yield Deletion(
+            for name, each in young
+            if each.creates
+        ]
+        deletions += [
+            Deletion(
                 need=need.key,
                 slot=slot,
                 attempt=name.attempt,
                 useless=name.useless,
                 began_at=each.began_at or 0.0,
             )
+            for name, each in young
+            if not each.creates
+        ]
+    return Records(tuple(creations), tuple(deletions))
 
 
 def sort_operations(operations: Iterable[Operation]) -> Operations:
     """Return the operations on pools with a name of ours by the hash in that name."""
-    by_hash: dict[str, list[Operation]] = {}
+    by_hash: dict[str, list[tuple[ParsedName, Operation]]] = {}
     for each in operations:
         name = parse_name(each.pool)
         if name is not None:
-            by_hash.setdefault(name.hash, []).append(each)
+            by_hash.setdefault(name.hash, []).append((name, each))
     return by_hash

@@ -156,8 +156,6 @@ OPERATING_SYSTEM = "kubernetes.io/os"
 ARCHITECTURE = "kubernetes.io/arch"
 HOSTNAME = "kubernetes.io/hostname"
 
-HASHES_MAX = 10_000
-"""So many hashes are remembered: each tick asks for those of the same slots again."""
 _RESERVED = re.compile(r"(.*\.)?(google\.com|gke\.io|kubernetes\.io|k8s\.io)")
 
 
@@ -167,7 +165,6 @@ def is_reserved(key: str) -> bool:
     return bool(slash) and bool(_RESERVED.fullmatch(domain))
 
 
-@functools.lru_cache(maxsize=HASHES_MAX)
 def hash_text(text: str, characters: int) -> str:
     """Return the first characters of a hash in lower-case base 32, at most 48, for labels."""
     digest = hashlib.sha256(text.encode()).digest()

@@ -43,14 +43,19 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What a pod asks of its node: the spec's words, and what the live pod adds to them."""
+    """What a pod asks of its node: the spec's words, and what the live pod adds to them.
 
-    shape: PoolShape
+    Its hash is that of its labels, which tell the needs of most workloads apart and are hashed once.
+    """
+
+    shape: PoolShape = field(hash=False)
     labels: frozenset[tuple[str, str]] = frozenset()
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = field(default=(), hash=False)
 
     def union(self, others: tuple[Asks, ...]) -> Asks:
         """Return the same with the labels and tolerations that others add."""
+        if all(asks == self for asks in others):
+            return self
         added = (each for asks in others for each in asks.tolerations)
         return Asks(
             self.shape,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.model import labels
@@ -81,7 +82,7 @@ class Disk:
         return f"the disk of claim {self.claim} is in {zones}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PodTemplate:
     """What a pod, or a pod template, needs of its node."""
 
@@ -123,12 +124,12 @@ class PodTemplate:
     unreadable_amounts: tuple[str, ...] = ()
     """Amounts that no node has, as ``resource=amount``; of accelerators, they count as 0."""
 
-    @property
+    @cached_property
     def chips(self) -> int:
         """Return the chips that the pod uses: the containers' sum or the largest init container."""
         return max(sum(self.container_chips), *self.init_container_chips, 0)
 
-    @property
+    @cached_property
     def gpus(self) -> int:
         """Return the units of ``nvidia.com/gpu`` that the pod uses, counted like chips."""
         return max(sum(self.container_gpus), *self.init_container_gpus, 0)

@@ -79,11 +79,8 @@ class Slice:
     """The pools on which its pods run."""
     outside: int = 0
     """How many of its pods run on pools that are not its owner's."""
-
-    @property
-    def waiting_since(self) -> float | None:
-        """Return when its oldest pod that waits was created; None if none waits."""
-        return min((pod.created_at for pod in self.pods if pod.waits), default=None)
+    waiting_since: float | None = None
+    """When its oldest pod that waits was created; None if none waits."""
 
     @property
     def mixed(self) -> bool:
@@ -172,6 +169,7 @@ class Census:
             asks=need.asks.union(tuple(dict.fromkeys(pod.asks for pod in pods))),
             places=frozenset(pod.pool for pod in pods if pod.pool),
             outside=sum(map(self._is_outside, pods)),
+            waiting_since=min((pod.created_at for pod in pods if pod.waits), default=None),
         )
 
     @cached_property
@@ -294,6 +292,11 @@ class Census:
         return fitting and not self.troubles[pool.name]
 
     @cached_property
+    def most(self) -> Mapping[str, int]:
+        """How many pools each need may use."""
+        return {need.key: count_to_keep(self, need) for need in self.scene.needs}
+
+    @cached_property
     def demanded(self) -> Assignment:
         """The counted pools for the slices that need one now."""
         return assign(self, self._bound(list_demands), self.counted)
@@ -314,7 +317,7 @@ class Census:
         wants = [
             want
             for need in self.scene.needs
-            for want in self._sort(lister(self, need))[: count_to_keep(self, need)]
+            for want in self._sort(lister(self, need))[: self.most[need.key]]
         ]
         return self._sort(wants)
 
@@ -383,7 +386,7 @@ def list_demands(census: Census, need: Need) -> list[Want]:
     A queued workload with quota has no pods yet: then it is each slice that its Workload admits.
     """
     if census.queued:
-        return [Want(need, need.asks)] * count_to_keep(census, need)
+        return [Want(need, need.asks)] * census.most[need.key]
     return [
         _make_want(each)
         for each in census.slices[need.key]
@@ -399,7 +402,7 @@ def list_kept(census: Census, need: Need) -> list[Want]:
     """Return the slices that a workload may have: those that live, and what the spec adds."""
     slices = census.slices[need.key]
     live = [each for each in slices if need.elastic or not runs_elsewhere(census, each)]
-    spec = max(0, count_to_keep(census, need) - len(live))
+    spec = max(0, census.most[need.key] - len(live))
     return [_make_want(each) for each in live] + [Want(need, need.asks)] * spec
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
-from shared.plan.counting import count_to_keep, list_demands
+from shared.plan.counting import list_demands
 from shared.plan.scene import Answer, Word
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
@@ -53,7 +53,7 @@ def _list_of_slices(census: Census, need: Need) -> Iterator[Reason]:
     slices = census.slices[need.key]
     if any(each.mixed for each in slices):
         yield Reason.SLICE_MIXED
-    if len(list_demands(census, need)) > count_to_keep(census, need):
+    if len(list_demands(census, need)) > census.most[need.key]:
         yield Reason.SLICE_DOUBLED
     if any(each.outside and not each.mixed and each.waiting_since is not None for each in slices):
         yield Reason.FOLLOWERS_WAIT
