@@ -69,7 +69,7 @@ class Reading:
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
         operations = self.lists.operations if self.lists else {}
-        found = [each for key in hashes for each in operations.get(key, ())]
+        found = [each for key in hashes for _, each in operations.get(key, ())]
         return sorted(found, key=lambda each: each.began_at or 0.0)
 
 

@@ -12,7 +12,7 @@ from shared.model.times import find_end
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from shared.engine.inventory import Key
     from shared.model.names import ParsedName, Slot
@@ -51,7 +51,6 @@ def view_pool(
         users_read: whether the pods of others on its nodes are in the scene.
     """
     owner, ready = pool.owner or _NOBODY, [node.ready_at or 0.0 for node in nodes if node.ready]
-    marked = [node for node in nodes if node.idle_since]
     return Pool(
         name=pool.name,
         whose=_find_maker(pool.owner),
@@ -76,8 +75,8 @@ def view_pool(
         word_at=missing_since or 0.0,
         users_read=users_read,
         spare_before=spare,
-        idle_since=_find_first(marked),
-        closed_since=_find_first([node for node in marked if node.closed]),
+        idle_since=_find_first(node.idle_since for node in nodes),
+        closed_since=_find_first(node.idle_since for node in nodes if node.closed),
         warm_seconds=owner.warm_seconds,
     )
 
@@ -88,8 +87,8 @@ def _find_maker(owner: Owner | None) -> Whose:
     return Whose.GO if owner.slot is None else Whose.DEPLOYMENT
 
 
-def _find_first(marked: Sequence[PoolNode]) -> float | None:
-    return min((node.idle_since or 0.0 for node in marked), default=None)
+def _find_first(moments: Iterable[float | None]) -> float | None:
+    return min(filter(None, moments), default=None)
 
 
 def _find_word(pool: NodePool, ready: int, missing_since: float | None) -> Word | None:
@@ -188,37 +187,45 @@ def read_records(
         now: in unix seconds.
         listed: the names of all pools of the cluster.
     """
-    creations, deletions = list[Creation](), list[Deletion]()
-    slots = [(need, slot) for need in needs for slot in list_slots(need)] if operations else []
-    for need, slot in slots:
-        tries = operations.get(make_claim(key, uid, need.key, slot).hash[:HASH_CHARACTERS], ())
-        young = [(name, each) for name, each in tries if now - (each.began_at or 0.0) <= HOUR]
-        deleted = {each.pool for _, each in young if not each.creates}
-        creations += [
-            Creation(
-                need=need.key,
-                slot=slot,
-                attempt=name.attempt,
-                began_at=each.began_at or 0.0,
-                failed=bool(each.error),
-                listed=each.pool in listed,
-                deleted=each.pool in deleted,
-            )
-            for name, each in young
-            if each.creates
-        ]
-        deletions += [
-            Deletion(
-                need=need.key,
-                slot=slot,
-                attempt=name.attempt,
-                useless=name.useless,
-                began_at=each.began_at or 0.0,
-            )
-            for name, each in young
-            if not each.creates
-        ]
+    tries = list(_list_tries(key, uid, needs, operations, since=now - HOUR)) if operations else []
+    deleted = {each.pool for *_, each in tries if not each.creates}
+    creations = (
+        Creation(
+            need=need,
+            slot=slot,
+            attempt=name.attempt,
+            began_at=each.began_at or 0.0,
+            failed=bool(each.error),
+            listed=each.pool in listed,
+            deleted=each.pool in deleted,
+        )
+        for need, slot, name, each in tries
+        if each.creates
+    )
+    deletions = (
+        Deletion(
+            need=need,
+            slot=slot,
+            attempt=name.attempt,
+            useless=name.useless,
+            began_at=each.began_at or 0.0,
+        )
+        for need, slot, name, each in tries
+        if not each.creates
+    )
     return Records(tuple(creations), tuple(deletions))
+
+
+def _list_tries(
+    key: Key, uid: str, needs: Sequence[Need], operations: Operations, *, since: float
+) -> Iterator[tuple[str, Slot, ParsedName, Operation]]:
+    """Yield the operations on pools of a workload, with the need and the slot of each."""
+    for need in needs:
+        for slot in list_slots(need):
+            claim = make_claim(key, uid, need.key, slot)
+            for name, each in operations.get(claim.hash[:HASH_CHARACTERS], ()):
+                if (each.began_at or 0.0) >= since:
+                    yield need.key, slot, name, each
 
 
 def sort_operations(operations: Iterable[Operation]) -> Operations:

@@ -45,7 +45,7 @@ class Pod:
 class Asks:
     """What a pod asks of its node: the spec's words, and what the live pod adds to them.
 
-    Its hash is that of its labels, which tell the needs of most workloads apart and are hashed once.
+    Its hash is that of its labels: they tell most needs apart, and are hashed once.
     """
 
     shape: PoolShape = field(hash=False)
