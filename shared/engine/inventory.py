@@ -98,7 +98,6 @@ def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int 
     """Return what a limit counts of a pool, the nodes that are not Ready among them.
 
     Args:
-        pool: as GKE lists it.
         members: its nodes; None if they were not read, and then it counts as a whole.
         before: how many it had when they were last read; a lower maximum takes none of them.
     """

@@ -44,7 +44,6 @@ def view_pool(
     """Return a pool with what its labels say of it, and with what was read of its nodes.
 
     Args:
-        pool: as GKE lists it.
         nodes: all of it that the cluster has.
         missing_since: when nodes that existed were first seen to be missing; None if none is.
         spare: whether the last tick found it too many.
@@ -179,13 +178,7 @@ def read_records(
 ) -> Records:
     """Return what GKE's operations say about the slots of a workload's needs.
 
-    Args:
-        key: the workload.
-        uid: its own.
-        needs: what it asks for.
-        operations: GKE's.
-        now: in unix seconds.
-        listed: the names of all pools of the cluster.
+    In `listed` are the names of all pools of the cluster.
     """
     tries = list(_list_tries(key, uid, needs, operations, since=now - HOUR)) if operations else []
     deleted = {each.pool for *_, each in tries if not each.creates}
