@@ -44,7 +44,9 @@ class Planned:
     def slots(self) -> dict[str, str]:
         """Return the slot of each hash in the names of its pools, also of pools that are gone."""
         key, uid = self.look.key, self.look.workload.uid if self.look.workload else self.look.key.uid
-        claims = [make_claim(key, uid, need.key, slot) for need in self.look.scene.needs for slot in list_slots(need)]
+        claims = [
+            make_claim(key, uid, need.key, slot) for need in self.look.scene.needs for slot in list_slots(need)
+        ]
         found = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in claims}
         for pool in self.look.scene.pools:
             if parsed := parse_name(pool.name):
