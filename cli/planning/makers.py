@@ -178,10 +178,63 @@ def _count_hosts(topology: str, chips: int) -> int:
     return max(1, math.prod(int(part) for part in topology.split("x")) // chips)
 
 
+def _make_of_trainjob(body: Json) -> Made:
+    """Return the JobSet of a TrainJob, as the builder of Kubeflow Trainer makes it of its runtime.
+
+    https://github.com/kubeflow/trainer/blob/master/pkg/runtime/framework/plugins/jobset/builder.go;
+    several slices share the nodes as in https://github.com/kubeflow/trainer/pull/3408.
+    """
+    reference = read_object(body, "spec", "runtimeRef")
+    kind, name = read_text(reference, "kind") or "ClusterTrainingRuntime", read_text(reference, "name")
+    home = read_text(body, "metadata", "namespace")
+    runtimes = {
+        (each["kind"], _name(each), read_text(each, "metadata", "namespace") or "default"): each
+        for each in read_objects(body, RUNTIMES)
+    }
+    named, place = f"{kind} {name}", home if kind == "TrainingRuntime" else "default"
+    runtime = runtimes.get((kind, name, place), {})
+    changed = any(read_objects(body, "spec", each) for each in ("podTemplateOverrides", "runtimePatches"))
+    if not runtime or changed or read_object(runtime, "spec", "mlPolicy", "mpi"):
+        note = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
+        return Made(None, note if runtime else f"{note}, or give the {named} too")
+    template = read_object(runtime, "spec", "template")
+    made = _describe(body, _name(body))
+    for part in ("labels", "annotations"):
+        made[part] |= read_texts(template, "metadata", part) | read_texts(body, "spec", part)
+    nodes = read_number(runtime, "spec", "mlPolicy", "numNodes", default=1)
+    nodes = read_number(body, "spec", "trainer", "numNodes", default=nodes)
+    jobs = [_write_trainer(each, body, nodes) for each in read_objects(template, "spec", "replicatedJobs")]
+    spec = {**read_object(template, "spec"), "replicatedJobs": jobs, "suspend": read_flag(body, "spec", "suspend")}
+    jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": made}
+    return Made(jobset | {"spec": spec}, f"of the {named}")
+
+
+def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
+    """Return a replicated job of a runtime with the nodes and the resources of a TrainJob."""
+    step = read_texts(job, "template", "metadata", "labels").get("trainer.kubeflow.org/trainjob-ancestor-step")
+    pods = read_object(job, "template", "spec", "template")
+    asked = read_object(body, "spec", "trainer", "resourcesPerNode")
+    containers = [
+        {**each, "resources": asked} if asked and read_text(each, "name") == "node" else each
+        for each in read_objects(pods, "spec", "containers")
+    ]
+    spec = dict(read_object(job, "template", "spec"))
+    spec["template"] = {**pods, "spec": {**read_object(pods, "spec"), "containers": containers}}
+    if step == "trainer":
+        slices = max(read_number(job, "replicas", default=1), 1)
+        if nodes % slices:
+            raise UnexpectedValue("spec.trainer.numNodes", nodes, f"a multiple of its {slices} slices")
+        spec |= {"parallelism": nodes // slices, "completions": nodes // slices}
+    return {**job, "template": {**read_object(job, "template"), "spec": spec}}
+
+
+RUNTIMES = "runtimes"
+"""The key under which a TrainJob has the runtimes of the same files here, for `Maker.make`."""
 _RAY = ("v1", "v1alpha1")
 MAKERS = (
     Maker(name="RayJob", group="ray.io", versions=_RAY, make=_make_of_rayjob),
     Maker(name="RayService", group="ray.io", versions=_RAY, make=_make_of_rayservice),
+    Maker(name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob),
     Maker(name="CronJob", group="batch", versions=("v1",), make=_make_of_cronjob),
     Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_make_of_pathwaysjob),
 )

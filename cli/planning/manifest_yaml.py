@@ -30,6 +30,30 @@ class Document(NamedTuple):
     line: int
     body: Any = None
     problem: str = ""
+    begin: int = 1
+    """The line of the text in which the part with this document begins."""
+    root: yaml.Node | None = None
+
+    def find(self, path: str) -> tuple[int, str] | None:
+        """Return the line of a value like ``spec.tasks[1].name``, and the text that is written."""
+        node = self.root
+        while node is not None and path:
+            key, node = _enter(node, path)
+            path = path[len(key) :].removeprefix(".")
+        if node is None:
+            return None
+        return self.begin + node.start_mark.line, node.value if isinstance(node, yaml.ScalarNode) else ""
+
+
+def _enter(node: yaml.Node, path: str) -> tuple[str, yaml.Node | None]:
+    """Return the first part of a path, and the value that a node has there."""
+    parts: list[tuple[str, yaml.Node]] = []
+    if isinstance(node, yaml.MappingNode):
+        parts = [(str(key.value), value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        parts = [(f"[{number}]", value) for number, value in enumerate(node.value)]
+    fitting = ((key, value) for key, value in parts if key == path or path.startswith((f"{key}.", f"{key}[")))
+    return next(fitting, ("", None))
 
 
 class _Loader(Composer, yaml.CSafeLoader):
@@ -59,7 +83,9 @@ def read_documents(text: str) -> Iterator[Document]:
         blank = ("#", "---", "%")
         first = next((n for n, each in enumerate(lines) if each.strip() and not each.startswith(blank)), 0)
         try:
-            body = _convert(_Loader(text[start:end]).get_single_data(), itertools.count())
+            loader = _Loader(text[start:end])
+            root = loader.get_single_node()
+            body = None if root is None else _convert(loader.construct_document(root), itertools.count())
         except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:
             mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
             at, told = mark.line if mark else first, isinstance(error, _Refused) and f"{error}; "
@@ -70,7 +96,7 @@ def read_documents(text: str) -> Iterator[Document]:
             yield Document(begin + first, problem=f"is not YAML: {told or got}{valid}")
         else:
             if body is not None:
-                yield Document(begin + first, body)
+                yield Document(begin + first, body, begin=begin, root=root)
 
 
 class _Refused(ValueError):

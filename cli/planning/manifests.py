@@ -14,23 +14,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import BadInput
-from cli.planning.makers import GENERATED, MAKERS
+from cli.planning.api_checks import list_refusals
+from cli.planning.makers import GENERATED, MAKERS, RUNTIMES
 from cli.planning.manifest_yaml import read_documents
 from cli.planning.near_keys import find_near_key
-from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
+from cli.planning.object_checks import NotText, WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
-from shared.needs.refusals import find_meant_resource
+from shared.needs.refusals import find_meant_resource, find_other_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from cli.planning.makers import Maker
+    from cli.planning.manifest_yaml import Document
     from shared.kinds.kind import Kind
-    from shared.model.workloads import PodTemplate, WorkloadView
+    from shared.model.errors import Rejected
+    from shared.model.workloads import WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _VALID = "a YAML or JSON file, a folder, a pattern, or -"
@@ -51,6 +54,8 @@ _BY_CLAIMS = (
     "; what it asks for by resourceClaims gets no pools: for TPUs or GPUs, request "
     f"{TPU_RESOURCE} or {GPU_RESOURCE} in the limits of a container instead"
 )
+_RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
+"""What TrainJobs are made from; they ask for nothing themselves."""
 T = TypeVar("T", "Kind", "Maker")
 
 
@@ -67,6 +72,19 @@ class Place:
     """The first one is 1."""
     line: int
     """In which its document begins; the first line is 1."""
+    document_text: Document | None = field(default=None, repr=False, compare=False)
+    path: str = ""
+    """Of the object in its document, if that is a list, for example ``items[2].``."""
+
+    def explain(self, error: Exception) -> str:
+        """Return what an error says of the object, with the line of a field that it names."""
+        place = None
+        if isinstance(error, WrongField) and self.document_text:
+            place = self.document_text.find(self.path + error.field)
+        if place is None:
+            return str(error)
+        line, written = place
+        return f"line {line}, {error.show(written) if isinstance(error, NotText) else error}"
 
     def __str__(self) -> str:
         return f"{self.file}, document {self.document} (line {self.line})"
@@ -84,6 +102,8 @@ class Manifest:
     """What the author should know that no slice of it says."""
     names: tuple[Named, ...] = ()
     """What it names and the cluster must have."""
+    refusals: tuple[Rejected, ...] = ()
+    """Why Kubernetes refuses it."""
     needs: tuple[str, ...] = ()
     """What of it the manifests do not have, in words."""
 
@@ -108,8 +128,12 @@ class Found:
     """Objects for which nothing is planned, as ``Kind name``, with the reason where that is not
     plain."""
     problems: list[Problem] = field(default_factory=list)
-    defined: set[Named] = field(default_factory=set)
+    unserved: bool = False
+    """Something else asks for accelerators."""
+    defined: dict[Named, dict[str, Any]] = field(default_factory=dict)
     """All objects so far, but those whose names are generated."""
+    trainjobs: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)
+    """They are read last, because their runtimes may come later."""
 
 
 def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
@@ -126,6 +150,9 @@ def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
     for path in paths:
         for name, text in _read_texts(path, recursive=recursive):
             _add(found, name, text)
+    runtimes = [each for own, each in found.defined.items() if own[0] in _RUNTIMES]
+    for where, body in found.trainjobs:
+        _add_object(found, where, body | {RUNTIMES: runtimes})
     if not (found.workloads or found.others or found.problems):
         valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
         raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
@@ -133,8 +160,8 @@ def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
     return found
 
 
-def _tell_needs(manifest: Manifest, defined: set[Named]) -> Manifest:
-    absent = sorted(set(manifest.names) - defined)
+def _tell_needs(manifest: Manifest, defined: Collection[Named]) -> Manifest:
+    absent = sorted(set(manifest.names).difference(defined))
     return replace(manifest, needs=tuple(f"the {kind} {name} of namespace {home}" for kind, home, name in absent))
 
 
@@ -175,7 +202,7 @@ def _add(found: Found, name: str, text: str) -> None:
     if len(text) > _CHARACTERS_MAX:
         raise BadInput(f"{name}: is too long ({len(text)} characters); valid: at most {_CHARACTERS_MAX}")
     for number, document in enumerate(read_documents(text), start=1):
-        where = Place(name, number, document.line)
+        where = Place(name, number, document.line, document)
         if document.problem:
             found.problems.append(Problem(where, document.problem))
         else:
@@ -201,7 +228,7 @@ def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:
         else:
             _add_one(found, where, without_nulls(body))
     except (WrongField, UnexpectedValue, ProvisionerError) as error:
-        found.problems.append(Problem(where, show_line(str(error))))
+        found.problems.append(Problem(where, show_line(where.explain(error))))
     except RecursionError:
         found.problems.append(Problem(where, "is nested too deeply; valid: a Kubernetes object"))
 
@@ -212,9 +239,9 @@ def _add_items(found: Found, where: Place, body: dict[str, Any], depth: int) -> 
         raise WrongField("items", items, "a list of objects, not nested deeply")
     kind = body["kind"].removesuffix("List")
     type_meta = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
-    for item in items:
+    for number, item in enumerate(items):
         whole = {**type_meta, **item} if isinstance(item, dict) else item
-        _add_object(found, where, whole, depth + 1)
+        _add_object(found, replace(where, path=f"{where.path}items[{number}]."), whole, depth + 1)
 
 
 def _check_identity(body: Any) -> None:
@@ -230,8 +257,13 @@ def _check_identity(body: Any) -> None:
 
 def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     maker, kind = _find(body, MAKERS), _find(body, KINDS)
+    if body["kind"] == "TrainJob" and maker and RUNTIMES not in body:
+        found.trainjobs.append((where, body))
+        return
     if maker is None and kind is None:
-        found.others.append(_describe_other(body))
+        asks = "" if body["kind"] in _RUNTIMES else find_requests(body)
+        found.unserved = found.unserved or bool(asks)
+        found.others.append(_describe_other(body, asks))
         _add_defined(found, body)
         return
     _check_version(body, maker, kind)
@@ -248,25 +280,39 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
         made = maker.make(named)
         if made.body is None:
             found.others.append(f"{name} ({show_line(made.note)})")
+            found.unserved = True
             return
         notes = (f"made by {name}", *filter(None, [made.note]))
         named = dict(made.body)
     kind = kind or get_kind(named["kind"])
     workload = read_workload(kind, named)
-    if any(group.template.wants_accelerator for group in workload.groups):
-        notes = (*notes, *_read_queue(named, workload))
-        found.workloads.append(Manifest(where, workload, own, notes, _list_names(named)))
+    asking = [group.template for group in workload.groups if group.template.wants_accelerator]
+    if asking:
+        left = all(find_other_server(each) for each in asking)
+        notes = notes if left else (*notes, *_read_queue(named, workload))
+        refusals = tuple(list_refusals(body))
+        found.workloads.append(Manifest(where, workload, own, notes, _list_names(named), refusals))
     else:
-        why = "needs no accelerators" if named.get("spec") else "has no spec"
-        near = next(filter(None, (find_near_key(each) for each in _list_templates(workload))), None)
-        if any(each.claims_devices for each in _list_templates(workload)):
-            why += _BY_CLAIMS
-        if near:
-            why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
-        for resource in {name for each in _list_templates(workload) for name in each.other_resources}:
-            if meant := find_meant_resource(resource):
-                why += f"; but no node has the resource {resource} that it asks for: did you mean {meant}?"
-        found.others.append(f"{kind.name} {workload.name} ({why})")
+        asks = find_requests(named)
+        found.unserved = found.unserved or bool(asks)
+        found.others.append(f"{kind.name} {workload.name} ({_explain_none(named, workload, asks)})")
+
+
+def _explain_none(body: dict[str, Any], workload: WorkloadView, asks: str) -> str:
+    """Return why a workload gets no pools."""
+    why = "needs no accelerators" if body.get("spec") else "has no spec"
+    if asks:
+        why = f"asks for accelerators ({asks}), but for no {TPU_RESOURCE} or {GPU_RESOURCE} in the limits of a container"
+    templates = [*(group.template for group in workload.groups), *workload.templates.values()]
+    near = next(filter(None, map(find_near_key, templates)), None)
+    if any(each.claims_devices for each in templates):
+        why += _BY_CLAIMS
+    if near:
+        why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
+    for resource in {name for each in templates for name in each.other_resources}:
+        if meant := find_meant_resource(resource):
+            why += f"; but no node has the resource {resource} that it asks for: did you mean {meant}?"
+    return why
 
 
 def _add_defined(found: Found, body: dict[str, Any]) -> None:
@@ -274,7 +320,7 @@ def _add_defined(found: Found, body: dict[str, Any]) -> None:
     if isinstance(metadata, dict):
         home, name = metadata.get("namespace") or "default", metadata.get("name")
         if isinstance(home, str) and isinstance(name, str):
-            found.defined.add((body["kind"], home, name))
+            found.defined[body["kind"], home, name] = body
 
 
 def _list_names(body: dict[str, Any]) -> tuple[Named, ...]:
@@ -284,10 +330,6 @@ def _list_names(body: dict[str, Any]) -> tuple[Named, ...]:
         ("ServiceAccount", home, each) for each in find_texts(body, "serviceAccountName") if each != "default"
     ]
     return (*found, ("LocalQueue", home, queue)) if queue else tuple(found)
-
-
-def _list_templates(workload: WorkloadView) -> list[PodTemplate]:
-    return [*(group.template for group in workload.groups), *workload.templates.values()]
 
 
 def _find(body: dict[str, Any], kinds: Iterable[T]) -> T | None:
@@ -304,15 +346,15 @@ def _check_version(body: dict[str, Any], *kinds: Kind | Maker | None) -> None:
             raise WrongField("apiVersion", body["apiVersion"], f"{valid} for a {kind.name}")
 
 
-def _describe_other(body: dict[str, Any]) -> str:
+def _describe_other(body: dict[str, Any], asks: str) -> str:
     """Return an object for which nothing is planned, and why where that is not plain."""
     metadata = body.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
     shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
     if body["kind"] in {*(kind.name for kind in KINDS), *(maker.name for maker in MAKERS)}:
         shown += f" (its apiVersion is {body['apiVersion'][:_SHOWN_MAX]})"
-    if find_requests(body):
-        shown += " (asks for accelerators, but no pools are made for this kind)"
+    if asks:
+        shown += f" (asks for accelerators ({asks}), but no pools are made for this kind)"
     return show_line(shown)
 
 

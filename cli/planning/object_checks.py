@@ -2,31 +2,65 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
-from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
+from shared.model.labels import ACCELERATOR, GPU_ACCELERATOR, GPU_RESOURCE, TPU_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SHOWN_MAX = 60
-_TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels")
-"""Fields whose values are texts wherever they are."""
+_TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels", "rayStartParams")
+"""Fields whose values are objects of texts wherever they are."""
+_TEXT = frozenset(
+    {
+        *("name", "namespace", "generateName", "image", "value", "key", "operator", "effect"),
+        *("claimName", "secretName", "serviceAccountName", "priorityClassName", "schedulerName"),
+        *("mountPath", "subPath", "hostname", "subdomain", "restartPolicy", "groupName"),
+    }
+)
+"""Fields that are texts wherever they are."""
+_LISTS = ("command", "args")
+"""Fields that are lists of texts wherever they are."""
 _COUNTS = (
     *("replicas", "minReplicas", "maxReplicas", "numOfHosts", "parallelism", "completions"),
     *("size", "subGroupSize", "numSlices"),
 )
 _AMOUNTS = ("limits", "requests")
+_RESOURCES = (TPU_RESOURCE, GPU_RESOURCE, "tpu", "gpu")
+"""As they are written in `_AMOUNTS`; some operators have short names of their own."""
+_GPU_PARTS = "nvidia.com/mig-"
+_SELECTORS = (ACCELERATOR, GPU_ACCELERATOR)
 
 
 class WrongField(ValueError):
     """A field of an object is missing or wrong; the text names it, its value and what is valid."""
 
     def __init__(self, field: str, got: Any, valid: str) -> None:
+        self.field = field
         shown = got if isinstance(got, str) else json.dumps(got, ensure_ascii=False, default=str)
         what = "is missing" if got is None else f"is not valid (got {shown[:_SHOWN_MAX]!r})"
         super().__init__(f"{field}: {what}; valid: {valid}")
+
+
+class NotText(WrongField):
+    """A field has a boolean or a number, as YAML reads it, in place of a text."""
+
+    def __init__(self, field: str, got: Any, written: str = "") -> None:
+        super().__init__(field, got, "a text")
+        self.got = got
+        self._written = written or json.dumps(got)
+
+    def __str__(self) -> str:
+        what = "boolean" if isinstance(self.got, bool) else "number"
+        shown = self._written[:_SHOWN_MAX]
+        return f'{self.field}: {shown} is a {what} in YAML; write it in quotes: "{shown}"'
+
+    def show(self, written: str) -> NotText:
+        """Return it with the text of the file."""
+        return NotText(self.field, self.got, written)
 
 
 def without_nulls(body: dict[str, Any]) -> dict[str, Any]:
@@ -46,9 +80,13 @@ def check_object(body: dict[str, Any]) -> None:
     Raises:
         WrongField: it names the key.
     """
-    for path, key, value in _walk(body, ""):
+    for path, key, value in walk(body):
         if key in _TEXTS and isinstance(value, dict):
-            _check_texts(f"{path}{key}", value)
+            _check_texts(f"{path}{key}.", value)
+        elif key in _TEXT and not isinstance(value, dict):  # the image of a volume is an object
+            _check_texts(path, {key: value})
+        elif key in _LISTS and isinstance(value, list):
+            _check_texts(f"{path}{key}", {f"[{number}]": each for number, each in enumerate(value)})
         elif key in _COUNTS and isinstance(value, int) and value < 0:
             raise WrongField(f"{path}{key}", value, "0 or more")
         elif key in _AMOUNTS and isinstance(value, dict):
@@ -57,9 +95,10 @@ def check_object(body: dict[str, Any]) -> None:
 
 def _check_texts(path: str, texts: dict[str, Any]) -> None:
     for key, value in texts.items():
+        if isinstance(value, bool | int | float):
+            raise NotText(f"{path}{key}", value)
         if not isinstance(value, str):
-            shown = json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN_MAX]
-            raise WrongField(f"{path}.{key}", value, f'a text, so write it in quotes: "{shown}"')
+            raise WrongField(f"{path}{key}", value, "a text")
 
 
 def _check_amounts(path: str, amounts: dict[str, Any]) -> None:
@@ -68,25 +107,44 @@ def _check_amounts(path: str, amounts: dict[str, Any]) -> None:
             raise WrongField(f"{path}.{key}", value, "0 or more")
 
 
-def find_requests(body: dict[str, Any]) -> bool:
-    """Return whether some container of an object of any kind asks for TPUs or GPUs."""
-    return any(
-        key in _AMOUNTS and isinstance(value, dict) and (TPU_RESOURCE in value or GPU_RESOURCE in value)
-        for _, key, value in _walk(body, "")
+def find_requests(body: dict[str, Any]) -> str:
+    """Return how an object of any kind asks for TPUs or GPUs, as ``key: value``; empty if it does not."""
+    entries = list(walk(body))
+    selected = (each for _, key, value in entries for each in _list_selected(key, value))
+    amounts = (
+        f"{name}: {amount}"
+        for _, key, value in entries
+        if key in _AMOUNTS and isinstance(value, dict)
+        for name, amount in value.items()
+        if name in _RESOURCES or name.startswith(_GPU_PARTS)
     )
+    claims = (f"{key}: {value}" for _, key, value in entries if key == "deviceClassName")
+    return next(itertools.chain(selected, amounts, claims), "")
+
+
+def _list_selected(key: str, value: Any) -> Iterator[str]:
+    """Yield the accelerators that a node selector or a required affinity selects."""
+    if key == "nodeSelector" and isinstance(value, dict):
+        yield from (f"{label}: {value[label]}" for label in _SELECTORS if label in value)
+    if key != "matchExpressions" or not isinstance(value, list):
+        return
+    for each in value:
+        if isinstance(each, dict) and each.get("key") in _SELECTORS and each.get("operator") in ("In", "Exists"):
+            values = each.get("values")
+            yield f"{each['key']}: {', '.join(map(str, values)) if isinstance(values, list) else 'any'}"
 
 
 def find_texts(body: dict[str, Any], field: str) -> list[str]:
     """Return every text of a field of this name in an object."""
-    return [value for _, key, value in _walk(body, "") if key == field and isinstance(value, str)]
+    return [value for _, key, value in walk(body) if key == field and isinstance(value, str)]
 
 
-def _walk(value: Any, path: str) -> Iterator[tuple[str, str, Any]]:
+def walk(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
     """Yield each key of an object with the path before it and its value."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield path, key, each
-            yield from _walk(each, f"{path}{key}.")
+            yield from walk(each, f"{path}{key}.")
     elif isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _walk(each, f"{path.removesuffix('.')}[{number}].")
+            yield from walk(each, f"{path.removesuffix('.')}[{number}].")

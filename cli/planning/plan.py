@@ -22,6 +22,8 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
 from shared.model.names import Try
+from shared.model.needs import Asks, Need
+from shared.model.pools import PoolShape
 from shared.model.priorities import NodeSource
 from shared.needs.nodepool import build_body, choose_way
 from shared.needs.wanted import Wanted, list_wanted
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cli.planning.manifests import Manifest, Place
-    from shared.model.needs import Need
     from shared.model.workloads import WorkloadView
     from shared.needs.demand import Demand
     from shared.plan.scene import Act, Plan
@@ -165,9 +166,18 @@ def plan(
     for manifest in manifests:
         workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
-        found = _plan_workload(workload, here, local, namespaces, made)
+        found = _refuse(manifest, here) or _plan_workload(workload, here, local, namespaces, made)
         planned += [_add_remarks(each, manifest, workload) for each in found]
     return planned
+
+
+def _refuse(manifest: Manifest, cluster: str) -> list[PlannedNeed]:
+    """Return a need without pools for each reason why Kubernetes refuses a workload."""
+    workload = manifest.workload
+    key = Key(cluster, workload.kind, workload.namespace, workload.name)
+    need = Need(key="refused", asks=Asks(PoolShape("")))
+    decisions = (Decision(Verdict.REFUSE, error.reason, str(error)) for error in manifest.refusals)
+    return [PlannedNeed(key=key, need=need, decision=each) for each in decisions]
 
 
 def want(
@@ -327,8 +337,13 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
     return name, dataclasses.replace(settings, clusters={name: moved})
 
 
-def summarize(planned: Sequence[PlannedNeed]) -> str:
-    """Return one sentence: how many pools, nodes and chips, and how many needs get none."""
+def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
+    """Return one sentence: how many pools, nodes and chips, and how many needs get none.
+
+    Args:
+        planned: from `plan`.
+        unserved: something else asks for accelerators.
+    """
     made = [each for each in planned if each.creates]
     refused = sum(each.refused for each in planned)
     left = len(planned) - len(made) - refused
@@ -336,6 +351,8 @@ def summarize(planned: Sequence[PlannedNeed]) -> str:
     tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
     tail += f"; up to {later} more by growth" * bool(later)
     if not planned:
-        return "no workload needs accelerators"
+        return (
+            "no pools: what asks for accelerators is not planned" if unserved else "no workload needs accelerators"
+        )
     pools, nodes, chips = (sum(getattr(each, name) for each in made) for name in ("pools", "nodes", "chips"))
     return f"{count(pools, 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"

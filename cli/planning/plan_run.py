@@ -63,7 +63,7 @@ class Planned:
         """Return it for programs."""
         return {
             "needs": [each.as_data(prices=prices) for each in self.needs],
-            "summary": summarize(self.needs),
+            "summary": summarize(self.needs, unserved=self.found.unserved),
             "not_planned": self.found.others,
             "unreadable": [str(each) for each in self.found.problems],
             "assumed": self.assumed,
@@ -104,6 +104,6 @@ def show_plan(planned: Planned, form: Format, *, prices: bool) -> None:
         print_data(planned.as_data(prices=prices), form)
     elif planned.needs or planned.found.others or not planned.found.problems:
         lines = [*planned.assumed, *planned.changes]
-        print_plan(open_console(), planned.needs, planned.found.others, prices=prices, lines=lines)
+        print_plan(open_console(), planned.needs, planned.found, prices=prices, lines=lines)
     for each in planned.found.problems:
         typer.echo(f"error: {each}", err=True)

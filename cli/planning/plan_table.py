@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
 
 
@@ -56,7 +57,7 @@ _COLUMNS: list[Column[PlannedNeed]] = [
 def print_plan(
     console: Console,
     planned: Sequence[PlannedNeed],
-    others: Sequence[str],
+    found: Found,
     *,
     prices: bool = True,
     lines: Sequence[str] = (),
@@ -66,7 +67,7 @@ def print_plan(
     Args:
         console: where to.
         planned: from `cli.planning.plan`.
-        others: objects for which nothing is planned.
+        found: what else the files hold.
         prices: show list prices.
         lines: what else is said before the sum.
     """
@@ -76,9 +77,9 @@ def print_plan(
     for each in planned:
         print_line(console, _describe(each, prices=prices) if each.creates else _tell_refusal(each))
     remarks = [f"{_name(each)}: {text}" for each in planned for text in _list_remarks(each)]
-    left = [f"not planned: {', '.join(others)}"] * bool(others)
+    left = [f"not planned: {', '.join(found.others)}"] * bool(found.others)
     price = [_sum_prices(planned)] * (prices and any(each.creates for each in planned))
-    for line in (*dict.fromkeys(remarks), *left, *lines, *price, summarize(planned)):
+    for line in (*dict.fromkeys(remarks), *left, *lines, *price, summarize(planned, unserved=found.unserved)):
         print_line(console, line)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 import msgspec
 
 from shared.edges.kubernetes_objects import Record
-from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE
+from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE, rename
 from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
 
 if TYPE_CHECKING:
@@ -208,7 +208,9 @@ def read_topology_terms(
         *_read_terms(TermKind.ANTI_AFFINITY, away),
         *(
             TopologyTerm(
-                kind=TermKind.SPREAD, key=each.topology_key, domains_min=each.min_domains or 1
+                kind=TermKind.SPREAD,
+                key=rename(each.topology_key),
+                domains_min=each.min_domains or 1,
             )
             for each in spread
             if each.when_unsatisfiable == _STRICT
@@ -220,7 +222,7 @@ def read_topology_terms(
 def _read_terms(kind: TermKind, side: PodAffinity | None) -> Iterator[TopologyTerm]:
     for each in (side.required if side else None) or ():
         selector = None if each.label_selector is None else _read_selector(each.label_selector)
-        yield TopologyTerm(kind=kind, key=each.topology_key, selector=selector)
+        yield TopologyTerm(kind=kind, key=rename(each.topology_key), selector=selector)
 
 
 def _read_selector(found: LabelSelector) -> tuple[Requirement, ...]:

@@ -25,7 +25,7 @@ from shared.edges.pod_requests import (
 )
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.table import judge_parent
-from shared.model.labels import CAPACITY, NODE_POOL, QUEUE_GATE
+from shared.model.labels import CAPACITY, NODE_POOL, QUEUE_GATE, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
@@ -262,7 +262,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
-        node_selector=spec.node_selector or {},
+        node_selector=_read_selector(spec.node_selector or {}),
         node_affinity=_read_affinity(spec.affinity),
         node_terms=_read_node_terms(spec.affinity),
         node_pool_affinity=_stays_in_pool(spec.affinity),
@@ -304,20 +304,32 @@ def _read_capacity_list(annotations: dict[str, str]) -> tuple[tuple[Priority, ..
         return (), str(error)
 
 
+def _read_selector(selector: dict[str, str]) -> dict[str, str]:
+    """Return a node selector with the present names of labels.
+
+    If it asks for another value under each name, both stay, so that it is refused.
+    """
+    return {
+        rename(key) if selector.get(rename(key), value) == value else key: value
+        for key, value in selector.items()
+    }
+
+
 def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     if required is None or len(required.node_selector_terms) != 1:
         return {}
     found: dict[str, tuple[str, ...]] = {}
     for expression in required.node_selector_terms[0].match_expressions or ():
-        known = found.get(expression.key, ())
+        key = rename(expression.key)
+        known = found.get(key, ())
         if expression.operator == "In":
             values = tuple(
                 value for value in expression.values or () if not known or value in known
             )
-            found[expression.key] = values
+            found[key] = values
         elif expression.operator == "Exists":
-            found[expression.key] = known
+            found[key] = known
     return found
 
 
@@ -325,7 +337,7 @@ def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...]
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     return tuple(
         tuple(
-            Requirement(each.key, each.operator, tuple(each.values or ()))
+            Requirement(rename(each.key), each.operator, tuple(each.values or ()))
             for each in term.match_expressions or ()
         )
         for term in (required.node_selector_terms if required else ())

@@ -82,6 +82,7 @@ class Reason(StrEnum):
     REQUEST_NOT_ALLOWED = "request_not_allowed"  # a setting of the operator does not allow it
     LABELS_OVER_BUDGET = "labels_over_budget"  # GKE does not accept node labels this long
     NAME_UNFIT = "name_unfit"  # a name is too long for the node labels that name the workload
+    MANIFEST_INVALID = "manifest_invalid"  # Kubernetes refuses the workload itself
     ZONE_MISSING = "zone_missing"  # neither the pod nor the settings name a zone
 
     # what becomes of a pool

@@ -141,6 +141,9 @@ PROVISIONING_REQUESTS = (
 )
 """Annotations of pods for which the cluster autoscaler has booked nodes: GKE, Kueue, older Kueue
 (https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/apis/provisioningrequest)."""
+QUEUED = "cloud.google.com/gke-queued"
+"""``true`` on the nodes of pools for queued provisioning, which an operator creates:
+https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest."""
 ICI_RESILIENCY = "cloud.google.com/gke-tpu-ici-resiliency"
 LOCATION_HINT = "cloud.google.com/gke-location-hint"
 POOL_GROUP_NAME = "cloud.google.com/gke-nodepool-group-name"
@@ -155,6 +158,21 @@ REGION = "topology.kubernetes.io/region"
 OPERATING_SYSTEM = "kubernetes.io/os"
 ARCHITECTURE = "kubernetes.io/arch"
 HOSTNAME = "kubernetes.io/hostname"
+_NEW_NAMES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+    "beta.kubernetes.io/os": OPERATING_SYSTEM,
+    "beta.kubernetes.io/arch": ARCHITECTURE,
+}
+"""GKE's nodes have these labels under both names, with the same value:
+https://kubernetes.io/docs/reference/labels-annotations-taints/."""
+
+
+def rename(key: str) -> str:
+    """Return the present name of a node label that Kubernetes has renamed; else the key itself."""
+    return _NEW_NAMES.get(key, key)
+
 
 _RESERVED = re.compile(r"(.*\.)?(google\.com|gke\.io|kubernetes\.io|k8s\.io)")
 

@@ -57,6 +57,9 @@ def find_other_server(template: PodTemplate) -> Obstacle | None:
     if by_request or any(map(template.selects, _OF_GKE)):
         text = "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself"
         return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
+    if template.selects(labels.QUEUED):
+        text = f"left to GKE: queued provisioning by Kueue; the pod selects {labels.QUEUED}"
+        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
     if dynamic := _find_dynamic_slice(template):
         return Obstacle(Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic))
     return None

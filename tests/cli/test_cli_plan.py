@@ -244,7 +244,7 @@ def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     found = read_manifests([str(EXAMPLES)])
     planned = plan(found.workloads, CLUSTER, settings())
 
-    lines = list_printed(lambda console: print_plan(console, planned, found.others), width=width, terminal=True)
+    lines = list_printed(lambda console: print_plan(console, planned, found), width=width, terminal=True)
 
     assert max(len(line) for line in lines) <= width
     created = sum(bool(each.creates) for each in planned)

@@ -44,7 +44,7 @@ BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         (JOBSET.replace("tpu: 4", "tpu: -4"), "limits.google.com/tpu: is not valid (got '-4'); valid: 0 or more"),
         (
             JOBSET.replace("gke-tpu-topology: 4x4", "gke-tpu-topology: 4"),
-            "nodeSelector.cloud.google.com/gke-tpu-topology: is not valid (got '4'); valid: a text, so write it",
+            "nodeSelector.cloud.google.com/gke-tpu-topology: 4 is a number in YAML; write it in quotes",
         ),
         (JOBSET.replace("name: train", "name: '${NAME}'"), "valid: a manifest whose variables are replaced"),
         ("a: {{ .Values.name }}", "it is a template: valid: the output of `helm template`"),
@@ -103,7 +103,7 @@ def test_the_output_of_helm_is_planned_whole(tmp_path: Path) -> None:
     for message in (
         "Deployment web (needs no accelerators)",
         "LeaderWorkerSet l (needs no accelerators)",
-        "DaemonSet plugin (asks for accelerators, but no pools are made for this kind)",
+        "DaemonSet plugin (asks for accelerators (nvidia.com/gpu: 1), but no pools are made for this kind)",
         "Job v (its apiVersion is batch.volcano.sh/v1alpha1)",
         "(no Kubernetes object: it has neither kind nor apiVersion)",
     ):

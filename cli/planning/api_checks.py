@@ -1,0 +1,92 @@
+"""Finds in a workload what the API server or a webhook refuses later, in their own words.
+
+A controller copies such a pod template to a Job or a pod, and only an Event there has the refusal:
+https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cli.planning.object_checks import walk
+from shared.edges.pod_requests import parse_quantity
+from shared.model.errors import ManifestInvalid
+from shared.model.labels import GPU_RESOURCE, HUGE_PAGES, TPU_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shared.model.errors import Rejected
+
+_QUANTITIES = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_VALID = "a number with a suffix like m, k, M, G, Mi, Gi or Ti, without a space"
+
+
+def list_refusals(body: dict[str, Any]) -> Iterator[Rejected]:
+    """Yield what Kubernetes refuses of an object, or of what its controller makes of it."""
+    for path, key, value in walk(body):
+        if key == "resources" and isinstance(value, dict):
+            yield from _list_amounts(f"{path}{key}", value)
+        elif key == "leaderWorkerTemplate" and isinstance(value, dict):
+            yield from _list_subgroups(f"{path}{key}.subGroupPolicy.subGroupSize", value)
+
+
+def _list_amounts(path: str, resources: dict[str, Any]) -> Iterator[Rejected]:
+    """Yield what ValidateContainerResourceRequirements of Kubernetes refuses."""
+    limits, requests = (_read_object(resources, key) for key in ("limits", "requests"))
+    for side, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            # What is wrong with an amount of accelerators is refused as for a live pod.
+            if name not in (TPU_RESOURCE, GPU_RESOURCE) and parse_quantity(str(amount)) is None:
+                problem = f"quantity {str(amount)!r} is not valid: {_QUANTITIES}"
+                yield ManifestInvalid(problem, field=f"{path}.{side}.{name}", valid=_VALID)
+    for name, amount in requests.items():
+        problem, valid = _compare(name, amount, limits.get(name))
+        if problem:
+            field = f"{path}.requests.{name}"
+            yield ManifestInvalid(problem, field=field, value=str(amount), valid=valid)
+
+
+def _read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
+    value = body.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _compare(name: str, request: Any, limit: Any) -> tuple[str, str]:
+    """Return what is wrong with a request beside its limit, and what is valid; empty for nothing."""
+    extended = ("/" in name and "kubernetes.io/" not in name) or name.startswith(HUGE_PAGES)
+    if limit is None:
+        problem = "Limit must be set for non overcommitable resources"
+        return (problem, f"limits.{name}: {request}") if extended else ("", "")
+    asked, most = parse_quantity(str(request)), parse_quantity(str(limit))
+    if asked is None or most is None:
+        return "", ""
+    if extended and asked != most:
+        return f"must be equal to {name} limit of {limit}", str(limit)
+    if asked > most:
+        return f"must be less than or equal to {name} limit of {limit}", f"at most {limit}"
+    return "", ""
+
+
+def _list_subgroups(field: str, template: dict[str, Any]) -> Iterator[Rejected]:
+    """Yield what the webhook of sets of leaders and workers refuses: validateUpdateSubGroupPolicy.
+
+    https://github.com/kubernetes-sigs/lws/tree/v0.7.0/pkg/webhooks
+    """
+    policy, size = _read_object(template, "subGroupPolicy"), template.get("size", 1)
+    part = policy.get("subGroupSize")
+    if not isinstance(part, int) or not isinstance(size, int):
+        return
+    field = f"{field} {part}"
+    if part < 1:
+        yield ManifestInvalid("subGroupSize must be equal or greater than 1", field=field)
+        return
+    valid = ", ".join(str(each) for each in range(1, min(size, 64) + 1) if size % each * ((size - 1) % each) == 0)
+    if size % part and (size - 1) % part:
+        problem = f"size {size} or size - 1 must be divisible by it"
+        yield ManifestInvalid(problem, field=field, valid=valid)
+    if size < part:
+        yield ManifestInvalid(f"subGroupSize cannot be larger than size {size}", field=field, valid=valid)
+    if policy.get("subGroupPolicyType") == "LeaderExcluded" and (size - 1) % part:
+        problem = f"size-1 must be divisible by it when using LeaderExcluded (size {size})"
+        yield ManifestInvalid(problem, field=field)
