@@ -108,7 +108,7 @@ def _check_amounts(path: str, amounts: dict[str, Any]) -> None:
 
 
 def find_requests(body: dict[str, Any]) -> str:
-    """Return how an object of any kind asks for TPUs or GPUs, as ``key: value``; empty if it does not."""
+    """Return how an object of any kind asks for TPUs or GPUs, as ``key: value``; empty for none."""
     entries = list(walk(body))
     selected = (each for _, key, value in entries for each in _list_selected(key, value))
     amounts = (

@@ -350,9 +350,9 @@ def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
     later = sum(each.later for each in made)
     tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
     tail += f"; up to {later} more by growth" * bool(later)
+    if not planned and unserved:
+        return "no pools: what asks for accelerators is not planned"
     if not planned:
-        return (
-            "no pools: what asks for accelerators is not planned" if unserved else "no workload needs accelerators"
-        )
+        return "no workload needs accelerators"
     pools, nodes, chips = (sum(getattr(each, name) for each in made) for name in ("pools", "nodes", "chips"))
     return f"{count(pools, 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"

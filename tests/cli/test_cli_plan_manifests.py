@@ -126,7 +126,8 @@ def test_devices_that_are_only_claimed_get_no_pools_and_the_author_is_told(selec
     result = run("plan", write(tmp_path / "claims.yaml", text))
 
     assert result.exit_code == 0
-    assert "Deployment web (needs no accelerators; what it asks for by resourceClaims gets no" in result.stdout
+    assert "; what it asks for by resourceClaims gets no pools" in result.stdout
+    assert ("needs no accelerators" in result.stdout) == (selector == "{}")
     assert "request google.com/tpu or nvidia.com/gpu" in result.stdout
 
 

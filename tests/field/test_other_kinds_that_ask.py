@@ -14,10 +14,8 @@ WAYS = {
 def test_each_way_is_marked_and_the_sum_does_not_deny_it() -> None:
     said = plan("other-kinds-that-ask.yaml")
 
-    assert said["not_planned"] == [
-        f"{name} (asks for accelerators ({way}), but no pools are made for this kind)"
-        for name, way in WAYS.items()
-    ]
+    why = "but no pools are made for this kind"
+    assert said["not_planned"] == [f"{name} (asks for accelerators ({way}), {why})" for name, way in WAYS.items()]
     assert "no workload needs accelerators" not in print_plan("other-kinds-that-ask.yaml")
 
 

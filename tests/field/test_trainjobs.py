@@ -1,4 +1,4 @@
-"""`plan` opens a TrainJob whose runtime is in the files; of any other it says who gets the pools."""
+"""`plan` opens a TrainJob whose runtime is in the files; of another it says who gets pools."""
 
 from tests.cli.cli_world import run
 from tests.field.planned import INPUTS, plan, plan_needs
