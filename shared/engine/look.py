@@ -76,7 +76,7 @@ class Lists:
     until: float
     """When the last act may begin."""
     stops: dict[str, StopAndCause] = field(default_factory=dict)
-    """By namespace, as far as looks have read them."""
+    """By namespace."""
     workloads: dict[WorkloadName, WorkloadView] = field(default_factory=dict)
     """Those that were listed; one that is not among them is read by its name."""
     wanted: dict[Key, Finding] = field(default_factory=dict)

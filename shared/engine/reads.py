@@ -87,9 +87,7 @@ class Reads:
     def _read_stop(self, namespace: str) -> StopAndCause:
         cluster, now = self.key.cluster, self.ports.clock.now()
         stop = read_stop(cluster, namespace, self.ports)
-        if self.source.lists:
-            self.source.lists.stops[namespace] = stop
-        elif stop[0] == Stop.NOTHING:
+        if stop[0] == Stop.NOTHING:
             self.memory.free_at[cluster, namespace] = now
         return stop
 

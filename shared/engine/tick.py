@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shared.engine.inventory import take_inventory
 from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
 from shared.engine.look import Key, Lists
-from shared.engine.reads import counts, find_user, map_nodes
+from shared.engine.reads import counts, find_user, map_nodes, read_stop
 from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome, forget_old
 from shared.engine.views import sort_operations
@@ -76,6 +76,9 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     done.errors += _list_workloads(cluster, keys, lists, ports)
+    names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
+    stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
+    lists.stops.update(zip(names, stops, strict=True))
     _work_on_all(cluster, keys, Function(role, ports, memory), lists, done)
     memory.wanted[cluster] = lists.wanted
     return done
