@@ -64,6 +64,27 @@ class Requests:
     overhead: Asked
 
 
+_FUSE = "gke-gcsfuse/"
+FUSE_SIDECAR = "gke-gcsfuse-sidecar"
+_OF_FUSE = (("cpu", "250m"), ("memory", "256Mi"), ("ephemeral-storage", "5Gi"))
+"""What the sidecar of Cloud Storage FUSE requests:
+https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar."""
+
+
+def ask_for_fuse(annotations: Mapping[str, str]) -> Asked:
+    """Return the requests of the sidecar that GKE adds to a pod with this annotation.
+
+    A limit without a request counts as one; the limit 0 means none.
+    """
+    if annotations.get(f"{_FUSE}volumes", "").lower() not in ("true", "t", "1"):
+        return ()
+    asked = dict(_OF_FUSE)
+    for side in ("limit", "request"):
+        written = {name: annotations.get(f"{_FUSE}{name}-{side}", "0") for name in asked}
+        asked |= {name: amount for name, amount in written.items() if amount != "0"}
+    return tuple(asked.items())
+
+
 class Amounts(TypedDict):
     """What a pod requests in all, by the names of the fields of `PodTemplate`."""
 

@@ -15,12 +15,14 @@ import msgspec
 from shared.capacity_texts import UnreadableList, read_priorities
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record, Unreadable
 from shared.edges.pod_requests import (
+    FUSE_SIDECAR,
     Asked,
     Expression,
     PodAffinity,
     Requests,
     SpreadConstraint,
     add_up,
+    ask_for_fuse,
     read_topology_terms,
 )
 from shared.kinds.objects import UnexpectedValue, read_text
@@ -57,6 +59,7 @@ class Port(Record):
 class Container(Record):
     """One container."""
 
+    name: str = ""
     ports: list[Port] | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
@@ -250,9 +253,13 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             sidecars.append(each)
         else:
             before.append(tuple(_read_requests(beside.resources) for beside in (*sidecars, each)))
-    of_pod = spec.resources or Resources()
+    of_pod, beside = spec.resources or Resources(), (*spec.containers, *sidecars)
+    together = tuple(_read_requests(each.resources) for each in beside)
+    fuse = ask_for_fuse(meta.annotations or {})
+    if fuse and all(each.name != FUSE_SIDECAR for each in beside):
+        together = (*together, fuse)
     asked = Requests(
-        tuple(_read_requests(each.resources) for each in (*spec.containers, *sidecars)),
+        together,
         tuple(before),
         _list_amounts(of_pod.requests or {}),
         _list_amounts(of_pod.limits or {}),
@@ -272,7 +279,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             spec.topology_spread_constraints or (),
             host_ports=any(
                 port.host_port or spec.host_network
-                for each in (*spec.containers, *sidecars)
+                for each in beside
                 for port in each.ports or ()
             ),
         ),
