@@ -54,7 +54,8 @@ def _answer(role: Role, request: Request) -> Response:
     if request.path == TICK_PATH:
         answer, counts = deliver_tick(role, request.args.get("cluster", ""), ports, memory)
         return _respond(answer, jsonify(counts))
-    return _respond(deliver(role, request.get_data(cache=False), ports, memory), Response(""))
+    body, headers = request.get_data(cache=False), dict(request.headers)
+    return _respond(deliver(role, body, ports, memory, headers), Response(""))
 
 
 def _respond(answer: Answer, response: Response) -> Response:

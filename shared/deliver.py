@@ -57,8 +57,8 @@ class Push:
     """One delivery."""
 
     message: Message
-    message_id: str
-    delivery_attempt: int
+    message_id: str = ""
+    delivery_attempt: int = 0
     """0 when the subscription has no dead-letter policy."""
 
 
@@ -77,8 +77,15 @@ class _Envelope(msgspec.Struct, rename="camel"):
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 
 
-def parse_push(body: bytes) -> Push:
-    """Return the delivery that a request body carries.
+PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
+"""In a header of a push as a CloudEvent; the body is wrapped as in any other push."""
+
+
+def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
+    """Return the delivery that a request carries.
+
+    A message may be unwrapped: its data is the body, and its attributes are headers. That is the
+    binary form of a CloudEvent.
 
     Raises:
         MalformedEvent: it is not a wrapped Pub/Sub push.
@@ -87,6 +94,10 @@ def parse_push(body: bytes) -> Push:
         raise MalformedEvent(
             "is too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}"
         )
+    attributes = {name.lower(): value for name, value in (headers or {}).items()}
+    if attributes.get("ce-type", PUBSUB_TYPE) != PUBSUB_TYPE:
+        own = {name: value for name, value in attributes.items() if name.startswith("ce-")}
+        return Push(message=Message(data=body, attributes=own))
     try:
         envelope = _ENVELOPE.decode(body)
         data = base64.b64decode(envelope.message.data, validate=True)
@@ -242,11 +253,13 @@ class Journal:
         self.write(logging.WARNING, str(error), fields)
 
 
-def deliver(role: Role, body: bytes, ports: Ports, memory: Memory) -> Answer:
+def deliver(
+    role: Role, body: bytes, ports: Ports, memory: Memory, headers: Mapping[str, str] | None = None
+) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
     journal = Journal(role, Wake.MESSAGE)
     try:
-        journal.push = parse_push(body)
+        journal.push = parse_push(body, headers)
         message = journal.push.message
         if "ce-type" not in message.attributes:
             journal.wake = Wake.END

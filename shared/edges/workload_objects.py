@@ -278,9 +278,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             spec.affinity.pod_anti_affinity if spec.affinity else None,
             spec.topology_spread_constraints or (),
             host_ports=any(
-                port.host_port or spec.host_network
-                for each in beside
-                for port in each.ports or ()
+                port.host_port or spec.host_network for each in beside for port in each.ports or ()
             ),
         ),
         claims_devices=bool(spec.resource_claims),
