@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from shared.engine.budget import Budget
 from shared.model.names import parse_name
-from shared.model.priorities import CapacityPolicy, NodeSource, Priority
+from shared.model.needs import CapacityPolicy, NodeSource, Priority
 from shared.plan import attempts
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_cluster import SimCluster

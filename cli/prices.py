@@ -30,7 +30,7 @@ ACCELERATORS = {machine.name: family.accelerator for family in TPU_FAMILIES for 
 
 def find_price(demand: Demand, *, chips: int) -> float | None:
     """Return the list price of so many chips of a demand in US dollars an hour; None if unknown."""
-    return _find(demand.shape.accelerator, demand.zone, demand.capacity.tier, chips)
+    return _find(demand.shape.accelerator, demand.way.zone, demand.way.tier, chips)
 
 
 def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | None:

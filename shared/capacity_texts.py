@@ -13,12 +13,13 @@ import msgspec
 import yaml
 
 from shared.json_text import JSON_ERRORS
-from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
+from shared.model.needs import CapacityPolicy, NodeSource, Priority, Reservation, Tier
 
 T = TypeVar("T")
 _CHARACTERS_MAX = 8192
 """Sixteen candidates take 2,000."""
 _MESSAGE_LENGTH_MAX = 300
+_TIERS = {"spot": Tier.SPOT, "flexStart": Tier.FLEX_START, "reservations": Tier.RESERVATION}
 _EXAMPLE = "a list like [{spot: true, location: {zones: [us-east5-b]}}, {}]"
 
 
@@ -136,8 +137,8 @@ def _read_item(number: int, item: _Item) -> Priority:
     if given is not None and (given.affinity != "Specific" or not given.specific):
         valid = "affinity: Specific, with at least one name in specific"
         raise UnreadableList(f"the reservations at [{number}] name none; valid: {valid}")
-    tiers = {"spot": item.spot, "flexStart": flexible, "reservations": given is not None}
-    wanted = [name for name, asked in tiers.items() if asked]
+    asked = {"spot": item.spot, "flexStart": flexible, "reservations": given is not None}
+    wanted = [name for name in asked if asked[name]]
     if len(wanted) > 1:
         raise UnreadableList(
             f"{' and '.join(wanted)} at [{number}] exclude each other; valid: one of them"
@@ -153,19 +154,18 @@ def _read_item(number: int, item: _Item) -> Priority:
             "autoscaler only; valid: autoscaler, or no nodesFrom"
         )
     return Priority(
-        spot=item.spot,
-        flex_start=flexible,
-        max_run_duration_seconds=item.max_run_duration_seconds,
+        tier=_TIERS[wanted[0]] if wanted else Tier.ON_DEMAND,
+        run_seconds=item.max_run_duration_seconds,
         reservations=tuple(_read_reservation(each) for each in given.specific) if given else (),
         zones=item.location.zones if item.location else (),
         nodes_from=item.nodes_from,
     )
 
 
-def _read_reservation(found: _Specific) -> ReservationRef:
+def _read_reservation(found: _Specific) -> Reservation:
     block = found.reservation_block
     subblock = block.reservation_sub_block if block else None
-    return ReservationRef(
+    return Reservation(
         name=found.name,
         project=found.project,
         block=block.name if block else "",

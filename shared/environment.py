@@ -22,7 +22,7 @@ import msgspec
 from shared.capacity_texts import UnreadableList, read_policies
 from shared.json_text import JSON_ERRORS, describe_json_error
 from shared.model.errors import Misconfigured
-from shared.model.priorities import CapacityPolicy
+from shared.model.needs import CapacityPolicy
 from shared.settings import Settings, Valid
 
 if TYPE_CHECKING:

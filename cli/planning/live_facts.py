@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cli.exit_codes import say
 from shared.model.errors import ProvisionerError
-from shared.needs.candidates import list_volume_claims
+from shared.needs.ways import list_volume_claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

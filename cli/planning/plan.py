@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,11 +23,11 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
 from shared.model.names import Try
-from shared.model.needs import Asks, Need
+from shared.model.needs import Asks, Need, NodeSource
 from shared.model.pools import PoolShape
-from shared.model.priorities import NodeSource
 from shared.needs.nodepool import build_body, choose_way
 from shared.needs.wanted import Wanted, list_wanted
+from shared.needs.ways import read_list
 from shared.plan.plan import make_plan
 from shared.plan.scene import Pod, Scene
 
@@ -121,9 +122,9 @@ def _describe_demand(demand: Demand) -> dict[str, Any]:
     return {
         "machine_type": demand.shape.machine_type,
         "topology": demand.shape.topology,
-        "tier": str(demand.capacity.tier),
-        "zone": demand.zone,
-        "candidates": [str(each) for each in demand.candidates],
+        "tier": str(demand.way.tier),
+        "zone": demand.way.zone,
+        "candidates": [str(each) for each in demand.need.ways],
     }
 
 
@@ -309,16 +310,16 @@ def _list_idle(planned: PlannedNeed, workload: WorkloadView) -> Iterator[str]:
 
 
 def _list_candidates(demand: Demand) -> Iterator[str]:
-    listed = "; ".join(f"{number} {each}" for number, each in enumerate(demand.candidates, start=1))
-    filled = [str(at) for at, each in enumerate(demand.candidates, 1) if each.nodes_from == NodeSource.AUTOSCALER]
+    listed = "; ".join(f"{number} {each}" for number, each in enumerate(demand.need.ways, start=1))
+    filled = [str(at) for at, each in enumerate(demand.need.ways, 1) if each.nodes_from == NodeSource.AUTOSCALER]
     by = f"; GKE's autoscaler makes the nodes of {', '.join(filled)}" if filled else ""
-    if len(demand.candidates) > 1:
+    if len(demand.need.ways) > 1:
         yield f"candidates, tried in this order: {listed}{by}"
 
 
 def _list_unlisted(demand: Demand) -> Iterator[str]:
     """Yield a warning for each zone that is not known to have the machines."""
-    for zone in dict.fromkeys((demand.zone, *(each.zone for each in demand.candidates))):
+    for zone in dict.fromkeys((demand.way.zone, *(each.zone for each in demand.need.ways))):
         warning = "" if zone.endswith(ANY_ZONE) else tell_unlisted(demand.shape.accelerator, zone)
         if warning:
             yield f"warning: {warning}; GKE may refuse the pool"
@@ -329,7 +330,8 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
     zones: list[str] = []
     for each in (group.template for group in workload.groups):
         zones += (*each.list_values(labels.ZONE), *each.list_values(labels.RESERVATION_ZONE))
-        zones += (zone for item in each.priorities for zone in item.zones)
+        with contextlib.suppress(Rejected):  # the rules tell what is wrong with the list
+            zones += (zone for item in read_list(each) for zone in item.zones)
         zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
     region = next((zone.rpartition("-")[0] for zone in zones if ZONE.accepts(zone)), ANY_REGION)
     name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]

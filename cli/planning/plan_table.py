@@ -48,8 +48,8 @@ _COLUMNS: list[Column[PlannedNeed]] = [
     Column("CHIPS", lambda each: str(each.chips) if each.creates else "-"),
     Column("MACHINE", lambda each: each.demand.shape.machine_type if each.demand else "-"),
     Column("TOPOLOGY", _show_topology),
-    Column("TIER", lambda each: str(each.demand.capacity.tier) if each.demand else "-"),
-    Column("ZONE", lambda each: each.demand.zone if each.demand else "-"),
+    Column("TIER", lambda each: str(each.demand.way.tier) if each.demand else "-"),
+    Column("ZONE", lambda each: each.demand.way.zone if each.demand else "-"),
     Column("DECISION", _show_decision),
 ]
 

@@ -53,8 +53,8 @@ def list_labels(pool: Mapping[str, Any]) -> dict[str, str]:
 def list_pool_needs(demand: Demand) -> list[str]:
     """Return what a demand's pool takes from its surroundings."""
     found = []
-    if demand.capacity.reservation_path:
-        found.append(f"the reservation {demand.capacity.reservation_path}")
+    if demand.way.reservation.path:
+        found.append(f"the reservation {demand.way.reservation.path}")
     if demand.networks:
         found.append(f"the networks {', '.join(demand.networks)}")
     if demand.node_service_account:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.capacity_texts import UnreadableList, read_priorities
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record, Unreadable
 from shared.edges.pod_requests import (
     FUSE_SIDECAR,
@@ -27,7 +26,7 @@ from shared.edges.pod_requests import (
 )
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.table import judge_parent
-from shared.model.labels import CAPACITY, NODE_POOL, QUEUE_GATE, rename
+from shared.model.labels import NODE_POOL, QUEUE_GATE, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.kinds.kind import Json, Kind
-    from shared.model.priorities import Priority
     from shared.model.workloads import Parent, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
@@ -265,7 +263,6 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         _list_amounts(of_pod.limits or {}),
         _list_amounts(spec.overhead or {}),
     )
-    priorities, problem = _read_capacity_list(meta.annotations or {})
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
@@ -284,8 +281,6 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
         tolerations=spec.tolerations or (),
-        priorities=priorities,
-        unreadable_priorities=problem,
         **add_up(asked),
     )
 
@@ -297,16 +292,6 @@ def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
             yield volume.persistent_volume_claim.claim_name
         elif volume.ephemeral is not None and pod:
             yield f"{pod}-{volume.name}"
-
-
-def _read_capacity_list(annotations: dict[str, str]) -> tuple[tuple[Priority, ...], str]:
-    """Return the list of capacity, and what is wrong with its text."""
-    if CAPACITY not in annotations:
-        return (), ""
-    try:
-        return read_priorities(annotations[CAPACITY]), ""
-    except UnreadableList as error:
-        return (), str(error)
 
 
 def _read_selector(selector: dict[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from shared.model.errors import KindAbsent, ProvisionerError
 from shared.model.labels import DEPLOYMENT
 from shared.model.pools import PoolStatus
 from shared.model.readings import Machines
-from shared.needs.candidates import list_volume_claims
+from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Stop
 
 if TYPE_CHECKING:

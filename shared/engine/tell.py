@@ -202,14 +202,14 @@ def _describe(done: Done, look: Look) -> Outcome:
     }
     if demand is not None:
         facts |= {
-            "tier": str(demand.capacity.tier),
+            "tier": str(demand.way.tier),
             "accelerator": demand.shape.accelerator,
             "chips": demand.shape.chips,
             "machine_type": demand.shape.machine_type,
             "node_count": demand.shape.node_count,
             "topology": demand.shape.topology,
-            "reservation": demand.capacity.reservation_path,
-            "zone": demand.zone,
+            "reservation": demand.way.reservation.path,
+            "zone": demand.way.zone,
         }
     waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
     if act.verb == Verb.CREATE and waits:

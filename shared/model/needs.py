@@ -1,4 +1,4 @@
-"""What a workload needs, and its pods, in the words of the plan. Values without behaviour."""
+"""What a workload needs, the ways to get it, and its pods, in the words of the plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shared.model.decisions import Reason
     from shared.model.pools import PoolShape
-    from shared.model.priorities import NodeSource
     from shared.model.workloads import Toleration
 
 
@@ -20,6 +19,87 @@ class Tier(StrEnum):
     SPOT = "spot"
     RESERVATION = "reservation"
     FLEX_START = "flex-start"
+
+
+class NodeSource(StrEnum):
+    """What makes the nodes of a pool."""
+
+    CREATION = "creation"
+    """GKE creates the pool together with its nodes. In a stockout it tries for some 35 minutes."""
+    AUTOSCALER = "autoscaler"
+    """GKE creates the pool empty, in seconds. Its autoscaler adds the nodes for pods that wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """One reservation, or a part of it; without a name none."""
+
+    name: str = ""
+    project: str = ""
+    """Empty: the cluster's own."""
+    block: str = ""
+    subblock: str = ""
+
+    @property
+    def path(self) -> str:
+        """Return the value of ``reservation_affinity``: a name or a path; empty for none.
+
+        The path of a block in a reservation of the cluster's own project lacks the project, which
+        `shared.needs.nodepool` adds.
+        """
+        path = f"projects/{self.project}/reservations/{self.name}" if self.project else self.name
+        path += f"/reservationBlocks/{self.block}" if self.block else ""
+        return path + (f"/reservationSubBlocks/{self.subblock}" if self.subblock else "")
+
+
+NO_RESERVATION = Reservation()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priority:
+    """One item of a list of capacity, in the words of GKE's ComputeClass."""
+
+    tier: Tier = Tier.ON_DEMAND
+    run_seconds: int | None = None
+    """Longest run time of flex-start nodes; None for the operator's."""
+    reservations: tuple[Reservation, ...] = ()
+    zones: tuple[str, ...] = ()
+    """Empty: the zone that the pool would have without a list."""
+    nodes_from: NodeSource | None = None
+    """None: as the operator's settings say for the tier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPolicy:
+    """The operator's list for the pods of some namespaces and accelerators."""
+
+    priorities: tuple[Priority, ...]
+    namespaces: tuple[str, ...] = ("*",)
+    """Patterns of namespaces."""
+    accelerators: tuple[str, ...] = ("*",)
+    """Patterns of accelerator labels, as in ``allowed_accelerators``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to get the capacity of a need; a list has several, each of which is a candidate.
+
+    A refusal of GKE answers each need with an equal one. How long nodes live, and what makes them,
+    is no other way to get them.
+    """
+
+    tier: Tier
+    zone: str = ""
+    reservation: Reservation = NO_RESERVATION
+    machine: str = ""
+    run_seconds: int = field(default=0, compare=False)
+    """Longest run time of flex-start nodes; 0 for the other tiers."""
+    nodes_from: NodeSource | None = field(default=None, compare=False)
+    """As the list or the operator says."""
+
+    def __str__(self) -> str:
+        path = self.reservation.path
+        return f"{self.tier}{' ' * bool(path)}{path} in {self.zone}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +142,6 @@ class Asks:
             self.labels.union(*(each.labels for each in others)),
             tuple(dict.fromkeys((*self.tolerations, *added))),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One item of a capacity list. A refusal of GKE answers each need with an equal one."""
-
-    tier: Tier
-    zone: str = ""
-    reservation: str = ""
-    machine: str = ""
-    nodes_from: NodeSource | None = field(default=None, compare=False)
-    """What makes the nodes, if the list or the operator says so; it is no other way to get them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from shared.model.errors import UnsupportedSelector
 from shared.model.times import find_end
 
 if TYPE_CHECKING:
-    from shared.model.priorities import Priority
     from shared.model.topology_terms import Requirement, TopologyTerm
 
 _ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
@@ -115,10 +114,6 @@ class PodTemplate:
     storage_bytes: int = 0
     """Ephemeral storage, which is on the boot disk."""
     tolerations: tuple[Toleration, ...] = ()
-    priorities: tuple[Priority, ...] = ()
-    """The list of capacity in the annotation, the best first; empty without one."""
-    unreadable_priorities: str = ""
-    """What is wrong with the text of that list."""
     other_resources: tuple[str, ...] = ()
     """Extended resources that it requests beside its accelerators, by name."""
     unreadable_amounts: tuple[str, ...] = ()

@@ -5,20 +5,21 @@ Free text of the pods is used only within the operator's allow-lists.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
-from shared.model.priorities import NodeSource
-from shared.needs.candidates import Candidate, Wish, read_candidates
-from shared.needs.capacity import Capacity, read_capacity, read_flex_wait
+from shared.model.needs import NodeSource
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity, read_node_labels
+from shared.needs.ways import Wish, find_unbound, list_ways, read_flex_wait, read_selected
 from shared.shapes.slices import find_disk
 
 if TYPE_CHECKING:
+    from shared.model.needs import Need, Way
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
     from shared.settings import Settings
     from shared.shapes.shape import Shape
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
 class Demand:
     """What one need asks of GKE: everything that `shared.needs.nodepool` uses, and nothing else."""
 
+    need: Need
     shape: Shape
-    candidates: tuple[Candidate, ...]
-    """The ways to get the capacity, the best first; at least one."""
     index: int = 0
-    """Of the candidate that was chosen."""
+    """Of the way that was chosen."""
     nodes_from: NodeSource = NodeSource.CREATION
     """What makes the nodes of the pool."""
     node_labels: dict[str, str]
@@ -46,46 +46,37 @@ class Demand:
     """Size of the boot disk; 0: GKE's default."""
     tolerated: tuple[Toleration, ...]
     """The pods' own; a pool carries no taint of ours that they do not tolerate."""
-    elastic: bool
-    """The pool is for all pods of one shape; its node count changes with their number."""
-    part: bool
-    """Its pods use less than half of a host each."""
-    pinned: bool
-    """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
-    idle_seconds: int
-    """How long the pool may stay without use after its workload is over."""
-    flex_wait_seconds: int
-    """How long a flex-start pool may wait for its first node; 0: without end."""
 
     @property
-    def capacity(self) -> Capacity:
-        """Return the capacity of the chosen candidate."""
-        return self.candidates[self.index].capacity
-
-    @property
-    def zone(self) -> str:
-        """Return the zone of the chosen candidate."""
-        return self.candidates[self.index].zone
+    def way(self) -> Way:
+        """Return the way that was chosen."""
+        return self.need.ways[self.index]
 
     @property
     def place(self) -> str:
         """Return the tier; where there is a choice, ``candidate 2 of 5, spot in us-east5-b``."""
-        choices = len(self.candidates)
+        choices = len(self.need.ways)
         if choices == 1:
-            return str(self.capacity.tier)
-        return f"candidate {self.index + 1} of {choices}, {self.candidates[self.index]}"
+            return str(self.way.tier)
+        return f"candidate {self.index + 1} of {choices}, {self.way}"
 
 
 def build_demand(
-    cluster: str, workload: WorkloadView, group: SliceGroup, shape: Shape, settings: Settings
+    cluster: str,
+    workload: WorkloadView,
+    group: SliceGroup,
+    need: Need,
+    *,
+    shape: Shape,
+    settings: Settings,
 ) -> Demand:
-    """Return the demand of the slices of a group, whose shape `find_slice_shape` has found."""
+    """Return the demand of a need of some slices, whose shape `find_slice_shape` has found."""
     template = group.template
     check_workload(workload, template, settings)
     check_own_keys(template, workload)
     check_resources(template, settings)
     check_affinity(template, several=shape.node_count > 1)
-    selected = read_capacity(template, shape, cluster, settings)
+    selected = read_selected(template, shape, cluster, settings)
     node_labels = read_node_labels(template, shape, selected, settings)
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = 0 if group.elastic else read_flex_wait(template, settings)
@@ -93,6 +84,7 @@ def build_demand(
     wish = Wish(
         template=template,
         shape=shape,
+        selected=selected,
         node_labels=node_labels,
         flex_wait=flex_wait,
         cluster=cluster,
@@ -101,19 +93,21 @@ def build_demand(
     )
     networks = _read_networks(template, settings) or settings.node_additional_networks
     return Demand(
+        need=dataclasses.replace(
+            need,
+            ways=list_ways(wish, workload),
+            part=group.elastic and 2 * template.units < shape.units_per_host,
+            waits_for=find_unbound(template, workload),
+            warm_seconds=_read_idle_seconds(group, shape, settings),
+            flex_wait_seconds=flex_wait,
+        ),
         shape=shape,
-        candidates=read_candidates(wish, workload),
         node_labels=node_labels,
         networks=networks,
         network_profile=shape.own_networks and not networks,
         node_service_account=_read_service_account(template, settings),
         disk_gb=find_disk(template, shape, settings.room, settings.node_disk_size_gb),
         tolerated=template.tolerations,
-        elastic=group.elastic,
-        part=group.elastic and 2 * template.units < shape.units_per_host,
-        pinned=group.pinned,
-        idle_seconds=_read_idle_seconds(group, shape, settings),
-        flex_wait_seconds=flex_wait,
     )
 
 

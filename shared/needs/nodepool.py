@@ -14,8 +14,7 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import build_name, build_owner_labels
-from shared.model.needs import Tier
-from shared.model.priorities import NodeSource
+from shared.model.needs import NodeSource, Tier
 from shared.model.workloads import SPOT_TAINT
 from shared.shapes.catalogue import GPUS
 from shared.shapes.shape import Placement
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.model.names import Claim, Try
-    from shared.needs.capacity import Capacity
+    from shared.model.needs import Way
     from shared.needs.demand import Demand
     from shared.settings import Settings
 
@@ -65,7 +64,7 @@ def build_body(
         tried,
         created_at=created_at,
         cluster_uid=cluster_uid,
-        warm_seconds=demand.idle_seconds,
+        warm_seconds=demand.need.warm_seconds,
     )
     # Owner labels last, so that no label of a pod can overwrite them.
     node_labels = demand.node_labels | owner
@@ -73,7 +72,7 @@ def build_body(
     pool: Json = {
         "name": build_name(claim, tried.attempt, tried.useless),
         "config": _build_config(demand, claim, node_labels, settings),
-        "locations": [demand.zone],
+        "locations": [demand.way.zone],
         **_size_pool(demand, maximum),
         **_build_upkeep(demand, on_channel=on_channel),
         # The setting is for one pod of the workload on each node.
@@ -105,8 +104,8 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
     GKE's autoscaler would move pods that use less than half of a host, so their pool keeps its
     nodes. A pool that is made before pods exist begins with all nodes: no pod asks for them.
     """
-    if demand.elastic:
-        least = maximum if demand.part else 0
+    if demand.need.elastic:
+        least = maximum if demand.need.part else 0
         return {
             "initialNodeCount": 0 if demand.nodes_from == NodeSource.AUTOSCALER else maximum,
             "autoscaling": {"enabled": True, "minNodeCount": least, "maxNodeCount": maximum},
@@ -128,7 +127,7 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
         return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
-    gang = shape.gpus and shape.multi_host and not demand.elastic
+    gang = shape.gpus and shape.multi_host and not demand.need.elastic
     return {"type": "COMPACT"} if gang and GPUS[shape.accelerator].compact else {}
 
 
@@ -138,7 +137,7 @@ def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
     On a release channel, GKE refuses a pool without auto-upgrade; an exclusion puts upgrades off:
     https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-upgrades.
     """
-    if demand.capacity.tier == Tier.FLEX_START:
+    if demand.way.tier == Tier.FLEX_START:
         # Its nodes live for seven days at most, and SHORT_LIVED upgrades replace none before.
         management = {"autoRepair": False, "autoUpgrade": on_channel}
         return {"management": management, "upgradeSettings": {"strategy": "SHORT_LIVED"}}
@@ -208,7 +207,7 @@ def _build_config(
             {"diskImage": settings.node_secondary_boot_disk, "mode": "CONTAINER_IMAGE_CACHE"}
         ]
         config["gcfsConfig"] = {"enabled": True}
-    return config | _build_capacity(demand.capacity, claim)
+    return config | _build_capacity(demand.way, claim)
 
 
 def measure_labels(node_labels: Mapping[str, str]) -> int:
@@ -249,24 +248,24 @@ def _build_taints(demand: Demand, claim: Claim) -> list[Json]:
     """
     tolerated = any(each.covers(SPOT_TAINT) for each in demand.tolerated)
     keys = []
-    if demand.capacity.tier == Tier.SPOT and tolerated:
+    if demand.way.tier == Tier.SPOT and tolerated:
         keys.append(labels.SPOT)  # assumes: spot-taint
-    if demand.pinned:
+    if demand.need.pin:
         keys.append(get_kind(claim.kind).pin_taint)
     return [{"key": key, "value": "true", "effect": "NO_SCHEDULE"} for key in keys]
 
 
-def _build_capacity(capacity: Capacity, claim: Claim) -> Json:
-    if capacity.tier == Tier.SPOT:
+def _build_capacity(way: Way, claim: Claim) -> Json:
+    if way.tier == Tier.SPOT:
         return {"spot": True}
-    if capacity.tier == Tier.FLEX_START:
+    if way.tier == Tier.FLEX_START:
         return {
             "flexStart": True,  # assumes: flex-start
-            "maxRunDuration": f"{capacity.max_run_duration_seconds}s",
+            "maxRunDuration": f"{way.run_seconds}s",
             "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
         }
-    if capacity.tier == Tier.RESERVATION:
-        path = capacity.reservation_path
+    if way.tier == Tier.RESERVATION:
+        path = way.reservation.path
         if "/" in path and not path.startswith("projects/"):
             # A block in the cluster's own project: GKE accepts blocks by full path only.
             path = f"projects/{claim.cluster.split('/')[1]}/reservations/{path}"

@@ -10,27 +10,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.errors import NotAllowed, UnsupportedSelector
+from shared.model.errors import CapacityConflict, NotAllowed, UnsupportedSelector
 from shared.model.needs import Tier
 from shared.model.topology_terms import Requirement, is_own
-from shared.needs.capacity import find_tier
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from shared.model.needs import Way
     from shared.model.workloads import PodTemplate
-    from shared.needs.capacity import Capacity
     from shared.settings import Settings
     from shared.shapes.shape import Shape
 
-OF_SHAPE = frozenset(
-    {
-        *(labels.ACCELERATOR, labels.TOPOLOGY),
-        *(labels.GPU_NODE, labels.GPU_ACCELERATOR, labels.GPU_PARTITION),
-        *(labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER),
-    }
+_OF_ACCELERATOR = (
+    *(labels.ACCELERATOR, labels.TOPOLOGY),
+    *(labels.GPU_NODE, labels.GPU_ACCELERATOR, labels.GPU_PARTITION),
 )
+OF_SHAPE = frozenset({*_OF_ACCELERATOR, labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER})
 """Node labels that follow from a pool's accelerators."""
 OF_TIER = frozenset(
     {
@@ -59,6 +56,12 @@ _SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
 TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
 """The topology labels by which pods may require to be together or apart."""
 _LABEL_OF_TIER = {Tier.SPOT: labels.SPOT, Tier.FLEX_START: labels.FLEX_START}
+_TIER_OF_LABEL = {
+    labels.SPOT: Tier.SPOT,
+    labels.FLEX_START: Tier.FLEX_START,
+    labels.RESERVATION_NAME: Tier.RESERVATION,
+    labels.RESERVATION_AFFINITY: Tier.RESERVATION,
+}
 _LISTED_BY_GKE = {labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME}
 """Of `SET_BY_GKE`, those that a listed pool shows with the selected value."""
 
@@ -84,7 +87,7 @@ def _list_keys(template: PodTemplate) -> dict[str, None]:
 
 
 def read_node_labels(
-    template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings
+    template: PodTemplate, shape: Shape, selected: Way, settings: Settings
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides owner labels.
 
@@ -107,8 +110,8 @@ def read_node_labels(
                 value="Exists",
                 valid="the operator In with one value",
             )
-    if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
-        node_labels[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
+    if selected.run_seconds and template.selects(labels.MAX_RUN_DURATION):
+        node_labels[labels.MAX_RUN_DURATION] = str(selected.run_seconds)
     return node_labels
 
 
@@ -206,45 +209,79 @@ def _list_requirements(template: PodTemplate) -> Iterator[Requirement]:
         yield from term
 
 
-def list_known_labels(
-    shape: Shape, capacity: Capacity, zone: str, settings: Settings
-) -> dict[str, str]:
+def list_known_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:
     """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
-    known = {
+    known = _list_accelerator_labels(shape) | {
         labels.MANAGER: labels.MANAGER_VALUE,
-        labels.REGION: zone.rpartition("-")[0],
+        labels.REGION: way.zone.rpartition("-")[0],
         labels.INSTANCE_TYPE: shape.machine_type,
         labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
         labels.OPERATING_SYSTEM: "linux",
         labels.OS_DISTRIBUTION: "cos",
         labels.ARCHITECTURE: shape.architecture,
         labels.METADATA_SERVER: "true" * settings.node_workload_identity,
-        **_list_accelerator_labels(shape),
     }
     if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
         return known
-    tier = capacity.tier
+    tier, reservation = way.tier, way.reservation
     return known | {
-        labels.ZONE: zone,
-        labels.RESERVATION_ZONE: zone,
+        labels.ZONE: way.zone,
+        labels.RESERVATION_ZONE: way.zone,
         labels.SPOT: "true" * (tier == Tier.SPOT),
         labels.FLEX_START: "true" * (tier == Tier.FLEX_START),
         labels.PREEMPTIBLE: "",
         labels.PROVISIONING: tier if tier in _LABEL_OF_TIER else "standard",
-        labels.RESERVATION_NAME: capacity.reservation,
-        labels.RESERVATION_PROJECT: capacity.reservation_project,
-        labels.RESERVATION_BLOCKS: capacity.reservation_block,
-        labels.RESERVATION_SUBBLOCKS: capacity.reservation_subblock,
+        labels.RESERVATION_NAME: reservation.name,
+        labels.RESERVATION_PROJECT: reservation.project,
+        labels.RESERVATION_BLOCKS: reservation.block,
+        labels.RESERVATION_SUBBLOCKS: reservation.subblock,
     }
 
 
 def _list_accelerator_labels(shape: Shape) -> dict[str, str]:
-    of_tpu, of_gpu = (
-        (labels.ACCELERATOR, labels.TOPOLOGY),
-        (labels.GPU_ACCELERATOR, labels.GPU_NODE),
-    )
+    absent = dict.fromkeys(_OF_ACCELERATOR, "")
     if shape.gpus is None:
-        absent = dict.fromkeys((*of_gpu, labels.GPU_PARTITION), "")
-        return absent | dict(zip(of_tpu, (shape.accelerator, shape.topology), strict=True))
-    own = dict(zip(of_gpu, (shape.accelerator, "true"), strict=True))
-    return dict.fromkeys(of_tpu, "") | own | {labels.GPU_PARTITION: shape.gpus.partition}
+        return absent | {labels.ACCELERATOR: shape.accelerator, labels.TOPOLOGY: shape.topology}
+    return absent | {
+        labels.GPU_ACCELERATOR: shape.accelerator,
+        labels.GPU_NODE: "true",
+        labels.GPU_PARTITION: shape.gpus.partition,
+    }
+
+
+def find_tier(template: PodTemplate) -> Tier | None:
+    """Return the first tier that a template names; None if it leaves the tier open."""
+    tiers = list_tiers(template)
+    standard = template.find_selector(labels.PROVISIONING) == "standard"
+    return tiers[0] if tiers else Tier.ON_DEMAND if standard else None
+
+
+def list_tiers(template: PodTemplate) -> list[Tier]:
+    """Return the tiers that a template names, of which GKE can give one."""
+    provisioning = template.find_selector(labels.PROVISIONING)
+    affinity = template.find_selector(labels.RESERVATION_AFFINITY)
+    if provisioning == "preemptible" or template.find_selector(labels.PREEMPTIBLE) == "true":
+        raise CapacityConflict(
+            "preemptible nodes are not supported; spot nodes replace them",
+            field=labels.PREEMPTIBLE,
+            value="true",
+            valid=f"{labels.SPOT}: 'true'",
+        )
+    _expect(labels.PROVISIONING, provisioning, ("standard", "spot", "flex-start"))
+    _expect(labels.RESERVATION_AFFINITY, affinity, ("specific",))
+    for key in (labels.SPOT, labels.FLEX_START):
+        if template.selects(key):
+            _expect(key, template.find_selector(key) or "no value", ("true",))
+    selected = {tier for key, tier in _TIER_OF_LABEL.items() if template.list_values(key)}
+    named = selected | {provisioning}
+    return [tier for tier in (Tier.SPOT, Tier.FLEX_START, Tier.RESERVATION) if tier in named]
+
+
+def _expect(key: str, value: str | None, valid: tuple[str, ...]) -> None:
+    if value is not None and value not in valid:
+        raise CapacityConflict(
+            "GKE does not offer this value",
+            field=key,
+            value=value,
+            valid=f"{', '.join(valid)}; or remove the selector",
+        )

@@ -1,8 +1,10 @@
 """Lists what a workload needs, and to which need each of its live pods belongs.
 
-The spec decides what a slice is, and live pods may only add to it. Groups whose pods ask the same
-are one need. The key of a need is a hash of what the pods ask; it makes names, and never decides
-whether a pool serves.
+The spec decides what a slice is, and live pods may only add to it. A group of the spec is cut into
+parts: slices whose pods ask the same. Pods of one elastic group that add something else are a part
+of their own. Parts of all groups whose pods ask the same are one need, and so is each pinned slice.
+The key of a need is a hash of what the pods ask; it makes names, and never decides whether a pool
+serves.
 """
 
 from __future__ import annotations
@@ -16,12 +18,11 @@ from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Verdict
 from shared.model.errors import Rejected
-from shared.model.needs import Asks, Need, Obstacle, Pod, Way
+from shared.model.needs import Asks, Need, Obstacle, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
-from shared.needs.candidates import find_unbound
 from shared.needs.demand import Demand, build_demand
-from shared.needs.parts import list_parts, see_pods
+from shared.needs.pods import NOTHING, Addition, enlarge, name_group, place_pods
 from shared.needs.refusals import (
     check_spelling,
     find_chosen_pool,
@@ -35,11 +36,14 @@ from shared.shapes.slices import find_slice_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from shared.model.workloads import PodTemplate, PodView, WorkloadView
-    from shared.needs.additions import Addition
-    from shared.needs.parts import Part, PartKey, Seen
+    from shared.kinds.kind import SliceOfPod
+    from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+    from shared.needs.pods import Place
     from shared.settings import Settings
     from shared.shapes.shape import Shape
+
+PartKey = tuple[str, Addition]
+"""The group, and what the live pods add."""
 
 _KEY_CHARACTERS = 13
 _KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
@@ -72,16 +76,6 @@ class Wanted:
     """What somebody else serves, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a part of a workload needs, or why it is not ours to serve."""
-
-    need: Need
-    demand: Demand | None = None
-    other: Obstacle | None = None
-    """Somebody else serves its pods."""
-
-
 def list_wanted(
     cluster: str,
     workload: WorkloadView,
@@ -98,10 +92,10 @@ def list_wanted(
     except Rejected as error:
         never = Obstacle(error.reason, str(error))
         slices, unclear = (), (Need(key="unclear", asks=_NOWHERE, never=never),)
-    seen = see_pods(pods, slices, workload, settings)
+    places = place_pods(pods, slices, workload, settings)
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
-    answers = asker.answer_all(list_parts(slices, seen))
-    views, refusals = _view_pods(seen, answers, pools_of)
+    answers = asker.answer_all(list_parts(slices, places))
+    views, refusals = _view_pods(places, answers, pools_of)
     served = [answer for answer in answers.values() if answer.other is None]
     return Wanted(
         needs=(*unclear, *_merge(answer.need for answer in served)),
@@ -112,27 +106,118 @@ def list_wanted(
     )
 
 
-def _view_pods(
-    seen: Iterable[Seen], answers: Mapping[PartKey, Answer], pools_of: Mapping[str, str]
-) -> tuple[tuple[Pod, ...], tuple[PodRefusal, ...]]:
-    """Return the pods in the words of the plan, and those that wait for what no need gives."""
-    usual = {group: answer for (group, _, _), answer in reversed(list(answers.items()))}
-    views, refusals = list[Pod](), list[PodRefusal]()
-    for each in seen:
-        # A pod beyond the spec, for example of an index that a running Job has left.
-        answer = answers.get(each.key) or usual.get(each.group)
-        refusal = each.refusal or _refuse_other(answer)
-        if refusal is not None and not each.pod.node_name:
-            refusals.append(PodRefusal(pod=each.pod, decision=refusal))
-        need = answer.need if answer and refusal is None else None
-        views.append(_view_pod(each, need, pools_of))
-    return tuple(views), tuple(refusals)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Slices of one group, or pods of one elastic group, whose pods ask the same."""
+
+    group: SliceGroup
+    """With what live pods add; of an elastic group `replicas` are the pods of this part."""
+    spec: PodTemplate
+    """What the spec alone says, for the size of the pods."""
+    most: int
+    """Slices that the workload's controller may hold now; of a pinned one each time 1."""
+    pins: Sequence[str] = ()
+    """Its slices, if each is pinned to nodes of its own."""
+    added: bool = False
+    """Live pods add something to the spec."""
+    unseen: bool = False
+    """None of its pods is live."""
 
 
-def _refuse_other(answer: Answer | None) -> Decision | None:
-    if answer is None or answer.other is None:
-        return None
-    return Decision(Verdict.NOTHING, answer.other.reason, answer.other.message)
+def list_parts(slices: Sequence[SliceOfPod], places: Sequence[Place]) -> dict[PartKey, Part]:
+    """Return the parts of the groups whose pods want accelerators, in the order of the spec."""
+    by_group: dict[str, list[SliceOfPod]] = {}
+    for each in slices:
+        if each.group.template.wants_accelerator:
+            by_group.setdefault(name_group(each), []).append(each)
+    live: dict[str, list[Place]] = {name: [] for name in by_group}
+    for place in places:
+        if place.group in live and place.refusal is None:
+            live[place.group].append(place)
+    return {
+        (name, addition): part
+        for name, members in by_group.items()
+        for addition, part in _cut(members, live[name])
+    }
+
+
+def _cut(slices: Sequence[SliceOfPod], live: Sequence[Place]) -> Iterator[tuple[Addition, Part]]:
+    """Yield the parts of one group of the spec with its live pods."""
+    group, last = slices[0].group, slices[-1].group
+    # A label or selector that differs between its slices says nothing of their pools.
+    common = group.template.labels.items() & last.template.labels.items()
+    spec = dataclasses.replace(group.template, labels=dict(sorted(common)))
+    template = enlarge(spec, [each.pod.template for each in live if each.sizes])
+    additions = {each.slice: each.addition for each in live}
+    seen = _count_pods(live) if group.elastic else Counter(additions.values())
+    pins = _list_pins(slices, additions)
+    shares = dict.fromkeys(pins, 1) if group.pinned else _share(seen, slices)
+    for addition, number in shares.items():
+        part = Part(
+            group=dataclasses.replace(
+                group,
+                template=addition.apply(template),
+                replicas=number if group.elastic else group.replicas,
+            ),
+            spec=addition.apply(spec),
+            most=number,
+            pins=pins.get(addition, ()),
+            added=addition != NOTHING,
+            unseen=not (group.pinned or seen[addition]),
+        )
+        yield addition, part
+
+
+def _count_pods(live: Sequence[Place]) -> Counter[Addition]:
+    return Counter(each.addition for each in live if not each.pod.deleting)
+
+
+def _share(seen: Counter[Addition], slices: Sequence[SliceOfPod]) -> dict[Addition, int]:
+    """Return how many slices, or pods of an elastic group, add the same."""
+    group = slices[0].group
+    left = max(group.replicas if group.elastic else len(slices) - group.over, 0)
+    shares = Counter[Addition]()
+    for addition, number in seen.most_common():
+        shares[addition] = min(number, left)
+        left -= shares[addition]
+    # Pods of an elastic group that do not exist yet will be like most of those that do.
+    usual = next(iter(shares), NOTHING) if group.elastic else NOTHING
+    if left or not shares:
+        shares[usual] += left
+    return shares
+
+
+def _list_pins(
+    slices: Sequence[SliceOfPod], additions: Mapping[str, Addition]
+) -> dict[Addition, list[str]]:
+    """Return the slices of a pinned group that have not ended, by what their live pods add.
+
+    The status says how many have ended, and not which. They are those without a live pod if these
+    are as many; in a restart more have none.
+    """
+    pins: dict[Addition, list[str]] = {}
+    if not slices[0].group.pinned:
+        return pins
+    without = [each.name for each in slices if each.name not in additions]
+    ended = frozenset(without if len(without) == slices[0].group.over else ())
+    for each in slices:
+        if each.name not in ended:
+            pins.setdefault(additions.get(each.name, NOTHING), []).append(each.name)
+    return pins
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a part of a workload needs, or why it is not ours to serve."""
+
+    need: Need
+    demand: Demand | None = None
+    other: Obstacle | None = None
+    """Somebody else serves its pods."""
+
+
+Answers = dict[tuple[PartKey, str], Answer]
+"""By the part, and the slice if it is pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +229,13 @@ class _Asker:
     settings: Settings
     namespace_labels: Mapping[str, str]
 
-    def answer_all(self, parts: Mapping[PartKey, Part]) -> dict[PartKey, Answer]:
+    def answer_all(self, parts: Mapping[PartKey, Part]) -> Answers:
         """Return what each part needs. Pinned slices differ by their pin alone."""
-        answers: dict[PartKey, Answer] = {}
-        alike: dict[tuple[str, Addition], Answer] = {}
+        answers: Answers = {}
         for key, part in parts.items():
-            group, addition, pin = key
-            if (group, addition) not in alike:
-                alike[group, addition] = self.answer(part)
-            answer = alike[group, addition]
-            answers[key] = self.pin(answer, pin) if pin else answer
+            answer = self.answer(part)
+            for pin in part.pins or ("",):
+                answers[key, pin] = self.pin(answer, pin) if pin else answer
         return answers
 
     def answer(self, part: Part) -> Answer:
@@ -161,34 +243,27 @@ class _Asker:
 
         What a setting forbids is still a need: another setting of `collect` must delete nothing.
         """
-        group, template = part.group, part.group.template
+        group, template, workload = part.group, part.group.template, self.workload
         need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most)
         other = (
             find_other_server(template)
             or find_chosen_pool(template)
-            or find_other_owner(self.workload, self.namespace_labels, gpus=template.gpus > 0)
+            or find_other_owner(workload, self.namespace_labels, gpus=template.gpus > 0)
         )
         if other is not None:
             return Answer(need, other=other)
+        settings = self.settings
         try:
-            check_spelling(template, self.settings)
-            shape = find_slice_shape(group, template, self.workload, self.settings.room)
-            need = _shape(need, part, shape, list_required(template, self.settings))
-            demand = build_demand(self.cluster, self.workload, group, shape, self.settings)
+            check_spelling(template, settings)
+            shape = find_slice_shape(group, template, workload, settings.room)
+            need = _shape(need, part, shape, list_required(template, settings))
+            demand = build_demand(
+                self.cluster, workload, group, need, shape=shape, settings=settings
+            )
         except Rejected as error:
             never = Obstacle(error.reason, str(error), of_flavor=part.added)
             return Answer(dataclasses.replace(need, never=never))
-        return Answer(
-            dataclasses.replace(
-                need,
-                ways=_list_ways(demand),
-                part=demand.part,
-                waits_for=find_unbound(template, self.workload),
-                warm_seconds=demand.idle_seconds,
-                flex_wait_seconds=demand.flex_wait_seconds,
-            ),
-            demand,
-        )
+        return Answer(demand.need, demand)
 
     def pin(self, answer: Answer, pin: str) -> Answer:
         """Return the answer for one slice whose pods select nodes with the label of their slice."""
@@ -200,10 +275,11 @@ class _Asker:
             (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
         )
         key = labels.hash_text(f"{need.key}:{pin}", _KEY_CHARACTERS)
+        need = dataclasses.replace(need, key=key, asks=asks, pin=pin)
         if demand is not None:
-            demand = dataclasses.replace(demand, node_labels=demand.node_labels | own)
-        pinned = dataclasses.replace(need, key=key, asks=asks, pin=pin)
-        return Answer(pinned, demand, answer.other)
+            node_labels = demand.node_labels | own
+            demand = dataclasses.replace(demand, need=need, node_labels=node_labels)
+        return Answer(need, demand, answer.other)
 
 
 def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, str]]) -> Need:
@@ -216,19 +292,6 @@ def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, 
         asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
         nodes=shape.node_count * (part.most > 0) if elastic else None,
-    )
-
-
-def _list_ways(demand: Demand) -> tuple[Way, ...]:
-    return tuple(
-        Way(
-            tier=each.capacity.tier,
-            zone=each.zone,
-            reservation=each.capacity.reservation_path,
-            machine=demand.shape.machine_type,
-            nodes_from=each.nodes_from,
-        )
-        for each in demand.candidates
     )
 
 
@@ -285,14 +348,37 @@ def _merge(needs: Iterable[Need]) -> list[Need]:
     return [dataclasses.replace(once[key], most=most[key]) for key in ordered]
 
 
-def _view_pod(seen: Seen, need: Need | None, pools_of: Mapping[str, str]) -> Pod:
+def _view_pods(
+    places: Iterable[Place], answers: Answers, pools_of: Mapping[str, str]
+) -> tuple[tuple[Pod, ...], tuple[PodRefusal, ...]]:
+    """Return the pods in the words of the plan, and those that wait for what no need gives."""
+    usual = {group: answer for ((group, _), _), answer in reversed(list(answers.items()))}
+    views, refusals = list[Pod](), list[PodRefusal]()
+    for each in places:
+        # A pod beyond the spec, for example of an index that a running Job has left.
+        answer = answers.get(((each.group, each.addition), each.pin)) or usual.get(each.group)
+        refusal = each.refusal or _refuse_other(answer)
+        if refusal is not None and not each.pod.node_name:
+            refusals.append(PodRefusal(pod=each.pod, decision=refusal))
+        need = answer.need if answer and refusal is None else None
+        views.append(_view_pod(each, need, pools_of))
+    return tuple(views), tuple(refusals)
+
+
+def _refuse_other(answer: Answer | None) -> Decision | None:
+    if answer is None or answer.other is None:
+        return None
+    return Decision(Verdict.NOTHING, answer.other.reason, answer.other.message)
+
+
+def _view_pod(place: Place, need: Need | None, pools_of: Mapping[str, str]) -> Pod:
     """Return a live pod in the words of the plan.
 
     One that belongs to no need holds its pool until it ends.
     """
-    pod, name = seen.pod, seen.pod.uid
+    pod, name = place.pod, place.pod.uid
     if need is not None:
-        name = "" if need.elastic else seen.slice
+        name = "" if need.elastic else place.slice
     return Pod(
         need=need.key if need else NO_NEED,
         slice=name,

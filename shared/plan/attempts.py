@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
 from shared.model.names import ATTEMPTS_MAX
-from shared.model.needs import Tier
+from shared.model.needs import NodeSource, Tier
 from shared.model.pools import ELASTIC_SLOT, PoolStatus
-from shared.model.priorities import NodeSource
 from shared.plan.limits import count_nodes
 from shared.plan.scene import Act, Verb, Whose, Word
 from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble, is_whole

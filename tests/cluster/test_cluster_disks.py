@@ -38,12 +38,12 @@ def test_the_scheduler_takes_a_node_in_the_zone_of_the_pool_and_none_in_the_sett
     ports = dataclasses.replace(engine_world.World().ports, clusters={CLUSTER: KubernetesCluster(api)})
 
     found = find_demand(ports, world.namespace)
-    assert (found.zone, settings().clusters[CLUSTER].zone) == (THERE, ZONE)
+    assert (found.way.zone, settings().clusters[CLUSTER].zone) == (THERE, ZONE)
 
     world.add_pool("bought-blindly", labels={labels.ZONE: ZONE})
     wait_for("its words", lambda: any("PersistentVolume's node affinity" in each for each in told(world)))
     assert world.bound() == []
-    world.add_pool("bought", labels={labels.ZONE: found.zone})
+    world.add_pool("bought", labels={labels.ZONE: found.way.zone})
     wait_for("four pods on nodes", lambda: len(world.bound()) == 4)
     nodes = {each["spec"]["nodeName"] for each in world.bound()}
     assert all("-bought-" in node and "blindly" not in node for node in nodes)

@@ -8,7 +8,7 @@ import pytest
 
 from shared.engine.threads import Crew
 from shared.model.errors import Busy, InvalidRequest, NoCapacity, Throttled, Unavailable
-from shared.model.priorities import CapacityPolicy, Priority
+from shared.model.needs import CapacityPolicy, Priority
 from shared.model.readings import Operation
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.world import World, list_reasons

@@ -19,7 +19,7 @@ from shared.engine.look import Memory
 from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
-from shared.model.priorities import CapacityPolicy, Priority, ReservationRef
+from shared.model.needs import CapacityPolicy, Priority, Reservation, Tier
 from shared.needs import wanted
 from shared.settings import ClusterSettings, Settings
 from tests.simulation.sim_faults import Crash, Invocation
@@ -203,8 +203,8 @@ def build_settings(scenario: Scenario, choice: int = 0) -> Settings:
 def _build_priority(zone: str, tier: str) -> Priority:
     """Return the item of a list for one zone."""
     if tier == "reservation":
-        return Priority(zones=(zone,), reservations=(ReservationRef(name=f"held-{zone[-1]}"),))
-    return Priority(zones=(zone,), flex_start=tier == "flex-start")
+        return Priority(tier=Tier.RESERVATION, zones=(zone,), reservations=(Reservation(name=f"held-{zone[-1]}"),))
+    return Priority(zones=(zone,), tier=Tier.FLEX_START if tier == "flex-start" else Tier.ON_DEMAND)
 
 
 @contextmanager

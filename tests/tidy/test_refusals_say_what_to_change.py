@@ -14,8 +14,8 @@ REFUSALS = {name for name, each in vars(errors).items() if isinstance(each, part
 OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}
 """Of messages that no person writes."""
 READ_ELSEWHERE = {
-    f"shared/needs/candidates.py: CapacityConflict({text}, field=_FIELD)"
-    for text in ("template.unreadable_priorities", "f'candidate {number}, {candidate}: {misfit}'")
+    f"shared/needs/ways.py: CapacityConflict({text}, field=_FIELD)"
+    for text in ("str(error)", "f'candidate {number}, {way}: {misfit}'")
 }
 """Their text has been written with what is valid, where the field was read."""
 

@@ -8,8 +8,8 @@ from shared.capacity_texts import read_policies, read_priorities
 from shared.model import labels
 from shared.model.names import Try
 from shared.model.workloads import Toleration
-from shared.needs.candidates import CANDIDATES_MAX
 from shared.needs.demand import Demand
+from shared.needs.ways import WAYS_MAX
 from tests.builders import ZONE, a_jobset, a_template, settings
 from tests.demands import a_demand, a_pool_body, want
 from tests.unit.asked_shapes import refuse_shape
@@ -36,12 +36,11 @@ NAMES = [
 def listing(text: str, **shape: Any) -> dict[str, Any]:
     """A pod's template with the annotation, and by default a toleration of spot nodes."""
     annotations = {labels.CAPACITY: text} | shape.pop("annotations", {})
-    fields = {"annotations": annotations, "priorities": read_priorities(text)}
-    return {"tolerations": SPOT_TOLERATION, **fields, **shape}
+    return {"tolerations": SPOT_TOLERATION, "annotations": annotations, **shape}
 
 
 def names(demand: Demand) -> list[str]:
-    return [str(each) for each in demand.candidates]
+    return [str(each) for each in demand.need.ways]
 
 
 # --- the list -------------------------------------------------------------------------------------
@@ -92,7 +91,7 @@ def test_without_a_choice_there_is_no_label() -> None:
         demand = a_demand(**shape)
         pool = a_pool_body(demand)
         assert labels.CANDIDATE not in pool["config"]["labels"]
-        assert demand.place == str(demand.capacity.tier)
+        assert demand.place == str(demand.way.tier)
 
 
 def test_a_list_is_no_part_of_the_key_of_a_need() -> None:
@@ -204,7 +203,7 @@ def test_forced_on_demand_knows_no_list() -> None:
         (
             "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(17)) + "]}",
             {},
-            f"each zone and each reservation of an item is one; valid: at most {CANDIDATES_MAX}",
+            f"each zone and each reservation of an item is one; valid: at most {WAYS_MAX}",
         ),
     ],
 )
@@ -226,7 +225,7 @@ def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting
 ) -> None:
     annotations = {} if annotation is None else {labels.FLEX_START_WAIT: annotation}
     assert (
-        a_demand(use=settings(flex_start_wait_seconds=setting), annotations=annotations).flex_wait_seconds
+        a_demand(use=settings(flex_start_wait_seconds=setting), annotations=annotations).need.flex_wait_seconds
         == expected
     )
 
@@ -249,7 +248,7 @@ def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
 
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
     words = "Expected `array`, got `str`"
-    found = refuse_shape(annotations={labels.CAPACITY: "spot"}, unreadable_priorities=words)
+    found = refuse_shape(annotations={labels.CAPACITY: "spot"})
 
     assert found.reason == "capacity_conflict"
     assert words in found.message
@@ -279,7 +278,7 @@ def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     assert found.reason == "request_not_allowed"
     assert f"(got 'lender-1/train'); valid: {shown}" in found.message
     demand = a_demand(use=settings(allowed_shared_reservations=("lender-*/train",)), **shape)
-    assert demand.capacity.reservation_path == "projects/lender-1/reservations/train"
+    assert demand.way.reservation.path == "projects/lender-1/reservations/train"
 
 
 @pytest.mark.parametrize(
@@ -292,8 +291,8 @@ def test_an_operator_can_limit_the_reservations_of_the_own_project(shape: dict[s
 
     assert found.reason == "request_not_allowed"
     assert "allowed_reservations does not list this value (got 'train'); valid: spare-*" in found.message
-    assert a_demand(use=settings(allowed_reservations=("tr*",)), **shape).capacity.reservation == "train"
-    assert a_demand(use=settings(allowed_reservations=())).capacity.reservation == ""
+    assert a_demand(use=settings(allowed_reservations=("tr*",)), **shape).way.reservation.name == "train"
+    assert a_demand(use=settings(allowed_reservations=())).way.reservation.name == ""
 
 
 @pytest.mark.parametrize(("project", "path"), [("p", "r"), ("lender-1", "projects/lender-1/reservations/r")])
@@ -301,4 +300,4 @@ def test_what_the_operator_s_policy_names_is_allowed(project: str, path: str) ->
     text = f"- reservations: {{specific: [{{name: r, project: {project}}}]}}"
     demand = a_demand(use=settings(capacity_policies=(policy(text=text),)))
 
-    assert demand.capacity.reservation_path == path
+    assert demand.way.reservation.path == path

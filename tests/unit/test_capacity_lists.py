@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from shared.capacity_texts import UnreadableList, read_policies, read_priorities
 from shared.environment import read_settings
 from shared.model.errors import Misconfigured
-from shared.model.priorities import CapacityPolicy, Priority, ReservationRef
+from shared.model.needs import CapacityPolicy, Priority, Reservation, Tier
 from tests.builders import CLUSTER
 
 ALL = """
@@ -28,18 +28,18 @@ ALL = """
 
 
 def test_every_word_is_read() -> None:
-    lent = ReservationRef(name="train", project="lender", block="b1", subblock="s1")
+    lent = Reservation(name="train", project="lender", block="b1", subblock="s1")
 
     assert read_priorities(ALL) == (
-        Priority(reservations=(lent, ReservationRef(name="rest")), zones=("us-east5-a",)),
-        Priority(spot=True, zones=("us-east5-a", "us-east5-b")),
+        Priority(tier=Tier.RESERVATION, reservations=(lent, Reservation(name="rest")), zones=("us-east5-a",)),
+        Priority(tier=Tier.SPOT, zones=("us-east5-a", "us-east5-b")),
         Priority(),
-        Priority(flex_start=True, max_run_duration_seconds=86400),
+        Priority(tier=Tier.FLEX_START, run_seconds=86400),
     )
 
 
 def test_json_is_read_too() -> None:
-    assert read_priorities('[{"spot": true}, {}]') == (Priority(spot=True), Priority())
+    assert read_priorities('[{"spot": true}, {}]') == (Priority(tier=Tier.SPOT), Priority())
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_no_text_fails_in_another_way(text: str) -> None:
 
 def test_a_policy_is_for_namespaces_and_accelerators() -> None:
     text = '[{"namespaces": ["team-*"], "accelerators": ["tpu-v6e-*"], "priorities": [{"spot": true}]}]'
-    items = (Priority(spot=True),)
+    items = (Priority(tier=Tier.SPOT),)
 
     assert read_policies(text) == (
         CapacityPolicy(namespaces=("team-*",), accelerators=("tpu-v6e-*",), priorities=items),

@@ -8,7 +8,7 @@ import pytest
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.priorities import CapacityPolicy, Priority
+from shared.model.needs import CapacityPolicy, Priority, Tier
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
@@ -36,9 +36,9 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     demand = a_demand()
 
     assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 4)
-    assert demand.zone == "us-east5-b"
+    assert demand.way.zone == "us-east5-b"
     assert demand.node_labels == {}
-    assert not demand.pinned
+    assert not demand.need.pin
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_the_node_selector_strategy_pins_the_pool(
 ) -> None:
     demand = a_demand(jobset=a_jobset(annotations=on_jobset, job_annotations=on_job))
 
-    assert demand.pinned is pinned
+    assert bool(demand.need.pin) is pinned
     assert demand.node_labels == ({jobset_keys.NAMESPACED_JOB: "default_train-workers-0"} if pinned else {})
 
 
@@ -345,7 +345,7 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
         {"kinds": ("Job",)},
         {"allowed_namespaces": ("other",)},
         {"allowed_accelerators": ("other",)},
-        {"capacity_policies": (CapacityPolicy(priorities=(Priority(spot=True), Priority())),)},
+        {"capacity_policies": (CapacityPolicy(priorities=(Priority(tier=Tier.SPOT), Priority())),)},
     ],
 )
 def test_no_setting_changes_the_key_of_a_need_or_what_fits_it(use: dict[str, Any]) -> None:

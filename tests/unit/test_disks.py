@@ -44,7 +44,7 @@ def refusal(*disks: Disk, **asked: Any) -> str:
 
 
 def zones(found: Demand) -> list[str]:
-    return [each.zone for each in found.candidates]
+    return [each.zone for each in found.need.ways]
 
 
 # --- without a list -------------------------------------------------------------------------------
@@ -62,17 +62,17 @@ def zones(found: Demand) -> list[str]:
     ],
 )
 def test_the_pool_is_where_the_disks_are(disks: tuple[Disk, ...], zone: str) -> None:
-    assert demand(*disks).zone == zone
+    assert demand(*disks).way.zone == zone
 
 
 def test_the_disk_says_the_zone_where_no_setting_does() -> None:
     use = {"clusters": {CLUSTER: ClusterSettings(endpoint="http://127.0.0.1:9")}}
 
-    assert demand(a_disk(A), use=use).zone == A
+    assert demand(a_disk(A), use=use).way.zone == A
 
 
 def test_a_selected_zone_without_the_disk_is_refused() -> None:
-    assert demand(a_disk(A), selectors={labels.ZONE: A}).zone == A
+    assert demand(a_disk(A), selectors={labels.ZONE: A}).way.zone == A
     assert refusal(a_disk(A), selectors={labels.ZONE: C}) == (
         f"spec.nodeSelector {labels.ZONE}: the disk of claim data is in {A} (got {C!r}); valid: {A}"
     )
@@ -97,7 +97,7 @@ def test_a_disk_of_a_claim_that_the_pod_does_not_name_counts_for_nothing() -> No
 
     found = expect_demand(decide_demand(CLUSTER, pod, jobset, settings()))
 
-    assert found.zone == ZONE
+    assert found.way.zone == ZONE
 
 
 def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
@@ -134,4 +134,4 @@ def test_a_policy_of_the_operator_leaves_out_the_zones_without_the_disk() -> Non
 
     assert zones(demand(use=use)) == [A, C]
     assert zones(demand(a_disk(C), use=use)) == [C]
-    assert demand(a_disk(ZONE), use=use).zone == ZONE
+    assert demand(a_disk(ZONE), use=use).way.zone == ZONE

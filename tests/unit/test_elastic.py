@@ -200,7 +200,7 @@ def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
 def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
     workload = a_tpu_workload("2x2")
     found = expect_demand(*plan(workload))
-    assert (found.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
+    assert (found.need.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
 
 
 def test_the_size_of_an_elastic_need_is_no_part_of_its_key() -> None:

@@ -188,7 +188,7 @@ def plan(body: dict[str, Any], *, pods: int = 6, **changed: Any) -> Demand | Dec
 
 def build(found: Demand | Decision) -> dict[str, Any]:
     assert isinstance(found, Demand), found
-    return a_pool_body(found, empty=found.elastic and not found.part)
+    return a_pool_body(found, empty=found.need.elastic and not found.need.part)
 
 
 def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
@@ -242,7 +242,7 @@ def a_slice(kind: str, hosts: int, **said: Any) -> Demand | Decision:
 
 def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
     found = expect_demand(a_slice("nvidia-h200-141gb", 4))
-    assert not found.elastic
+    assert not found.need.elastic
     pool = build(found)
     assert pool["placementPolicy"] == {"type": "COMPACT"}
     assert pool["initialNodeCount"] == 4

@@ -63,7 +63,7 @@ def test_a_pod_of_anything_else_is_not_its_pod(pod_labels: dict[str, str] | None
 def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
     found = expect_demand(decide(a_pod(), a_deployment()))
 
-    assert found.elastic
+    assert found.need.elastic
     assert (found.shape.node_count, found.shape.chips, found.shape.machine_type) == (3, 12, "ct6e-standard-4t")
     (planned,) = list_slices(a_deployment())
     assert planned.name.startswith("serve-any-")

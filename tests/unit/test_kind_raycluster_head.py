@@ -70,7 +70,7 @@ def test_a_head_alone_is_a_complete_cluster() -> None:
 
     assert pools(workload) == {"nvidia-l4": 1}
     assert isinstance(found, Demand)
-    assert (found.elastic, found.shape.node_count) == (True, 1)
+    assert (found.need.elastic, found.shape.node_count) == (True, 1)
 
 
 def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:

@@ -41,14 +41,14 @@ def a_pod(ordinal: int = 0, *, template: dict[str, Any] | None = None, **owner: 
 def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
     found = [decide(a_pod(ordinal), a_set()) for ordinal in range(4)]
 
-    assert all(isinstance(each, Demand) and each.elastic and each.shape.node_count == 4 for each in found)
+    assert all(isinstance(each, Demand) and each.need.elastic and each.shape.node_count == 4 for each in found)
     assert [each.name.startswith("shard-any-") for each in list_slices(a_set())] == [True]
 
 
 def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
     found = expect_demand(decide(a_pod(3, template=SLICE["template"]), a_set(**SLICE, **PARALLEL)))
 
-    assert not found.elastic
+    assert not found.need.elastic
     assert found.shape.node_count == 4
     assert [each.name for each in list_slices(a_set(**SLICE, **PARALLEL))] == ["shard"]
 

@@ -11,11 +11,10 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import CapacityConflict, NotAllowed, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.names import Try, build_owner_labels
-from shared.model.needs import Tier
-from shared.needs.candidates import read_zone
-from shared.needs.capacity import Capacity, read_capacity
+from shared.model.needs import Tier, Way
 from shared.needs.demand import Demand
 from shared.needs.selectors import COPIED_FROM_SELECTORS
+from shared.needs.ways import read_selected, read_zone
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
@@ -217,10 +216,10 @@ def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) 
 # --- capacity ---
 
 
-def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: Any) -> Capacity:
+def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: Any) -> Way:
     template = a_template(accelerator=accelerator, topology=topology, **shape)
     found = find_shape(accelerator=accelerator, topology=topology, chips_per_pod=4)
-    return read_capacity(template, found, CLUSTER, settings(allowed_shared_reservations=("other-project/r",)))
+    return read_selected(template, found, CLUSTER, settings(allowed_shared_reservations=("other-project/r",)))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +257,7 @@ def test_the_tier_is_what_the_pod_selects(shape: dict[str, Any], tier: Tier) -> 
     ],
 )
 def test_a_reservation_is_named_as_gke_wants_it(selectors: dict[str, str], path: str) -> None:
-    assert tier_of(selectors={labels.RESERVATION_NAME: "r", **selectors}).reservation_path == path
+    assert tier_of(selectors={labels.RESERVATION_NAME: "r", **selectors}).reservation.path == path
 
 
 SPOT, FLEX, RESERVED = ({labels.SPOT: "true"}, {labels.FLEX_START: "true"}, {labels.RESERVATION_NAME: "r"})
@@ -317,7 +316,7 @@ def test_flex_start_is_refused_where_it_is_not_offered(accelerator: str, topolog
 
 @pytest.mark.parametrize(("selectors", "seconds"), [({}, 604_800), ({labels.MAX_RUN_DURATION: "600"}, 600)])
 def test_flex_start_lives_as_long_as_asked_or_as_set(selectors: dict[str, str], seconds: int) -> None:
-    assert tier_of(selectors=FLEX | selectors).max_run_duration_seconds == seconds
+    assert tier_of(selectors=FLEX | selectors).run_seconds == seconds
 
 
 def test_a_run_duration_that_is_selected_is_on_the_nodes() -> None:
@@ -334,7 +333,9 @@ def test_forced_on_demand_ignores_what_the_pod_selects(selectors: dict[str, str]
     found = find_shape(accelerator="tpu-v6e-slice", topology="4x4", chips_per_pod=4)
     template = a_template(selectors=selectors)
 
-    assert read_capacity(template, found, CLUSTER, settings(force_on_demand=True)) == Capacity(tier=Tier.ON_DEMAND)
+    assert read_selected(template, found, CLUSTER, settings(force_on_demand=True)) == Way(
+        Tier.ON_DEMAND, machine=found.machine_type
+    )
 
 
 ANY_VALUE = st.one_of(st.sampled_from(["true", "false", "spot", "any", "specific", ZONE, "4", "r"]), NAMES)
@@ -358,7 +359,7 @@ def test_whatever_is_selected_is_a_demand_or_a_decision_with_words(
         assert found.message
     else:
         kept = a_pool_body(found)
-        assert kept["locations"] == [found.zone]
+        assert kept["locations"] == [found.way.zone]
 
 
 def test_every_refusal_of_selectors_is_a_rejection_with_a_field() -> None:

@@ -95,7 +95,7 @@ def test_nodes_that_the_pods_accept_or_may_accept_are_made(body: dict[str, Any],
     found = answer(requiring(body, *terms))
 
     assert isinstance(found, Demand)
-    assert (found.zone, found.capacity.tier) == (ZONE, Tier.ON_DEMAND)
+    assert (found.way.zone, found.way.tier) == (ZONE, Tier.ON_DEMAND)
 
 
 @both

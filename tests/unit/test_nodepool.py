@@ -39,7 +39,7 @@ def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, *
     """Build a demand's pool; the official message class must know every field and value of it."""
     use = use or settings()
     demand = a_demand(pod=pod, jobset=jobset, use=use, **shape)
-    empty = demand.capacity.tier == Tier.FLEX_START
+    empty = demand.way.tier == Tier.FLEX_START
     claim = a_claim(namespace=pod.namespace, name=pod.controller_name.rsplit("-", 2)[0]) if pod else a_claim()
     body = a_pool_body(demand, use=use, claim=claim, empty=empty, created_at=CREATED_AT)
     message = NodePool.pb(NodePool())

@@ -12,7 +12,7 @@ import pytest
 import shared.settings
 from shared.environment import PREFIX, read_settings
 from shared.model.errors import Misconfigured
-from shared.model.priorities import NodeSource
+from shared.model.needs import NodeSource
 from shared.settings import ClusterSettings, Credentials, Settings, is_allowed
 from tests.builders import CLUSTER, settings
 

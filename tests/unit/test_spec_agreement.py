@@ -232,7 +232,7 @@ def test_a_pod_may_add_what_the_spec_leaves_open(
 ) -> None:
     demand = accepted(kind, a_body(), change(a_body(), selectors, annotations=annotations))
 
-    assert (demand.capacity.tier, demand.shape.node_count) == (tier, HOSTS)
+    assert (demand.way.tier, demand.shape.node_count) == (tier, HOSTS)
 
 
 @pytest.mark.parametrize("kind", ["JobSet", "RayCluster", "LeaderWorkerSet"])
@@ -241,7 +241,7 @@ def test_a_flavor_of_kueue_may_name_accelerator_topology_and_tier(kind: str) -> 
     spec = a_body(selectors={})
     demand = accepted(kind, spec, change(spec, {**flavor}))
 
-    assert (demand.shape.topology, demand.shape.node_count, demand.capacity.tier) == ("4x4", HOSTS, Tier.SPOT)
+    assert (demand.shape.topology, demand.shape.node_count, demand.way.tier) == ("4x4", HOSTS, Tier.SPOT)
 
 
 def test_a_webhook_may_name_the_topology_in_an_annotation() -> None:
@@ -276,14 +276,14 @@ def test_a_pod_may_name_the_block_of_the_spec_s_reservation() -> None:
     spec = change(a_body(), {**RESERVED})
     demand = accepted("JobSet", spec, change(spec, {labels.RESERVATION_BLOCKS: "b1"}))
 
-    assert (demand.capacity.reservation, demand.capacity.reservation_block) == ("ours", "b1")
+    assert (demand.way.reservation.name, demand.way.reservation.block) == ("ours", "b1")
 
 
 def test_where_all_pools_are_on_demand_a_webhook_may_remove_the_tier() -> None:
     spec = change(a_body(), {**SPOT})
 
     refused("JobSet", spec, a_body())
-    assert accepted("JobSet", spec, a_body(), force_on_demand=True).capacity.tier == Tier.ON_DEMAND
+    assert accepted("JobSet", spec, a_body(), force_on_demand=True).way.tier == Tier.ON_DEMAND
 
 
 @pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet"])

@@ -8,8 +8,8 @@ from shared.model import labels
 from shared.model.errors import Rejected
 from shared.model.needs import Tier
 from shared.model.workloads import WorkloadView
-from shared.needs.capacity import find_tier
 from shared.needs.demand import Demand
+from shared.needs.selectors import find_tier
 from tests.demands import plan_demands
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 
@@ -84,8 +84,8 @@ def test_a_pod_gets_no_more_chips_and_no_other_tier_than_its_spec_describes() ->
         most = max(planned.shape.chips, 0 if template.topology else hosts * template.chips)
         tier = find_tier_or_none(workload)
         # Nodes of a reservation are standard ones, and which of them may be used is a setting.
-        reserved = (tier, found.capacity.tier) == (Tier.ON_DEMAND, Tier.RESERVATION)
-        if found.shape.chips > most or not (reserved or tier in (None, found.capacity.tier)):
+        reserved = (tier, found.way.tier) == (Tier.ON_DEMAND, Tier.RESERVATION)
+        if found.shape.chips > most or not (reserved or tier in (None, found.way.tier)):
             wrong.append((seed, kind, str(found.shape), str(planned.shape)))
 
     assert wrong == []

@@ -1,4 +1,4 @@
-"""Reads what a live pod adds to its workload's spec, which decides what a slice may be.
+"""Finds the place of each live pod in its workload's spec, and reads what the pod adds to it.
 
 Kueue and webhooks add the accelerator's type, a topology, the tier, the zone, selectors of a
 domain of their own, CPU and memory. A pod may not change or leave out what the spec selects, and
@@ -9,21 +9,28 @@ of an earlier template waits for its rollout. Annotations are the spec's.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shared.kinds.kind import find_slice
+from shared.kinds.table import get_kind
 from shared.model import labels
-from shared.model.errors import PodContradictsSpec, Rejected
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import PodContradictsSpec, Rejected, UnsupportedSelector
+from shared.needs.refusals import find_other_server
 from shared.needs.selectors import OF_TIER
 from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from shared.kinds.kind import Kind, SliceOfPod
     from shared.model.topology_terms import Requirement
-    from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
+    from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
     from shared.settings import Settings
-    from shared.shapes.shape import Room
+
+Selection = dict[str, tuple[str, ...]]
+"""Node labels with the values that a pod selects; none for any value."""
 
 _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELERATOR_COUNT})
 """With these a pod may choose a machine that has more GPUs than it requests."""
@@ -40,7 +47,6 @@ class Addition:
     """What a live pod selects beside its spec."""
 
     selection: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Node labels with their values; none for any value."""
     terms: tuple[tuple[Requirement, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
 
@@ -62,6 +68,130 @@ class Addition:
 NOTHING = Addition()
 
 
+@dataclass(slots=True, kw_only=True)
+class Place:
+    """One live pod with its place in the spec."""
+
+    pod: PodView
+    own: SliceOfPod | None = None
+    """None for a pod that the spec has no slice for now."""
+    addition: Addition = NOTHING
+    sizes: bool = False
+    """Its slice needs nodes that are large enough for it."""
+    refusal: Decision | None = None
+
+    @property
+    def slice(self) -> str:
+        """Return the name of its slice, or of its elastic group."""
+        return self.own.name if self.own else ""
+
+    @property
+    def group(self) -> str:
+        """Return the name of its group."""
+        return name_group(self.own) if self.own else ""
+
+    @property
+    def pin(self) -> str:
+        """Return the name of its slice if that is pinned."""
+        return self.own.name if self.own and self.own.group.pinned else ""
+
+
+def name_group(own: SliceOfPod) -> str:
+    """Return a text that is the same for all slices of one group."""
+    return own.name if own.group.elastic else f"group {own.group.name}"
+
+
+def place_pods(
+    pods: Sequence[PodView],
+    slices: Sequence[SliceOfPod],
+    workload: WorkloadView,
+    settings: Settings,
+) -> list[Place]:
+    """Return the live pods of a workload, each with its slice and what the slice's pods add."""
+    groups = {name_group(each): each.group for each in slices}
+    finder = _Finder(get_kind(workload.kind), workload, settings, groups)
+    places = [finder.find(pod) for pod in pods]
+    # The pods of one slice share its nodes, so what one of them adds is asked of all.
+    adding = [each for each in places if each.own and not each.own.group.elastic]
+    of_slice = {each.slice: each.addition for each in reversed(adding) if each.addition != NOTHING}
+    for each in places:
+        each.addition = of_slice.get(each.slice, each.addition)
+    return places
+
+
+@dataclass(slots=True)
+class _Finder:
+    """Finds the place of each pod of one workload."""
+
+    kind: Kind
+    workload: WorkloadView
+    settings: Settings
+    groups: Mapping[str, SliceGroup]
+    tried: dict[tuple[str, Addition, int, int], Rejected | None] = field(default_factory=dict)
+    """Why an addition with its CPU and memory is refused; None if it is not."""
+
+    def find(self, pod: PodView) -> Place:
+        """Return one pod with its place, or with the reason why it has none."""
+        place = Place(pod=pod)
+        try:
+            place.refusal = self._find_slice(place)
+        except Rejected as error:
+            place.refusal = Decision(Verdict.REFUSE, error.reason, str(error))
+        return place
+
+    def _find_slice(self, place: Place) -> Decision | None:
+        pod, is_free = place.pod, not place.pod.node_name
+        # A queue or a webhook may give a pod to another server than its spec does.
+        other = find_other_server(pod.template) if is_free else None
+        if other is not None:
+            return Decision(Verdict.NOTHING, other.reason, other.message)
+        spec = self.kind.find_template(pod, self.workload)
+        if spec is not None and is_free:
+            check_pod(pod.template, spec, self.workload, self.settings)
+        own = find_slice(self.kind, pod, self.workload)
+        if own is None:
+            controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
+            text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
+            return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
+        if is_free:
+            self._check_slice(pod, own)
+        place.own = own
+        if spec is not None and not pod.deleting:
+            self._add(place, spec)
+        return None
+
+    def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
+        """Accept a pod that may get a pool for its slice, and selects no other slice's nodes."""
+        if not own.group.elastic:
+            self.kind.check_index(pod, self.workload)
+        values = pod.template.list_values(self.kind.pin_label) if own.group.pinned else ()
+        pin = f"{self.workload.namespace}_{own.name}"
+        if values not in ((), (pin,)):
+            raise UnsupportedSelector(
+                "the pod selects the nodes of another slice",
+                field=f"spec.nodeSelector {self.kind.pin_label}",
+                value=" or ".join(values),
+                valid=pin,
+            )
+
+    def _add(self, place: Place, spec: PodTemplate) -> None:
+        """Read what a pod adds; what is too much is refused, or ignored once it runs."""
+        group = self.groups.get(place.group)
+        if group is None:
+            return
+        pod = place.pod.template
+        addition = read_addition(pod, spec, self.kind.pin_label if place.pin else "")
+        key = place.group, addition, pod.cpu_millis, pod.memory_bytes
+        if key not in self.tried:
+            asked = enlarge(addition.apply(group.template), [pod] if pod.units else [])
+            self.tried[key] = _find_excess(group, asked, self.workload, self.settings)
+        excess = self.tried[key]
+        if excess is None:
+            place.addition, place.sizes = addition, bool(pod.units)
+        elif not place.pod.node_name:
+            raise excess
+
+
 def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str) -> Addition:
     """Return what a live pod adds to its spec, but for the label that pins it to its own slice."""
     own, of_spec = _read_selection(pod), _read_selection(spec)
@@ -77,7 +207,7 @@ def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str) -> Additi
     )
 
 
-def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
+def _read_selection(template: PodTemplate) -> Selection:
     """Return the node labels that a template selects, with the topology of its annotation."""
     topology = template.annotations.get(labels.SLICE_TOPOLOGY)
     annotated = {labels.TOPOLOGY: (topology,)} if topology else {}
@@ -128,10 +258,10 @@ def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
     return not admitted or (bool(values) and set(values) <= set(admitted))
 
 
-def find_excess(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
+def _find_excess(
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> Rejected | None:
-    """Return why live pods contradict the spec that want more GPUs for a slice; None if they do not.
+    """Return why pods contradict their spec, if they want more GPUs for a slice than it gives.
 
     CPU, memory or a machine that they add can ask for more. That nothing fits them is told as the
     reason of the whole need.
@@ -139,20 +269,20 @@ def find_excess(
     # A topology that is too large has too many hosts.
     if not template.gpus or template == group.template:
         return None
+    added = _OF_SIZE & (template.node_selector.keys() - group.template.node_selector.keys())
     try:
-        asked = find_slice_shape(group, template, workload, room).chips
-        most = _count_gpus(group, template, workload, room)
+        asked = find_slice_shape(group, template, workload, settings.room).chips
+        most = _count_gpus(group, template, workload, settings)
     except Rejected:
         return None
     if asked <= most:
         return None
-    added = _OF_SIZE & (template.node_selector.keys() - group.template.node_selector.keys())
     field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name or workload.name
     return _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
 
 
 def _count_gpus(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> int:
     """Return the GPUs of the nodes that pods without CPU, memory and machine of their own get."""
     spec = group.template
@@ -164,9 +294,9 @@ def _count_gpus(
         node_affinity={key: value for key, value in own.node_affinity.items() if key not in added},
     )
     try:
-        return find_slice_shape(group, unsized, workload, room).chips
+        return find_slice_shape(group, unsized, workload, settings.room).chips
     except Rejected:  # the machine needs to be named
-        return find_slice_shape(group, own, workload, room).chips
+        return find_slice_shape(group, own, workload, settings.room).chips
 
 
 def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Rejected:

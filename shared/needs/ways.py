@@ -1,0 +1,386 @@
+"""Reads the ways to get the capacity of a need, the best first: tiers, zones and reservations.
+
+The pods' annotation lists them, else the operator's policy; else the pods' selectors name the only
+one. What the pods select stays as it is: a way of the annotation that the pods could not run on is
+refused, and one of the operator's policy is left out, because a policy is for many workloads. A
+volume of one zone pins the pods to that zone, as a selector does, and a claim that is not bound can
+mean that no node helps now. Selectors:
+https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms,
+https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations,
+https://cloud.google.com/kubernetes-engine/docs/concepts/dws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.capacity_texts import UnreadableList, read_priorities
+from shared.model import labels
+from shared.model.counts import parse_count
+from shared.model.decisions import Reason
+from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
+from shared.model.needs import NO_RESERVATION, Obstacle, Reservation, Tier, Way
+from shared.model.workloads import SPOT_TAINT
+from shared.needs.refusals import check_listed
+from shared.needs.selectors import check_nodes, find_tier, list_known_labels, list_tiers
+from shared.settings import FLEX_WAIT_SECONDS, is_allowed
+from shared.shapes.catalogue import TPU_FAMILIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from shared.model.needs import Priority
+    from shared.model.workloads import Disk, PodTemplate, WorkloadView
+    from shared.settings import Settings
+    from shared.shapes.shape import Shape
+
+WAYS_MAX = 16
+"""A round of them takes hours when each one needs 35 minutes to fail."""
+FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
+"""Ten minutes to seven days."""
+_RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
+_ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
+_FIELD = f"annotation {labels.CAPACITY}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What decides which ways pods can run on."""
+
+    template: PodTemplate
+    shape: Shape
+    selected: Way
+    """What the pods select, without a zone (`read_selected`)."""
+    node_labels: Mapping[str, str]
+    """That their pool gets."""
+    flex_wait: int
+    """How long a flex-start pool waits for its first node; 0: without end."""
+    cluster: str
+    disks: Sequence[Disk]
+    settings: Settings
+
+    def check(self, way: Way) -> None:
+        """Accept a way with whose nodes the pods are content."""
+        known = list_known_labels(self.shape, way, self.settings) | dict(self.node_labels)
+        check_nodes(self.template, known)
+
+    @property
+    def zone(self) -> str:
+        """Return the zone that the pool has where no list names one."""
+        return read_zone(self.template, self.cluster, self.settings, self.disks)
+
+
+def list_ways(wish: Wish, workload: WorkloadView) -> tuple[Way, ...]:
+    """Return the ways of pods, at least one, and at most `WAYS_MAX`.
+
+    Those in whose zone the pods cannot use their disks are left out: the author of an annotation
+    does not know where the disks are made that the pods create.
+    """
+    if labels.CAPACITY in wish.template.annotations and not wish.settings.force_on_demand:
+        return _list_annotated(wish)
+    listed = () if wish.settings.force_on_demand else _list_policy(wish, workload)
+    fitting = [
+        way for way in listed if reaches(way.zone, wish.disks) and not _find_misfit(way, wish)
+    ]
+    if fitting:
+        return tuple(fitting)
+    source = wish.settings.nodes_from.get(wish.selected.tier)
+    only = dataclasses.replace(wish.selected, zone=wish.zone, nodes_from=source)
+    wish.check(only)
+    return (only,)
+
+
+def read_list(template: PodTemplate) -> tuple[Priority, ...]:
+    """Return the list of capacity in a pod's annotation; empty without one."""
+    text = template.annotations.get(labels.CAPACITY)
+    try:
+        return () if text is None else read_priorities(text)
+    except UnreadableList as error:
+        raise CapacityConflict(str(error), field=_FIELD) from error
+
+
+def _list_annotated(wish: Wish) -> tuple[Way, ...]:
+    checked: list[Way] = []
+    for way in _expand(read_list(wish.template), wish):
+        number = len(checked) + 1
+        if number > WAYS_MAX:
+            raise CapacityConflict(
+                "more candidates than are tried; each zone and each reservation of an item is one",
+                field=_FIELD,
+                valid=f"at most {WAYS_MAX}",
+            )
+        check_reservation(way.reservation, wish.cluster, wish.settings)
+        misfit = _find_misfit(way, wish) or _find_needless(way, checked, wish.flex_wait)
+        if misfit is not None:
+            raise CapacityConflict(f"candidate {number}, {way}: {misfit}", field=_FIELD)
+        checked.append(way)
+    reached = tuple(way for way in checked if reaches(way.zone, wish.disks))
+    if not reached:
+        check_zone(checked[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {checked[0]}")
+    return reached
+
+
+def _list_policy(wish: Wish, workload: WorkloadView) -> Iterator[Way]:
+    """Yield the ways of the operator's first policy for these pods."""
+    template = wish.template
+    key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
+    accelerator = template.find_selector(key) or ""
+    for policy in wish.settings.capacity_policies:
+        of_namespace = is_allowed(workload.namespace, policy.namespaces)
+        if of_namespace and is_allowed(accelerator, policy.accelerators):
+            yield from _expand(policy.priorities, wish)
+            return
+
+
+def _expand(priorities: Iterable[Priority], wish: Wish) -> Iterator[Way]:
+    """Yield the ways of a list: one for each reservation and zone of an item."""
+    settings, project = wish.settings, wish.cluster.split("/")[1]
+    for item in priorities:
+        seconds = (
+            settings.max_run_duration_seconds if item.run_seconds is None else item.run_seconds
+        )
+        way = Way(
+            item.tier,
+            machine=wish.shape.machine_type,
+            run_seconds=seconds if item.tier == Tier.FLEX_START else 0,
+            nodes_from=item.nodes_from or settings.nodes_from.get(item.tier),
+        )
+        for zone in item.zones or (wish.zone,):
+            for each in item.reservations or (NO_RESERVATION,):
+                own = dataclasses.replace(each, project="") if each.project == project else each
+                yield dataclasses.replace(way, zone=zone, reservation=own)
+
+
+def _find_needless(way: Way, earlier: list[Way], flex_wait: int) -> Rejected | None:
+    """Return why a way would never be tried; None if it may be."""
+    if way in earlier:
+        number = earlier.index(way) + 1
+        return CapacityConflict(f"the same as candidate {number}", valid="each candidate once")
+    if earlier and earlier[-1].tier == Tier.FLEX_START and not flex_wait:
+        return CapacityConflict(
+            f"candidate {len(earlier)} is flex-start, which waits without end, so this one is "
+            "never tried",
+            valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
+        )
+    return None
+
+
+def _find_misfit(way: Way, wish: Wish) -> Rejected | None:
+    """Return why the pods could not run on the nodes of a way; None if they can."""
+    template, region = wish.template, find_region(wish.cluster)
+    try:
+        if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
+            raise CapacityConflict(
+                "not a zone of the cluster's region", value=way.zone, valid=f"a zone of {region}"
+            )
+        wish.check(way)
+        if way.tier == Tier.RESERVATION:
+            check_names(way.reservation)
+        elif way.tier == Tier.FLEX_START:
+            check_flex_start(way.run_seconds, wish.shape)
+        elif way.tier == Tier.SPOT and find_tier(template) != Tier.SPOT:
+            # GKE adds the toleration to pods that select spot nodes.
+            _check_spot(template)
+    except Rejected as error:
+        return error
+    return None
+
+
+def _check_spot(template: PodTemplate) -> None:
+    if not template.tolerates(SPOT_TAINT):
+        raise CapacityConflict(
+            "the pods do not tolerate the taint of spot nodes",
+            value=str(SPOT_TAINT),
+            valid=f"a toleration of {labels.SPOT}, or no spot candidate",
+        )
+
+
+def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> Way:
+    """Return the way that a pod selects, without a zone; on-demand when it selects none."""
+    tiers = [] if settings.force_on_demand else list_tiers(template)
+    if len(tiers) > 1:
+        raise CapacityConflict(
+            "the pod selects more than one of spot, flex-start and reservation",
+            field="spec.nodeSelector",
+            value=" + ".join(tiers),
+            valid="one of them",
+        )
+    way = Way(tiers[0] if tiers else Tier.ON_DEMAND, machine=shape.machine_type)
+    if way.tier == Tier.RESERVATION:
+        reservation = _read_reservation(template, cluster, settings)
+        return dataclasses.replace(way, reservation=reservation)
+    if way.tier == Tier.FLEX_START:
+        text = template.find_selector(labels.MAX_RUN_DURATION)
+        seconds = parse_count(text or str(settings.max_run_duration_seconds))
+        check_flex_start(seconds, shape, text or "")
+        return dataclasses.replace(way, run_seconds=seconds or 0)
+    return way
+
+
+def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
+    """Return the seconds that a flex-start pool may wait for its first node; 0 without end.
+
+    The annotation replaces the setting. A pool that waits costs nothing, so both have one bound.
+    """
+    text = template.annotations.get(labels.FLEX_START_WAIT, str(settings.flex_start_wait_seconds))
+    seconds = parse_count(text)
+    if seconds is None or not FLEX_WAIT_SECONDS.accepts(seconds):
+        field = f"annotation {labels.FLEX_START_WAIT}"
+        raise CapacityConflict(
+            "not a time to wait", field=field, value=text, valid=FLEX_WAIT_SECONDS.text
+        )
+    return seconds
+
+
+def _read_reservation(template: PodTemplate, cluster: str, settings: Settings) -> Reservation:
+    reservation = Reservation(
+        name=template.find_selector(labels.RESERVATION_NAME) or "",
+        project=template.find_selector(labels.RESERVATION_PROJECT) or "",
+        block=template.find_selector(labels.RESERVATION_BLOCKS) or "",
+        subblock=template.find_selector(labels.RESERVATION_SUBBLOCKS) or "",
+    )
+    check_names(reservation)
+    if reservation.subblock and not reservation.block:
+        raise CapacityConflict(
+            "the pod selects a sub-block without its block",
+            field=labels.RESERVATION_BLOCKS,
+            valid="the name of the block",
+        )
+    check_reservation(reservation, cluster, settings)
+    return reservation
+
+
+def check_names(reservation: Reservation) -> None:
+    """Accept a reservation whose names are valid."""
+    names = (
+        (labels.RESERVATION_NAME, reservation.name, _RESOURCE_NAME),
+        (labels.RESERVATION_PROJECT, reservation.project or "own-project", _PROJECT),
+        (labels.RESERVATION_BLOCKS, reservation.block or "none", _RESOURCE_NAME),
+        (labels.RESERVATION_SUBBLOCKS, reservation.subblock or "none", _RESOURCE_NAME),
+    )
+    for key, value, rule in names:
+        if not rule.fullmatch(value):
+            raise CapacityConflict("not a name", field=key, value=value, valid=rule.pattern)
+
+
+def check_reservation(reservation: Reservation, cluster: str, settings: Settings) -> None:
+    """Accept a reservation that the settings list, and none."""
+    project, name = reservation.project, reservation.name
+    setting, listed = "allowed_reservations", settings.allowed_reservations
+    field = labels.RESERVATION_NAME
+    if project not in ("", cluster.split("/")[1]):
+        setting, listed = "allowed_shared_reservations", settings.allowed_shared_reservations
+        field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
+    if name:
+        check_listed(name, listed, setting, field)
+
+
+def check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
+    """Accept a run time, or its text, and a shape for which GKE offers flex-start."""
+    if not shape.flex_start:
+        problem = f"GKE does not offer flex-start for {shape.generation}"
+        offered = dict.fromkeys(each.generation for each in TPU_FAMILIES if each.flex_start)
+        valid = ", ".join(offered)
+        if shape.gpus:
+            problem = "flex-start is not supported for GPUs"
+            valid = "on-demand, spot or a reservation; or a node pool with GKE's own autoscaling"
+        raise CapacityConflict(
+            problem, field=labels.FLEX_START, value=shape.accelerator, valid=valid
+        )
+    if seconds is None or not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
+        raise CapacityConflict(
+            "the run time is out of range",
+            field=labels.MAX_RUN_DURATION,
+            value=text or str(seconds),
+            valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
+        )
+
+
+def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
+    """Return the claims that the pods with accelerators of a workload's spec name, each once."""
+    asking = [group.template for group in workload.groups if group.template.wants_accelerator]
+    return tuple(dict.fromkeys(claim for template in asking for claim in template.volume_claims))
+
+
+def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | None:
+    """Return the claim because of which no node can help the pods now; None without one."""
+    for disk in workload.disks:
+        if disk.unbound and disk.claim in template.volume_claims:
+            text = f"PersistentVolumeClaim {workload.namespace}/{disk.claim} {disk.unbound}"
+            return Obstacle(Reason.CLAIM_UNBOUND, text)
+    return None
+
+
+def reaches(zone: str, disks: Iterable[Disk]) -> bool:
+    """Return whether pods in a zone can use all of some disks."""
+    return all(zone in disk.zones for disk in disks)
+
+
+def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
+    """Accept a zone in which pods can use all of some disks."""
+    for disk in disks:
+        if zone not in disk.zones:
+            zones = " or ".join(disk.zones)
+            raise CapacityConflict(str(disk), field=field, value=zone, valid=zones)
+
+
+def _choose_zone(zone: str, disks: Sequence[Disk]) -> str:
+    """Return a zone in which pods can use all of some disks: the one named, if it will do."""
+    first, *others = disks
+    common = [each for each in (zone, *first.zones) if reaches(each, disks)]
+    if common:
+        return common[0]
+    apart = (each for each in others if not set(each.zones) & set(first.zones))
+    other = next(apart, others[-1])
+    raise CapacityConflict(
+        f"the pods can use all of their disks in no zone: {first}, and {other}",
+        field=f"PersistentVolumeClaim {other.claim}",
+        valid="disks with a zone in common",
+    )
+
+
+def read_zone(
+    template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
+) -> str:
+    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
+    location, region = cluster.split("/")[3], find_region(cluster)
+    usual = settings.clusters[cluster].zone or (location if _ZONE.fullmatch(location) else "")
+    chosen = _select_zone(template)
+    if chosen:
+        check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
+    elif disks:
+        chosen = _choose_zone(usual, disks)
+    if chosen and not chosen.startswith(f"{region}-"):
+        raise UnsupportedSelector(
+            "not a zone of the cluster's region",
+            field=labels.ZONE,
+            value=chosen,
+            valid=f"a zone of {region}",
+        )
+    if not (chosen or usual):
+        raise ZoneMissing(
+            "no zone is set for the node pool",
+            field=f"spec.nodeSelector {labels.ZONE}",
+            valid=f"a zone of {location} in this selector, or in the setting "
+            f"clusters.{cluster}.zone",
+        )
+    return chosen or usual
+
+
+def _select_zone(template: PodTemplate) -> str:
+    """Return the zone that a pod selects for itself or for its reservation; empty for none."""
+    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
+    if own and reserved not in (None, own):
+        raise UnsupportedSelector(
+            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
+        )
+    return own or reserved or ""
+
+
+def find_region(cluster: str) -> str:
+    """Return the region of a cluster."""
+    return "-".join(cluster.split("/")[3].split("-")[:2])
