@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
+from shared.model.readings import PoolNode
 from shared.model.workloads import PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_kueue import Kueue
@@ -44,6 +45,25 @@ class Node:
     ready: bool = True
     mark: Mark | None = None
     pods: list[SimPod] = field(default_factory=list)
+    view: PoolNode | None = None
+    """What the API says of it; None: it has changed."""
+
+    def show(self) -> PoolNode:
+        """Return what the API says of it."""
+        if self.view is None:
+            self.view = PoolNode(
+                name=self.name,
+                pool=self.pool.name,
+                ready=self.ready,
+                ready_at=self.created_at if self.ready else None,
+                idle_since=self.mark.since if self.mark else None,
+                closed=self.mark is not None and self.mark.closed,
+            )
+        return self.view
+
+    def change(self, *, ready: bool, mark: Mark | None = None) -> None:
+        """Let it be Ready or not, with the taint of a warm pool or without."""
+        self.ready, self.mark, self.view = ready, mark, None
 
     @property
     def free(self) -> int:
@@ -261,7 +281,7 @@ class SimCluster:
 
     def mark(self, node: Node, since: float | None, *, closed: bool) -> None:
         """Set the taint of a warm pool on a node, or take it off."""
-        node.mark = None if since is None else Mark(float(int(since)), closed)
+        node.change(ready=node.ready, mark=None if since is None else Mark(float(int(since)), closed))
         self.world.note_change()
         self.schedule_soon()
 
@@ -276,7 +296,7 @@ class SimCluster:
     def drain_node(self, name: str) -> None:
         """End the pods of a node, which takes no more."""
         node = self.nodes[name]
-        node.ready = False
+        node.change(ready=False, mark=node.mark)
         for pod in list(node.pods):
             self.end_pod(pod, 20.0)
 
@@ -285,7 +305,7 @@ class SimCluster:
         node = self.nodes.pop(name, None)
         if node is None:
             return
-        node.ready = False
+        node.change(ready=False)
         for pod in list(node.pods):
             self.remove_pod(pod)
         for pod in [each for each in self.pods.values() if each.node is node]:

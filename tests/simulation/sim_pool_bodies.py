@@ -17,8 +17,8 @@ MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LIVE = (*RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
-DEFAULT_POOL = "default-pool"
-"""Each cluster has a pool of this name for its own pods; no pod of a story can run there."""
+DEFAULT_POOL = NodePool(name="default-pool", status=PoolStatus.RUNNING, machine_type="e2-standard-4", node_count=1)
+"""Each cluster has one for its own pods, as GKE lists it; no pod of a story can run there."""
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 
 
@@ -132,11 +132,6 @@ class Pool:
     def relabel(self, changed: dict[str, str], now: float) -> None:
         """Give it other labels."""
         self.labels, self.relabelled_at, self.owner_read, self.view = changed, now, None, None
-
-
-def show_default_pool() -> NodePool:
-    """Return the default pool of a cluster, as GKE lists it."""
-    return NodePool(name=DEFAULT_POOL, status=PoolStatus.RUNNING, machine_type="e2-standard-4", node_count=1)
 
 
 def read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:

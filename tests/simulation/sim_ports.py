@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.readings import BoundPod, Machines, Namespace, PoolNode
-from tests.simulation.sim_pool_bodies import show_default_pool
+from tests.simulation.sim_pool_bodies import DEFAULT_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shared.model.pools import NodePool
     from shared.model.readings import Notice, Operation
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
-    from tests.simulation.sim_cluster import Mark, Node, SimCluster, SimPod
+    from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_world import World
 
 OWN_NAMESPACE = "tpu-provisioner"
@@ -44,7 +44,7 @@ class GkePort:
 
     def list(self, cluster: str) -> list[NodePool]:
         """Return every pool of a cluster."""
-        return [show_default_pool(), *self._gke.list(cluster)]
+        return [DEFAULT_POOL, *self._gke.list(cluster)]
 
     def get(self, cluster: str, name: str) -> NodePool | None:
         """Return one pool."""
@@ -151,7 +151,7 @@ class ClusterPort:
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours."""
         nodes = self._begin("list_nodes").nodes.values()
-        return [_view_node(node) for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
+        return [node.show() for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
 
     def list_bound_pods(self, node: str) -> list[BoundPod]:
         """Return the unfinished pods on a node, and remember the look at its pool."""
@@ -189,18 +189,6 @@ class ClusterPort:
             uid=pod.view.uid,
             created_at=pod.view.created_at,
         )
-
-
-def _view_node(node: Node) -> PoolNode:
-    mark: Mark | None = node.mark
-    return PoolNode(
-        name=node.name,
-        pool=node.pool.name,
-        ready=node.ready,
-        ready_at=node.created_at if node.ready else None,
-        idle_since=mark.since if mark else None,
-        closed=mark.closed if mark else False,
-    )
 
 
 def is_selected(selector: str, pod: PodView) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import TYPE_CHECKING
 
 from shared.engine.look import Key, Memory
@@ -63,7 +64,8 @@ def _is_old(world: World, cluster: SimCluster, since: float | None) -> bool:
     """Return whether something has been so for some ticks."""
     if since is None:
         return False
-    return sum(at > since for at in world.ticks[cluster.name]) > BOTH_TICKS
+    ticks = world.ticks[cluster.name]
+    return len(ticks) - bisect(ticks, since) > BOTH_TICKS
 
 
 def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:

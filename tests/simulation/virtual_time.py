@@ -29,7 +29,7 @@ class VirtualTime:
 
     def __init__(self, start: float) -> None:
         self.now = start
-        self._queue: list[tuple[float, int, Callable[[], object]]] = []
+        self._queue: list[tuple[float, int, Callable[[], object] | Task]] = []
         self._count = 0
         self._until = start
         self._main = getcurrent()
@@ -50,7 +50,7 @@ class VirtualTime:
         task = Task(work, self._main)
         task.owner, task.time = owner, self
         self._tasks.append(task)
-        self.after(0.0, task.switch)
+        self._resume(task)
 
     @staticmethod
     def get_owner() -> object:
@@ -64,8 +64,23 @@ class VirtualTime:
         if when <= self._until and not (queue and queue[0][0] <= when):
             self.now = when  # nothing else is due before
             return
-        heappush(queue, (when, self._count, getcurrent().switch))
-        self._main.switch()
+        heappush(queue, (when, self._count, getcurrent()))
+        self._let_go_on()
+
+    def _resume(self, task: Task) -> None:
+        """Let a task go on now, after all that is due before."""
+        self._count += 1
+        heappush(self._queue, (self.now, self._count, task))
+
+    def _let_go_on(self) -> None:
+        """Leave the running task for the next one; what is no task is done by nobody's."""
+        queue = self._queue
+        following = queue[0][2] if queue and queue[0][0] <= self._until else None
+        if isinstance(following, Task):
+            self.now = heappop(queue)[0]
+            following.switch()
+        else:
+            self._main.switch()
 
     def run_side_by_side(
         self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float
@@ -86,13 +101,13 @@ class VirtualTime:
                     broken.append(error)
             lines.pop()
             if not lines:
-                self.after(0.0, asking.switch)
+                self._resume(asking)
 
         lines = [None] * min(at_once, len(tasks))
         for _ in list(lines):
             self.spawn(run, owner)
         if tasks:
-            self._main.switch()
+            self._let_go_on()
         if broken:
             raise broken[0]
         return [found[index] for index in range(len(tasks))]
@@ -101,7 +116,7 @@ class VirtualTime:
         """Begin a work beside the calling task; the answer waits for its result."""
         results: list[T] = []
         errors: list[BaseException] = []
-        waiting: list[greenlet] = []
+        waiting: list[Task] = []
 
         def run() -> None:
             try:
@@ -111,12 +126,12 @@ class VirtualTime:
             except BaseException as error:  # noqa: BLE001 -- whoever asks for the result gets it
                 errors.append(error)
             for each in waiting:
-                self.after(0.0, each.switch)
+                self._resume(each)
 
         def wait() -> T:
             if not (results or errors):
                 waiting.append(getcurrent())
-                self._main.switch()
+                self._let_go_on()
             if errors:
                 raise errors[0]
             return results[0]
@@ -136,7 +151,10 @@ class VirtualTime:
         queue, self._until = self._queue, until
         while queue and queue[0][0] <= until:
             self.now, _, action = heappop(queue)
-            action()
+            if isinstance(action, Task):
+                action.switch()
+            else:
+                action()
         self.now = max(self.now, until)
 
     @property
