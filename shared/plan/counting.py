@@ -217,30 +217,35 @@ class Census:
 
     @cached_property
     def _waiting(self) -> Mapping[Asks, float]:
-        """What slices ask of which a pod waits and none runs, with the creation of the oldest."""
+        """What slices ask of which a pod waits and none runs, with the creation of the oldest.
+
+        The pods of an elastic need wait for each of its pools, wherever others of them run.
+        """
         oldest: dict[Asks, float] = {}
         for each in self._slices.values():
             since = each.waiting_since
-            if since is not None and not each.places:
+            if since is not None and (each.need.elastic or not each.places):
                 oldest[each.asks] = min(since, oldest.get(each.asks, since))
         return oldest
 
     def find_service(self, pool: Pool) -> Service:
-        """Return whom a pool serves: the pods that wait whose slice is on it, or on none."""
+        """Return whom a pool serves: the pods that wait whose slice is on it, or on none.
+
+        Strangers on an elastic pool change nothing: its own pods wait for its further nodes.
+        """
         users = self.users.get(pool.name, ())
         own = sum(bool(pod.need) for pod in users)
         since = self._find_since(pool, {self._name_slice(pod) for pod in users})
         return Service(since, own, len(users) - own)
 
     def _find_since(self, pool: Pool, users: set[tuple[str, str]]) -> float | None:
-        if not users:
+        if pool.elastic or not users:
             asked = self.answered[pool.name] & self._waiting.keys()
             return min((self._waiting[asks] for asks in asked), default=None)
         only = self._slices.get(next(iter(users))) if len(users) == 1 else None
         if only is None or not self.answers(pool, only.asks):
             return None
-        alone = only.need.elastic or only.places <= {pool.name}
-        return only.waiting_since if alone else None
+        return only.waiting_since if only.places <= {pool.name} else None
 
     @cached_property
     def mixed(self) -> frozenset[str]:

@@ -26,13 +26,25 @@ def count_wanted(census: Census, need: Need) -> int:
     """
     outside = 0 if need.part else census.count_outside(need)
     earlier = sum(
-        pool.present
+        _count_own(census, need, pool)
         for pool in census.scene.pools
         if pool.name in census.users
         and pool.name not in census.counted_names
         and census.homes.get(pool.name) is need
     )
     return min(max(0, (need.nodes or 0) - earlier - outside), ELASTIC_NODES_MAX)
+
+
+def _count_own(census: Census, need: Need, pool: Pool) -> int:
+    """Return how many nodes of a pool its need may use: each pod of others has one for itself."""
+    others = 0 if need.part else _count_others(census, need, pool)
+    return max(0, pool.present - others)
+
+
+def _count_others(census: Census, need: Need, pool: Pool) -> int:
+    """Return how many pods of others hold nodes of a pool."""
+    users = census.users.get(pool.name, ())
+    return sum(pod.need != need.key and not pod.terminating for pod in users)
 
 
 def waits(census: Census, key: str) -> bool:
@@ -47,8 +59,7 @@ def count_taken(census: Census, need: Need, pool: Pool, wanted: int) -> int:
     """
     if not waits(census, need.key):
         return 0
-    users = census.users.get(pool.name, ())
-    others = sum(pod.need != need.key and not pod.terminating for pod in users)
+    others = _count_others(census, need, pool)
     pods = (pod for each in census.slices[need.key] for pod in each.pods)
     own = sum(pod.waits or pod.pool == pool.name for pod in pods)
     return max(0, min(own, wanted) + min(others, pool.present) - wanted)
