@@ -18,7 +18,6 @@ from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
 from shared.model.labels import DEPLOYMENT
 from shared.model.pools import PoolStatus
-from shared.model.readings import Machines
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Stop
 
@@ -292,9 +291,8 @@ def _add_machines(look: Look, names: Sequence[str], ports: Ports) -> Look:
     read = [partial(ports.pools.read_machines, look.pools[name]) for name in names]
     answers = dict(zip(names, ports.crew.run(read, seconds=READ_SECONDS), strict=True))
     machines, errors = _part(answers)
-    machines |= dict.fromkeys(errors, Machines())
     pools = tuple(
-        add_word(pool, machines[pool.name], look.scene.now) if pool.name in machines else pool
+        add_word(pool, machines.get(pool.name), look.scene.now) if pool.name in names else pool
         for pool in look.scene.pools
     )
     scene = dataclasses.replace(look.scene, pools=pools)

@@ -72,6 +72,7 @@ def view_pool(
         ready_since=max(ready, default=None),
         word=_find_word(pool, len(ready), missing_since),
         word_at=missing_since or 0.0,
+        machines=None,
         users_read=users_read,
         spare_before=spare,
         idle_since=_find_first(node.idle_since for node in nodes),
@@ -114,14 +115,17 @@ def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
     return ready > 0 or (not pool.autoscaled and pool.status == PoolStatus.RUNNING)
 
 
-def add_word(pool: Pool, machines: Machines, now: float) -> Pool:
-    """Return a pool with what GKE says of the nodes that it lacks."""
+def add_word(pool: Pool, machines: Machines | None, now: float) -> Pool:
+    """Return a pool with what GKE says of the nodes that it lacks; None: it gave no answer."""
+    if machines is None:
+        return dataclasses.replace(pool, word=pool.word or Word.NONE)
+    asked = dataclasses.replace(pool, machines=machines.made + machines.coming)
     errors = [error for error in machines.errors if not error.tries]
     if not errors:
-        return dataclasses.replace(pool, word=pool.word or Word.NONE)
+        return dataclasses.replace(asked, word=pool.word or Word.NONE)
     at = min(error.at if error.at is not None else now for error in errors)
     word, cause = pool.word or Word.CAUSE, errors[-1].message
-    return dataclasses.replace(pool, word=word, word_at=at, cause=cause)
+    return dataclasses.replace(asked, word=word, word_at=at, cause=cause)
 
 
 def view_stranger(pod: PodView | BoundPod, pool: str) -> Pod:

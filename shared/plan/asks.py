@@ -23,7 +23,15 @@ _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
     pools = census.scene.pools
-    asks = [Ask(Fact.MACHINES, pool.name) for pool in pools if _may_be_short(pool, census)]
+    # One that is short gets no more nodes, whatever GKE still makes.
+    lowers = (act.pool for act in plan.takes if act.verb == Verb.LOWER)
+    lowered = {pool for pool in lowers if not census.troubles[pool]}
+    unasked = [pool for pool in pools if pool.word is None]
+    asks = [
+        Ask(Fact.MACHINES, pool.name)
+        for pool in unasked
+        if pool.name in lowered or _may_be_short(pool, census)
+    ]
     decisive = _list_decisive(census, plan)
     unread = [pool.name for pool in pools if not pool.users_read]
     asks += [Ask(Fact.USERS, name) for name in unread if name in decisive]
@@ -54,7 +62,7 @@ def _rests_on_operations(census: Census, plan: Plan) -> bool:
 
 def _may_be_short(pool: Pool, census: Census) -> bool:
     """Return whether the words of GKE decide if a pool is short."""
-    if pool.word is not None or not pool.ours or not lacks_nodes(pool):
+    if not pool.ours or not lacks_nodes(pool):
         return False
     old = census.scene.now - pool.created_at >= YOUNG_SECONDS
     return old and _is_waited_beside(pool, census)

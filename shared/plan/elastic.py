@@ -73,18 +73,35 @@ def count_chips(census: Census, need: Need) -> int:
 def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Reason | None:
     """Return how the maximum of a pool changes; LIMIT_REACHED if it should and cannot.
 
+    It is raised for a pod that waits, or in Kueue's queue before there are pods: a tick of
+    `provision` looks at no other workload.
+
     Pods that use less than half of a host would be moved by GKE's autoscaler, so their pool keeps
     all of its nodes, and goes as a whole.
     """
     wanted = count_wanted(census, need)
     wanted = min(wanted + count_taken(census, need, pool, wanted), ELASTIC_NODES_MAX)
-    room = max(0, means.chips) // need.chips
-    allowed = max(0 if need.part else 1, min(wanted, pool.maximum + room))
+    if wanted > pool.maximum:
+        wakes = census.queued or waits(census, need.key)
+        return _raise_maximum(need, pool, wanted, means) if wakes else None
+    return None if need.part else _lower_maximum(need, pool, wanted)
+
+
+def _raise_maximum(need: Need, pool: Pool, wanted: int, means: Means) -> Act | Reason | None:
+    """Return the raise of a maximum, as far as the limit has room."""
+    allowed = min(wanted, pool.maximum + max(0, means.chips) // need.chips)
     if not is_at_rest(pool) or allowed == pool.maximum:
         return Reason.LIMIT_REACHED if allowed < wanted else None
-    if allowed > pool.maximum:
-        return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
-    lowest = max(allowed, pool.present)
-    if need.part or lowest >= pool.maximum:
+    return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
+
+
+def _lower_maximum(need: Need, pool: Pool, wanted: int) -> Act | None:
+    """Return the lowering of a maximum, never below the nodes that exist or that GKE still makes.
+
+    How many it makes is asked first. Without an answer nothing is lowered.
+    """
+    lowest = max(wanted, 1, pool.present, pool.machines or 0)
+    no_answer = pool.word is not None and pool.machines is None
+    if no_answer or not is_at_rest(pool) or lowest >= pool.maximum:
         return None
     return Act(verb=Verb.LOWER, pool=pool.name, need=need.key, maximum=lowest)

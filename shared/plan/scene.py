@@ -80,6 +80,8 @@ class Pool:
     word_at: float = 0.0
     cause: str = ""
     """GKE's own words about the nodes that it lacks."""
+    machines: int | None = 0
+    """How many machines GKE has made or makes for it; None: it was not read."""
     users_read: bool = True
     """The pods of others on its nodes are in the scene."""
     spare_before: bool = False

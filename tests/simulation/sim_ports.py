@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shared.kinds.table import is_pod_of, select_pods_of
@@ -61,7 +62,10 @@ class GkePort:
         self._world.faults.read("read_machines", cluster)
         truth = self._gke.pools[cluster].get(pool.name)
         shows = self._world.time.now - self._world.faults.stale_seconds
-        return truth.recall_machines(shows) if truth else Machines()
+        said = truth.recall_machines(shows) if truth else Machines()
+        # The errors that a group remembers are read only if none of its machines comes.
+        read = tuple(error for error in said.errors if error.at is None or not said.coming)
+        return replace(said, errors=read)
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel, which each cluster of a story has."""
