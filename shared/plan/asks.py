@@ -23,20 +23,19 @@ _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
     pools = census.scene.pools
-    # One that is short gets no more nodes, whatever GKE still makes.
-    lowers = (act.pool for act in plan.takes if act.verb == Verb.LOWER)
-    lowered = {pool for pool in lowers if not census.troubles[pool]}
-    unasked = [pool for pool in pools if pool.word is None]
-    asks = [
-        Ask(Fact.MACHINES, pool.name)
-        for pool in unasked
-        if pool.name in lowered or _may_be_short(pool, census)
-    ]
+    asks = [Ask(Fact.MACHINES, pool.name) for pool in _list_lacking(census, plan)]
     decisive = _list_decisive(census, plan)
     unread = [pool.name for pool in pools if not pool.users_read]
     asks += [Ask(Fact.USERS, name) for name in unread if name in decisive]
     asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
     return tuple(asks)
+
+
+def _list_lacking(census: Census, plan: Plan) -> list[Pool]:
+    """Return the pools of which the machines that come, or why they do not, decide."""
+    lowered = {act.pool for act in plan.takes if act.verb == Verb.LOWER}
+    unread = (pool for pool in census.scene.pools if pool.word is None)
+    return [pool for pool in unread if pool.name in lowered or _may_be_short(pool, census)]
 
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:

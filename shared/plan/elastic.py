@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
 from shared.plan.limits import ELASTIC_NODES_MAX
-from shared.plan.pool import is_at_rest
 from shared.plan.scene import Act, Verb
+from shared.plan.short import is_at_rest
 
 if TYPE_CHECKING:
     from shared.plan.counting import Census
@@ -84,7 +84,7 @@ def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Rea
     if wanted > pool.maximum:
         wakes = census.queued or waits(census, need.key)
         return _raise_maximum(need, pool, wanted, means) if wakes else None
-    return None if need.part else _lower_maximum(need, pool, wanted)
+    return None if need.part else lower_maximum(pool, wanted, need=need.key)
 
 
 def _raise_maximum(need: Need, pool: Pool, wanted: int, means: Means) -> Act | Reason | None:
@@ -95,7 +95,7 @@ def _raise_maximum(need: Need, pool: Pool, wanted: int, means: Means) -> Act | R
     return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
 
 
-def _lower_maximum(need: Need, pool: Pool, wanted: int) -> Act | None:
+def lower_maximum(pool: Pool, wanted: int = 1, *, need: str = "") -> Act | None:
     """Return the lowering of a maximum, never below the nodes that exist or that GKE still makes.
 
     How many it makes is asked first. Without an answer nothing is lowered.
@@ -104,4 +104,4 @@ def _lower_maximum(need: Need, pool: Pool, wanted: int) -> Act | None:
     no_answer = pool.word is not None and pool.machines is None
     if no_answer or not is_at_rest(pool) or lowest >= pool.maximum:
         return None
-    return Act(verb=Verb.LOWER, pool=pool.name, need=need.key, maximum=lowest)
+    return Act(verb=Verb.LOWER, pool=pool.name, need=need, maximum=lowest)

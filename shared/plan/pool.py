@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pools import PoolStatus
 from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
+from shared.plan.elastic import count_wanted, lower_maximum
 from shared.plan.limits import Means
 from shared.plan.scene import Act, Verb, Whose, Word
-from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
+from shared.plan.short import USELESS_SECONDS, Trouble, is_at_rest, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from shared.plan.scene import Pod, Pool
 
 TICK_SECONDS = 60
-
-
-def is_at_rest(pool: Pool) -> bool:
-    """Return whether a pool of ours may be changed at all: GKE works on no other change of it."""
-    at_rest = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
-    return pool.ours and not pool.busy and pool.status in at_rest
 
 
 def is_used(pool: Pool, census: Census) -> bool:
@@ -131,10 +125,11 @@ def has_successor(pool: Pool, census: Census) -> bool:
 def is_needless(pool: Pool, census: Census) -> bool:
     """Return whether each need that a pool fits has all the pools that it may use.
 
-    An elastic need that wants no node now may use a pool again, but not one that does not help.
+    An elastic need that wants no further node now may use a pool again, but not one that does not
+    help.
     """
     home = census.homes[pool.name]
-    if home.elastic and not home.nodes:
+    if home.elastic and not count_wanted(census, home):
         return True
     return census.unmet.isdisjoint(census.answered[pool.name])
 
@@ -206,9 +201,8 @@ def _is_needed_again(pool: Pool, census: Census) -> bool:
     return pool.closed_since is not None and may_serve_soon(pool, census)
 
 
-def _shrink(pool: Pool) -> Act:
-    verb = Verb.LOWER if pool.present else Verb.SWITCH_OFF
-    return Act(verb=verb, pool=pool.name, maximum=pool.present)
+def _shrink(pool: Pool) -> Act | None:
+    return lower_maximum(pool) if pool.present else Act(verb=Verb.SWITCH_OFF, pool=pool.name)
 
 
 def _delete(pool: Pool) -> Act:

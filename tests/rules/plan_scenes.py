@@ -68,6 +68,8 @@ class Pool:
     closed: int = -1
     warm: int = 0
     taint: str = ""
+    machines: int | None = 0
+    """How many GKE has made or makes; None: it gave no answer."""
     unread: str = ""
     """What was not read of it: word, users."""
 
@@ -244,6 +246,7 @@ def _build_pool(pool: Pool) -> model.Pool:
         users_read=pool.unread != "users",
         warm_seconds=pool.warm,
         word_at=NOW - pool.error,
+        machines=None if "word" in pool.unread else pool.machines,
         spare_before=pool.spare_before,
         idle_since=None if pool.idle < 0 else NOW - pool.idle,
         closed_since=None if pool.closed < 0 else NOW - pool.closed,

@@ -45,6 +45,11 @@ ROWS: list[tuple[str, Row, str]] = [
         scene(1, (), [replace(GPU, nodes=0, unread="users")], NeedRow(wants=0, hosts=1)),
         "",
     ),
+    (
+        "a pool that is made smaller may still get nodes",
+        scene(1, (), [replace(GPU, nodes=0, unread="word")], NeedRow(wants=0, hosts=1)),
+        "machines any.0",
+    ),
     ("a stopped plan asks for nothing", scene(1, (), fleet(1, unread="users"), over=True, stop="report-only"), ""),
     ("what others use was read", scene(1, FOREIGN, fleet(1), over=True), ""),
 ]

@@ -41,6 +41,7 @@ RIGHT = {
         "find_taken",
         "is_short",
         "list_demands",
+        "lower_maximum",
     )
 }
 
@@ -202,6 +203,13 @@ WRONG: dict[str, tuple[str, object]] = {
     "there is room for everything": ("_count_affordable", lambda census, need, means: need.hosts),
     "an elastic need has no limit": ("count_wanted", lambda census, need: need.nodes or 0),
     "earlier nodes are bought again": ("count_wanted", lambda census, need: min(need.nodes or 0, 1000)),
+    "a maximum is lowered below what GKE makes": (
+        "lower_maximum",
+        lambda pool, wanted=1, need="": RIGHT["lower_maximum"](
+            dataclasses.replace(pool, machines=0), wanted, need=need
+        ),
+    ),
+    "strangers' nodes count as its own": ("_count_others", always(0)),
     "an elastic pool never changes": ("size_pool", always(None)),
     # life, queue, stop
     "suspended is over": ("find_life", lambda scene: Life.LIVE if scene.suspended_since is None else Life.OVER),

@@ -78,6 +78,12 @@ class GkePools:
             number = f": the concurrent operations quota {slots} is exceeded" if says else ""
             raise Throttled(f"Too many operations{number}")
 
+    def is_blocked(self, cluster: str, seconds: float) -> bool:
+        """Return whether creates that run for longer than some seconds hold all operation slots."""
+        since, slots = self.world.time.now - seconds, self.world.scenario.operation_slots
+        running = [each for each in self.operations.get(cluster, ()) if not each.ended]
+        return bool(slots) and sum(each.creates and (each.began_at or since) < since for each in running) >= slots
+
     def get(self, cluster: str, name: str) -> NodePool | None:
         """Return one pool."""
         self.world.faults.read("get", cluster)

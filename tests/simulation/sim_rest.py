@@ -96,6 +96,8 @@ def _judge_gangs(world: World, cluster: SimCluster) -> None:
         part = bool(whole) and made.suspended and entry.admitted_at is None and not slices
         # What could not go after a Retry, since GKE still made it, counts anew with new quota.
         began_at = max(entry.part_since or now, entry.reserved_at or 0.0)
+        if world.gke.is_blocked(cluster.name, TICK_SECONDS):
+            began_at = now  # a create that hangs holds the last operation slot, and cannot be ended
         entry.part_since = began_at if part else None
         bound = world.scenario.check_seconds + PART_SECONDS
         if entry.part_since is not None and now - max(entry.part_since, world.settled_at) > bound:
