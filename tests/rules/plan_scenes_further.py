@@ -589,13 +589,7 @@ ELASTICS: list[tuple[str, Scene, str, str, str]] = [
         "delete any.1",
         "",
     ),
-    (
-        "elastic: more, and no pod waits",
-        scene(1, on("any.0", 0, 3), [GPU], replace(ELASTIC, wants=5)),
-        "",
-        "",
-        "",
-    ),
+    ("elastic: more, and no pod waits", scene(1, on("any.0", 0, 3), [GPU], replace(ELASTIC, wants=5)), "", "", ""),
     (
         "elastic: fewer, while GKE still makes nodes",
         scene(1, on("any.0", 0, 1), [replace(GPU, nodes=1, maximum=5, machines=3)], replace(ELASTIC, wants=1)),
