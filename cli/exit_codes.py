@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from shared.edges.google_errors import find_request
+from shared.edges.google import find_request
 from shared.model.errors import Misconfigured, ProvisionerError
 from terminal.wrong_arguments import refuse
 

@@ -8,7 +8,7 @@ import grpc
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
-from shared.edges.google_errors import translate_errors
+from shared.edges.google import translate_errors
 from shared.edges.pubsub_topic import CLIENT
 from shared.model.errors import Unavailable
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.edges.google_errors import find_request
+from shared.edges.google import find_request
 from shared.engine.look import Key
 from shared.engine.reconcile import Role
 from shared.engine.tick import count_verbs, tick

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes
-from shared.edges.google_account import GoogleAccount
+from shared.edges.google import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings

@@ -75,8 +75,7 @@ def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], 
 def _find(environ: Mapping[str, str], choice: Choice, say: Callable[[str], None]) -> dict[str, str]:
     # Google's libraries take half a second to load, and an environment may say it all.
     from cli.access.discovery import NAME, describe_deployment, find_default_project, list_services  # noqa: PLC0415
-    from shared.edges.google_account import GoogleAccount  # noqa: PLC0415
-    from shared.edges.google_session import GoogleSession  # noqa: PLC0415
+    from shared.edges.google import GoogleAccount, GoogleSession  # noqa: PLC0415
 
     anonymous = environ.get(name_variable("credentials")) == Credentials.ANONYMOUS
     account = GoogleAccount(Credentials.ANONYMOUS if anonymous else Credentials.GOOGLE)

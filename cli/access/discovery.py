@@ -16,14 +16,14 @@ from google.auth.exceptions import GoogleAuthError
 
 from cli.access.cli_settings import DEAD_LETTERS, FUNCTIONS, PUSHED
 from cli.exit_codes import BadInput
-from shared.edges.google_account import UNREADABLE
+from shared.edges.google import UNREADABLE
 from shared.environment import PREFIX, name_variable
 from shared.model.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.edges.google_session import GoogleSession
+    from shared.edges.google import GoogleSession
 
 NAME = "tpu-provisioner"
 """The default of Terraform's variable ``name``."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.moments import format_moment
-from shared.edges.google_errors import translate_errors
+from shared.edges.google import translate_errors
 from shared.environment import describe_problem, name_variable
 from shared.model.errors import Misconfigured
 

@@ -11,7 +11,7 @@ from shared.json_text import JSON_ERRORS
 from shared.model.errors import Unavailable
 
 if TYPE_CHECKING:
-    from shared.edges.google_session import GoogleSession
+    from shared.edges.google import GoogleSession
 
 
 class _Value(msgspec.Struct, rename="camel"):

@@ -16,8 +16,7 @@ from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkePools
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
+from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings

@@ -14,7 +14,7 @@ import msgspec
 from google.pubsub_v1.services.subscriber import SubscriberClient
 from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
 
-from shared.edges.google_errors import translate_errors
+from shared.edges.google import translate_errors
 from shared.model.errors import NotFound
 from shared.model.messages import Message
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cli.access.operator_access import Deployment
-    from shared.edges.google_session import GoogleSession
+    from shared.edges.google import GoogleSession
 
 DEAD_LETTERS_MAX = 100
 WAIT_SECONDS_MAX = 600.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cli.access.cli_settings import find_log_project, name_services
 from cli.access.log_search import read_moment, require_logs
 from cli.moments import format_exact
-from shared.edges.google_errors import translate_errors
+from shared.edges.google import translate_errors
 from shared.model.errors import Throttled
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
 from infra.build.check_state import find_difference
 from infra.build.region_quotas import GLOBAL_CPUS, find_shortages, list_needs, list_slice
 from infra.build.render_variables import read_more, render_variables
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
+from shared.edges.google import GoogleAccount, GoogleSession
 from shared.environment import name_variable, read_settings
 from shared.model.errors import Misconfigured, NotFound, ProvisionerError
 from shared.settings import Credentials, Settings

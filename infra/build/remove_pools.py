@@ -32,7 +32,7 @@ from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
 from shared.edges.clock import SystemClock
 from shared.edges.gke import GkeTakes
-from shared.edges.google_account import GoogleAccount
+from shared.edges.google import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings

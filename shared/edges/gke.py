@@ -35,8 +35,7 @@ from google.cloud.container_v1.types import Operation as ApiOperation
 from google.protobuf import json_format
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.google_errors import translate_errors
-from shared.edges.google_session import Deadline, GoogleSession, bound_session
+from shared.edges.google import Deadline, GoogleSession, bound_session, translate_errors
 from shared.edges.instance_groups import InstanceGroups
 from shared.model import labels
 from shared.model.counts import bound_count
@@ -49,7 +48,7 @@ from shared.model.workloads import Taint
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.edges.google_account import GoogleAccount
+    from shared.edges.google import GoogleAccount
     from shared.model.readings import Machines
     from shared.model.times import Clock
 
@@ -162,12 +161,7 @@ class GkePools:
         return str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
 
     def call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
-        """Return the answer to one call, which is made once.
-
-        Raises:
-            ProvisionerError: the leaf of `shared.model.errors` that the table of `google_errors`
-                finds; `Unavailable` when there was no answer, or none that can be read.
-        """
+        """Return the answer to one call, which is made once."""
         deadline = Deadline(self._clock, promptly=promptly)
         call = f"{type(request).__name__.removesuffix('Request')} {about}"
         with translate_errors(call):

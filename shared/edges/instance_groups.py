@@ -20,7 +20,7 @@ from shared.model.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shared.edges.google_session import GoogleSession
+    from shared.edges.google import GoogleSession
     from shared.model.pools import NodePool
 
 T = TypeVar("T")

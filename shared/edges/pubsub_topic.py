@@ -14,7 +14,7 @@ from google.api_core.gapic_v1.client_info import ClientInfo
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
 
-from shared.edges.google_errors import note_request, translate_errors
+from shared.edges.google import note_request, translate_errors
 from shared.model.errors import InvalidRequest, Unavailable
 from shared.version import VERSION
 

@@ -27,8 +27,7 @@ from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
 from cli.planning import plan_run
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
+from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.pubsub_topic import open_publisher_over_rest
 from shared.settings import Credentials

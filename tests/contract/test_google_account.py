@@ -13,7 +13,7 @@ import pytest
 
 from cli.access.operator_access import open_deployment
 from infra.build import remove_pools
-from shared.edges.google_account import SCOPES, GoogleAccount
+from shared.edges.google import SCOPES, GoogleAccount
 from shared.engine.outside import Ports
 from shared.environment import read_settings
 from shared.model.errors import Denied, Unavailable

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
+from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.instance_groups import InstanceGroups
 from shared.model.errors import Unavailable
 from shared.model.pools import NodePool, PoolStatus

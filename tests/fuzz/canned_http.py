@@ -10,8 +10,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 from shared.edges.gke import GkePools
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import OnceInTime
+from shared.edges.google import GoogleAccount, OnceInTime
 from shared.settings import Credentials
 
 Pools = TypeVar("Pools", bound=GkePools)

@@ -10,7 +10,7 @@ import pytest
 
 from infra.build import preflight
 from infra.build.preflight import Preflight
-from shared.edges.google_session import GoogleSession
+from shared.edges.google import GoogleSession
 from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import by_name
 from tests.infra.pretended_deployment import a_resource, a_state

@@ -17,8 +17,7 @@ import pytest
 from google.api_core.exceptions import GoogleAPICallError
 
 from cli.access.operator_access import Deployment
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
+from shared.edges.google import GoogleAccount, GoogleSession
 from shared.model.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
 
 LABEL = "tpu-provisioner-test"  # of each pool that is made here; its value is the run

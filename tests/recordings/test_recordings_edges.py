@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.edges.gke import GkePools
-from shared.edges.google_errors import classify_refusal
+from shared.edges.google import classify_refusal
 from shared.model.errors import ClusterNotFound, Denied, NotFound
 from shared.model.pools import NodePool, PoolStatus
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools

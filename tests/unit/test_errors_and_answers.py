@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
 from shared.edges import kubernetes_objects
-from shared.edges.google_errors import classify_refusal, find_request
+from shared.edges.google import classify_refusal, find_request
 from shared.edges.kubernetes_objects import Status
 from shared.model import errors
 from shared.model.decisions import Reason, Verdict

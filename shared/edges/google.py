@@ -1,0 +1,441 @@
+"""Google's APIs as this process asks them: its account, a session for REST, and what they refuse.
+
+By google-auth and requests. Each request is sent once and in time: requests repeats nothing by
+itself, but its timeout starts again with each piece of an answer, so a `Deadline` bounds a call.
+Whoever asks Google raises the leaves of `shared.model.errors` that the table below finds:
+`Unavailable` when there was no answer, or none that can be read; `Denied` without credentials.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import google.auth
+import msgspec
+import requests
+import urllib3
+from google.api_core.exceptions import GoogleAPICallError, GoogleAPIError, from_http_response
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import GoogleAuthError, TransportError
+from google.auth.transport.requests import AuthorizedSession, Request
+from google.protobuf.json_format import ParseError
+from requests.adapters import BaseAdapter, HTTPAdapter
+
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.kubernetes_connection import CONNECTIONS_MAX
+from shared.json_text import JSON_ERRORS
+from shared.model.errors import (
+    AlreadyExists,
+    Busy,
+    ClusterNotFound,
+    Denied,
+    InvalidRequest,
+    NoCapacity,
+    NotFound,
+    ProvisionerError,
+    ReservationUnfit,
+    Retryable,
+    StaleView,
+    Throttled,
+    Unavailable,
+)
+from shared.model.failures import Failure, classify_failure
+from shared.settings import Credentials
+from shared.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from google.auth.credentials import Credentials as GoogleCredentials
+
+    from shared.model.times import Clock
+
+SCOPES = (
+    "https://www.googleapis.com/auth/cloud-platform",
+    # Without this one GKE knows the account by its number only, and an RBAC binding to its e-mail
+    # does not hold:
+    # https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances
+    "https://www.googleapis.com/auth/userinfo.email",  # assumes: user-name
+)
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What Google's libraries raise for an answer of an unexpected form."""
+TIMEOUT_SECONDS = 30.0  # assumes: create-answers-fast
+"""GKE answers a create in about 1.5 s; past this the outcome is unknown and is looked up by the
+next delivery."""
+PROMPT_SECONDS = 5.0
+"""The longest time from a call until its request is sent, where it may not be sent late."""
+TEXT_MAX = 600
+"""Characters of somebody else's words in an error: they can quote a whole answer."""
+_TOKEN_SECONDS = 5.0
+_PIECE_BYTES = 2**16
+_RETRY_AFTER_SECONDS_MAX = 600.0  # assumes: throttled
+_LOGIN = "gcloud auth application-default login"
+_REDIRECT, _REFUSAL, _THROTTLED, _SERVER_ERROR = 300, 400, 429, 500
+
+
+class GoogleAccount:
+    """The Google account of this process by google-auth, usable from several threads.
+
+    The order is that of application default credentials: the file that
+    GOOGLE_APPLICATION_CREDENTIALS names, a person's own login by gcloud, the metadata server
+    (https://cloud.google.com/docs/authentication/application-default-credentials). Nothing is
+    looked up before the first use. What was found is kept; a failure is not.
+    """
+
+    def __init__(self, kind: Credentials = Credentials.GOOGLE) -> None:
+        self._kind = kind
+        self._lock = threading.Lock()
+        self._credentials: Any = None  # google-auth has no types
+
+    def find_credentials(self) -> GoogleCredentials:
+        """Return the credentials, for the clients of Google's APIs; anonymous ones for stand-ins."""
+        with self._lock:
+            return self._find()  # type: ignore[no-any-return]
+
+    def give_token(self) -> str:
+        """Return a valid access token; empty for stand-ins. It is renewed shortly before it ends."""
+        with self._lock, translate_errors("the access token"):
+            credentials = self._find()
+            if not credentials.valid:
+                credentials.refresh(partial(Request(), timeout=_TOKEN_SECONDS))
+            return credentials.token or ""
+
+    def _find(self) -> Any:
+        if self._credentials is None and self._kind == Credentials.ANONYMOUS:
+            self._credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
+        elif self._credentials is None:
+            with translate_errors("the Google account"):
+                self._credentials, _project = google.auth.default(scopes=SCOPES)
+        return self._credentials
+
+
+class Deadline(urllib3.Timeout):
+    """The time of one call: from its beginning, with the access token, to the end of its answer.
+
+    It is the `timeout` of a call of google-api-core or google-auth, and arrives unchanged where the
+    request is sent. A request for an access token, which gets it too, takes it for five seconds.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, promptly: bool = False) -> None:
+        """Begin, on a clock that goes on while an instance is frozen.
+
+        A prompt request rests on a look that was made just now: it is sent within `PROMPT_SECONDS`
+        or not at all.
+        """
+        super().__init__(total=_TOKEN_SECONDS)
+        self._clock, self._promptly, self._began = clock, promptly, clock.now()
+
+    def __call__(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the call with this deadline, as google-api-core applies a timeout."""
+        return partial(call, timeout=self)
+
+    def start_sending(self) -> urllib3.Timeout:
+        """Return the time that is left for connection and answer.
+
+        Raises:
+            requests.Timeout: none is left, or a request that must be prompt meets a clock that was
+                set back.
+        """
+        passed = self._clock.now() - self._began
+        limit = PROMPT_SECONDS if self._promptly else TIMEOUT_SECONDS
+        if passed >= limit or (self._promptly and passed < 0):
+            raise requests.Timeout("not sent: getting an access token took too long")
+        return urllib3.Timeout(connect=limit - passed, total=TIMEOUT_SECONDS - passed)
+
+    def check(self) -> None:
+        """Raise `requests.Timeout` if the time is over."""
+        if self._clock.now() - self._began >= TIMEOUT_SECONDS:
+            raise requests.Timeout(f"the answer takes more than {TIMEOUT_SECONDS:.0f} s")
+
+
+class OnceInTime(BaseAdapter):
+    """Sends each request once, within the deadline of its call, and follows no redirection."""
+
+    def __init__(self, adapter: BaseAdapter) -> None:
+        """Take an adapter for its connections; google-auth's has the client certificate."""
+        super().__init__()
+        self._adapter = adapter
+
+    def send(  # type: ignore[override]  # the name of an option is that of requests' base class
+        self, request: requests.PreparedRequest, *, timeout: Deadline, **options: Any
+    ) -> requests.Response:
+        """Return the answer, read to its end.
+
+        Raises:
+            requests.RequestException: there is none in time, or it is a redirection.
+        """
+        options["stream"] = True
+        response = self._adapter.send(request, timeout=timeout.start_sending(), **options)  # type: ignore[arg-type]
+        try:
+            response._content = _read(response.raw, timeout)  # noqa: SLF001 -- what requests itself sets
+        except urllib3.exceptions.HTTPError as error:
+            raise requests.ConnectionError(error, request=request) from error
+        finally:
+            response.close()
+        if _REDIRECT <= response.status_code < _REFUSAL:
+            raise requests.TooManyRedirects(f"HTTP {response.status_code}", request=request)
+        return response
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._adapter.close()
+
+
+def _read(answer: urllib3.HTTPResponse, deadline: Deadline) -> bytes:
+    pieces = []
+    while piece := answer.read1(_PIECE_BYTES, decode_content=True):
+        pieces.append(piece)
+        deadline.check()
+    return b"".join(pieces)
+
+
+def bound_session(session: AuthorizedSession, url: str) -> AuthorizedSession:
+    """Return the session, which from now on sends each request once and within its `Deadline`.
+
+    The variables for proxies and authorities are read once, for the host of the URL: to read all
+    variables for each request takes a tenth of the CPU of an event.
+    """
+    for name, value in session.merge_environment_settings(url, {}, None, None, None).items():
+        setattr(session, name, value)
+    session.trust_env = False
+    for prefix, adapter in list(session.adapters.items()):
+        # Any other is google-auth's, with the client certificate of mutual TLS.
+        plain = type(adapter) is HTTPAdapter
+        session.mount(
+            prefix, OnceInTime(HTTPAdapter(pool_maxsize=CONNECTIONS_MAX) if plain else adapter)
+        )
+    session.headers["User-Agent"] = f"tpu-provisioner/{VERSION}"
+    return session
+
+
+class GoogleSession:
+    """A Google API at one base URL, by google-auth's session; usable from several threads."""
+
+    def __init__(
+        self, endpoint: str, account: GoogleAccount, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        """Prepare; nothing is sent or opened yet."""
+        self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
+        self._lock = threading.Lock()
+        self._session: Any = None  # google-auth has no types
+
+    def open(self) -> Any:
+        """Return the session, opened at the first call: no earlier, as no fork may share it."""
+        with self._lock:
+            if self._session is None:
+                credentials = self._account.find_credentials()
+                self._session = bound_session(AuthorizedSession(credentials), self._endpoint)  # type: ignore[no-untyped-call]
+            return self._session
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        promptly: bool = False,
+    ) -> bytes:
+        """Return the body of a successful answer; `body` is sent as JSON, to a path below the URL."""
+        deadline = Deadline(self._clock, promptly=promptly)
+        with translate_errors(f"{method} {path}"):
+            response = self.open().request(
+                method,
+                f"{self._endpoint}/{path}",
+                data=None if body is None else msgspec.json.encode(body),
+                headers={"Content-Type": "application/json"},
+                timeout=deadline,
+            )
+            if response.status_code >= _REFUSAL:
+                raise from_http_response(response)  # type: ignore[no-untyped-call]
+        return bytes(response.content)
+
+
+class ErrorDetail(msgspec.Struct):
+    """``google.rpc.ErrorInfo`` and its siblings; only the reason is read."""
+
+    reason: str = ""
+
+
+class ErrorBody(msgspec.Struct):
+    """The ``error`` object of a Google API's refusal."""
+
+    message: str = ""
+    status: str = ""
+    """The canonical code, the same over REST and gRPC."""
+    details: list[ErrorDetail] = []
+
+
+class Refusal(msgspec.Struct):
+    """A Google API's refusal."""
+
+    error: ErrorBody = msgspec.field(default_factory=ErrorBody)
+
+
+_DECODER = msgspec.json.Decoder(Refusal)
+_KINDS: dict[str, type[ProvisionerError]] = {
+    "ALREADY_EXISTS": AlreadyExists,  # assumes: create-existing
+    "ABORTED": StaleView,
+    # assumes: duplicate-create, create-while-deleting, delete-while-creating
+    "FAILED_PRECONDITION": Busy,
+    "RESOURCE_EXHAUSTED": Throttled,  # assumes: throttled
+    "NOT_FOUND": NotFound,
+    "PERMISSION_DENIED": Denied,
+    "UNAUTHENTICATED": Denied,
+    "INVALID_ARGUMENT": InvalidRequest,
+    "OUT_OF_RANGE": InvalidRequest,
+    "UNIMPLEMENTED": InvalidRequest,  # assumes: resize-slice
+    "CANCELLED": Unavailable,
+    "UNKNOWN": Unavailable,
+    "INTERNAL": Unavailable,
+    "DATA_LOSS": Unavailable,
+    "UNAVAILABLE": Unavailable,
+    "DEADLINE_EXCEEDED": Unavailable,
+}
+"""What a refusal means by its canonical code."""
+_CODES = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    409: "ALREADY_EXISTS",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    501: "UNIMPLEMENTED",
+}
+"""The code of an answer that names none, as that of a proxy, by its HTTP status."""
+_BUSY_TEXTS = (
+    "incompatible operation",
+    "is currently creating",
+    "is currently deleting",
+    "is currently upgrading",
+    "Cluster is currently being",
+)
+"""As quoted in https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations
+and in public issue threads."""
+
+
+@contextmanager
+def translate_errors(request: str) -> Iterator[None]:
+    """Raise our errors for those of a Google client inside the block, with the request for logs."""
+    try:
+        yield
+    except GoogleAPICallError as error:
+        raise classify_call_error(request, error) from error
+    except GoogleAuthError as error:
+        raise note_request(_classify_account_error(error), request) from error
+    except (GoogleAPIError, requests.RequestException) as error:
+        raise note_request(Unavailable(f"no answer: {error!s:.{TEXT_MAX}}"), request) from error
+    except (ParseError, *UNREADABLE) as error:
+        text = f"the answer cannot be read: {error!s:.{TEXT_MAX}}"
+        raise note_request(Unavailable(text), request) from error
+
+
+def note_request(error: ProvisionerError, request: str) -> ProvisionerError:
+    """Return the error with the request beside its text, where `find_request` finds it."""
+    error.add_note(request)
+    return error
+
+
+def find_request(error: Exception) -> str:
+    """Return the verb and path of the request that failed, for logs; empty if the error has none.
+
+    They are a note on the error and not part of its text, because Events show the text to users.
+    """
+    return "; ".join(getattr(error, "__notes__", ()))
+
+
+def classify_call_error(request: str, error: GoogleAPICallError) -> ProvisionerError:
+    """Return the error that a refused call means, over REST and over gRPC.
+
+    Over REST the library keeps only the HTTP status, so the canonical code is read from its answer.
+    """
+    body = getattr(error.response, "content", None)
+    if isinstance(body, bytes):
+        status = getattr(error.response, "status_code", error.code or 0)
+        return classify_refusal(request, status, body, error.response.headers.get("Retry-After"))
+    if error.code is None and error.grpc_status_code is None:
+        return note_request(Unavailable(f"no answer: {error}"), request)
+    refusal = ErrorBody(
+        message=str(error.message or ""),
+        status=error.grpc_status_code.name if error.grpc_status_code else "",
+        details=[ErrorDetail(reason=error.reason or "")],
+    )
+    return _classify(request, error.code or 0, refusal)
+
+
+def classify_refusal(
+    request: str, http_status: int, body: bytes, retry_after: str | None = None
+) -> ProvisionerError:
+    """Return the error that a refusal over REST means; `retry_after` is its header of that name.
+
+    A body that is not a Google API's refusal counts as one without words.
+    """
+    try:
+        error = _DECODER.decode(body).error
+    except JSON_ERRORS:
+        error = ErrorBody()
+    return _classify(request, http_status, error, retry_after)
+
+
+def _classify(
+    request: str, http_status: int, error: ErrorBody, retry_after: str | None = None
+) -> ProvisionerError:
+    kind = _find_kind(http_status, error)
+    message = error.message[:TEXT_MAX] or "the answer has no error text"
+    text = f"{message} ({f'HTTP {http_status} {error.status}'.rstrip()})"
+    if issubclass(kind, Retryable):
+        numeric = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
+        seconds = min(float(retry_after or 0), _RETRY_AFTER_SECONDS_MAX) if numeric else None
+        return note_request(kind(text, retry_after_seconds=seconds), request)
+    refusal = kind(text)
+    if isinstance(refusal, InvalidRequest):
+        refusal.status = error.status
+    return note_request(refusal, request)
+
+
+def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
+    """Return the error that a refusal means: by its text where the code alone would mislead."""
+    message, reasons = error.message, {each.reason for each in error.details}
+    code = error.status if error.status in _KINDS else _CODES.get(http_status, "")
+    if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
+        return ReservationUnfit  # assumes: reservation-refusal
+    if code == "NOT_FOUND" and _is_about_cluster(message):
+        return ClusterNotFound  # assumes: missing-cluster
+    if code == "PERMISSION_DENIED" and _is_about_quota(message, reasons):
+        return NoCapacity  # assumes: quota-or-rights
+    if code in ("NOT_FOUND", "PERMISSION_DENIED"):
+        return _KINDS[code]
+    if "does not have access to service account" in message:  # assumes: service-account-refusal
+        return Denied
+    if "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(map(message.__contains__, _BUSY_TEXTS)):
+        return Busy
+    return _KINDS.get(code, Unavailable if http_status >= _SERVER_ERROR else InvalidRequest)
+
+
+def _is_about_cluster(message: str) -> bool:
+    of_pool = "/nodePools/" in message or "node pool" in message
+    return "/clusters/" in message and not of_pool
+
+
+def _is_about_quota(message: str, reasons: set[str]) -> bool:
+    told = any("QUOTA" in reason for reason in reasons)
+    quota = told or classify_failure(message) == Failure.QUOTA
+    return quota and "IAM_PERMISSION_DENIED" not in reasons
+
+
+def _classify_account_error(error: GoogleAuthError) -> ProvisionerError:
+    """Return what google-auth's error means: `Unavailable` if a retry can mend it, else `Denied`.
+
+    google-auth wraps the answer of the metadata server in its errors, as the second argument of a
+    `TransportError`.
+    """
+    transport, status = error if isinstance(error, TransportError) else error.__cause__, 0
+    if isinstance(transport, TransportError):
+        answer = transport.args[1] if len(transport.args) > 1 else None
+        status = getattr(answer, "status", _SERVER_ERROR)
+    if error.retryable or status >= _SERVER_ERROR or status == _THROTTLED:
+        return Unavailable(f"no access token: {error}")
+    return Denied(f"there are no Google credentials: {error}; log in with: {_LOGIN}")
