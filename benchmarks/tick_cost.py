@@ -17,7 +17,6 @@ from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.engine.budget import Budget
-from shared.engine.look import Memory
 from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
@@ -145,13 +144,12 @@ def _tick(case: Case, size: int) -> Cost:
         budget=Budget(case.settings),
         crew=Crew(),
     )
-    memory = Memory()
     if case.again:
-        tick(CLUSTER, case.role, ports, memory)
+        tick(CLUSTER, case.role, ports)
         live.pods, live.workloads = copy.deepcopy((live.pods, live.workloads))  # as if read anew
         calls.clear()
     cpu, began = time.process_time(), time.perf_counter()
-    done = tick(CLUSTER, case.role, ports, memory)
+    done = tick(CLUSTER, case.role, ports)
     cost = Cost(
         cpu_seconds=time.process_time() - cpu, seconds=time.perf_counter() - began, left=done.left, calls=calls
     )

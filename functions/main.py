@@ -50,12 +50,12 @@ def collect(request: Request) -> Response:
 def _answer(role: Role, request: Request) -> Response:
     if request.method != "POST":
         return Response("only POST is answered here", status=405, headers={"Allow": "POST"})
-    ports, memory = get_process(role)
+    ports = get_process(role)
     if request.path == TICK_PATH:
-        answer, counts = deliver_tick(role, request.args.get("cluster", ""), ports, memory)
+        answer, counts = deliver_tick(role, request.args.get("cluster", ""), ports)
         return _respond(answer, jsonify(counts))
     body, headers = request.get_data(cache=False), dict(request.headers)
-    return _respond(deliver(role, body, ports, memory, headers), Response(""))
+    return _respond(deliver(role, body, ports, headers), Response(""))
 
 
 def _respond(answer: Answer, response: Response) -> Response:

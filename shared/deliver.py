@@ -44,7 +44,6 @@ from shared.model.messages import EventType, Message, parse_entry, parse_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.engine.look import Memory
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
 
@@ -254,7 +253,7 @@ class Journal:
 
 
 def deliver(
-    role: Role, body: bytes, ports: Ports, memory: Memory, headers: Mapping[str, str] | None = None
+    role: Role, body: bytes, ports: Ports, headers: Mapping[str, str] | None = None
 ) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
     journal = Journal(role, Wake.MESSAGE)
@@ -263,7 +262,7 @@ def deliver(
         message = journal.push.message
         if "ce-type" not in message.attributes:
             journal.wake = Wake.END
-            return _deliver_end(message.data, ports, memory, journal)
+            return _deliver_end(message.data, ports, journal)
         key = find_key(role, message, ports)
     except Rejected as error:
         journal.write_rejected(error, journal.push.message.data if journal.push else body)
@@ -275,7 +274,7 @@ def deliver(
     if not ports.crew.enter(key.cluster, clusters=len(ports.clusters)):
         return BUSY
     try:
-        work = work_on(key, role, ports, memory)
+        work = work_on(key, role, ports)
     finally:
         ports.crew.leave(key.cluster)
     if work.look is not None and not work.outcomes and not work.errors:
@@ -283,7 +282,7 @@ def deliver(
     return answer(work, journal)
 
 
-def _deliver_end(entry: bytes, ports: Ports, memory: Memory, journal: Journal) -> Answer:
+def _deliver_end(entry: bytes, ports: Ports, journal: Journal) -> Answer:
     """Answer the end of an operation. It is let in always: what waits for its slot has no other.
 
     Raises:
@@ -292,7 +291,7 @@ def _deliver_end(entry: bytes, ports: Ports, memory: Memory, journal: Journal) -
     ended = parse_entry(entry)
     if ended is None or ended.cluster not in ports.clusters:
         return DONE
-    return answer(work_on_end(ended, journal.role, ports, memory), journal)
+    return answer(work_on_end(ended, journal.role, ports), journal)
 
 
 def answer(work: Work, journal: Journal) -> Answer:
@@ -327,9 +326,7 @@ def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
     return Key(event.cluster, about.kind, about.namespace, about.name, uid)
 
 
-def deliver_tick(
-    role: Role, cluster: str, ports: Ports, memory: Memory
-) -> tuple[Answer, dict[str, int]]:
+def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[str, int]]:
     """Answer one call of the scheduler: look at a cluster once, log, and return the counts."""
     journal = Journal(role, Wake.TICK)
     if cluster not in ports.clusters:
@@ -341,7 +338,7 @@ def deliver_tick(
         )
         journal.write_rejected(problem, b"")
         return Answer(400, logging.WARNING), {}
-    done = tick(cluster, role, ports, memory)
+    done = tick(cluster, role, ports)
     for outcome in done.outcomes:
         journal.write_outcome(outcome)
     status = 200

@@ -20,7 +20,6 @@ from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
 from shared.engine.budget import Budget
-from shared.engine.look import Memory
 from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
@@ -39,7 +38,7 @@ class _Process:
     """What this process keeps from one request to the next, by function."""
 
     lock = threading.Lock()
-    kept: ClassVar[dict[Role, tuple[Ports, Memory]]] = {}
+    kept: ClassVar[dict[Role, Ports]] = {}
 
 
 def check_settings() -> None:
@@ -52,15 +51,15 @@ def check_settings() -> None:
         read_settings(os.environ)
 
 
-def get_process(role: Role) -> tuple[Ports, Memory]:
-    """Return a function's ports and memory, made from the environment at the first call.
+def get_process(role: Role) -> Ports:
+    """Return a function's ports, made from the environment at the first call.
 
     Raises:
         Misconfigured: the environment is wrong; every problem is named.
     """
     with _Process.lock:
         if role not in _Process.kept:
-            _Process.kept[role] = build_ports(read_settings(os.environ), role), Memory()
+            _Process.kept[role] = build_ports(read_settings(os.environ), role)
         return _Process.kept[role]
 
 
@@ -70,7 +69,7 @@ def open_clients(role: Role) -> None:
     A failure is logged, and the first message tries again.
     """
     try:
-        pools = get_process(role)[0].pools
+        pools = get_process(role).pools
         if isinstance(pools, GkePools):
             pools.open()
     except ProvisionerError as error:
@@ -78,10 +77,9 @@ def open_clients(role: Role) -> None:
 
 
 @contextmanager
-def use(ports: Ports, memory: Memory | None = None) -> Iterator[None]:
+def use(ports: Ports) -> Iterator[None]:
     """Put other ports in place for a while: the one switch by which tests enter."""
-    process = ports, memory or Memory()
-    before, _Process.kept = _Process.kept, dict.fromkeys(Role, process)
+    before, _Process.kept = _Process.kept, dict.fromkeys(Role, ports)
     try:
         yield
     finally:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
 from shared.engine.kueue import list_queued
-from shared.engine.look import Key, Memory
+from shared.engine.look import Key, Source
 from shared.engine.reads import read_stop
 from shared.engine.reconcile import plan_for
+from shared.engine.scenes import list_slots, make_claim
 from shared.engine.tick import list_owners, read_lists
-from shared.engine.views import list_slots, make_claim
 from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name
 from shared.plan.counting import Census
@@ -119,8 +119,7 @@ def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
 
 
 def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
-    memory = Memory()
-    tasks = [partial(plan_for, key, ports, memory, reading.lists) for key in keys]
+    tasks = [partial(plan_for, key, ports, Source(lists=reading.lists)) for key in keys]
     failed: dict[str, list[str]] = {}
     for key, result in zip(keys, ports.crew.run(tasks, seconds=READ_SECONDS), strict=True):
         if isinstance(result, ProvisionerError):

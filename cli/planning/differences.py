@@ -8,8 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cli.planning.makers import GENERATED
-from shared.engine.look import From, Key, Memory
-from shared.engine.scenes import take_look
+from shared.engine.look import Key, Source
+from shared.engine.reads import take_look
 from shared.plan.counting import Census
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def compare(planned: Sequence[PlannedNeed], cluster: str, ports: Ports) -> list[
         needs = tuple(each.need for each in planned if each.key == key)
         for name in _find_live(key, owners) or [key.name]:
             live = Key(cluster, key.kind, key.namespace, name)
-            scene = take_look(live, ports, Memory(), From()).scene
+            scene = take_look(live, ports, Source()).scene
             lines += _compare(dataclasses.replace(scene, needs=needs), f"{key.namespace}/{name}")
     return lines
 

@@ -15,8 +15,7 @@ from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.engine.act import claim_slot, explain_act
-from shared.engine.kueue import Standing
-from shared.engine.look import Key, Look
+from shared.engine.look import Key, Look, Standing
 from shared.engine.tell import explain_answer
 from shared.kinds.table import SLICES_MAX
 from shared.model import labels

@@ -1,7 +1,7 @@
 """The one way of both functions: key, look, plan, act, tell.
 
-- `look` makes the scene of what `reads` has read of one workload, in the words of `views`;
-  `inventory` is what the cluster has.
+- `reads` makes a look of what it reads of one workload, and `scenes` its scene; `look` has the
+  values.
 - `reconcile` makes the plan, a second one before anything is taken away; `act` does it.
 - `budget` counts chips, operation slots, refusals and deletions, and whose turn a free slot is.
 - `work` lets one thread work on a key, for a message, the end of an operation and a `tick` alike.

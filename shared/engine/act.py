@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.budget import REFUSALS, Sent
-from shared.engine.views import make_claim
+from shared.engine.scenes import make_claim
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (
@@ -40,7 +40,7 @@ from shared.plan.scene import Verb, Word
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.engine.look import Look, Memory
+    from shared.engine.look import Look
     from shared.engine.outside import Ports
     from shared.model.names import Claim
     from shared.model.pools import NodePool
@@ -227,14 +227,14 @@ UID_SECONDS = 60.0
 KUBE_SYSTEM = "kube-system"
 
 
-def read_cluster_uid(cluster: str, ports: Ports, memory: Memory) -> str:
+def read_cluster_uid(cluster: str, ports: Ports) -> str:
     """Return the UID of the namespace ``kube-system``; empty if there is none."""
     now = ports.clock.now()
-    uid, read_at = memory.uids.get(cluster, ("", now))
+    uid, read_at = ports.memory.uids.get(cluster, ("", now))
     if not uid or not 0 <= now - read_at <= UID_SECONDS:
         seen = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
         uid = seen.uid if seen else ""
-        memory.uids[cluster] = uid, now
+        ports.memory.uids[cluster] = uid, now
     return uid
 
 

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shared.engine.look import NO_LIMIT, SLOTS_WITHOUT_NUMBER, Room
 from shared.model.errors import (
     Denied,
     InvalidRequest,
@@ -26,13 +27,11 @@ from shared.model.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from shared.engine.inventory import Inventory, Key
-    from shared.engine.views import Operations
+    from shared.engine.look import Inventory, Key, Operations
     from shared.model.times import Clock
     from shared.plan.scene import Way
     from shared.settings import Settings
 
-NO_LIMIT = 10**9
 SENT_SECONDS = 1200.0
 """How long a create that no list shows counts for a limit."""
 HELD_SECONDS = 150.0
@@ -42,24 +41,11 @@ SHOWN_SECONDS = 15.0
 REST_SECONDS = 60.0
 """How long creates of a cluster rest after a 429 without a number."""
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
-SLOTS_WITHOUT_NUMBER = 20
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """What limits and operation slots left at one moment."""
-
-    chips: int = NO_LIMIT
-    slots: int = SLOTS_WITHOUT_NUMBER
-    numbered: bool = False
-    """GKE has named how many operations it runs at one time."""
-    number: int = 0
-    """Of the last create that is counted here."""
 
 
 @dataclass(slots=True, kw_only=True)

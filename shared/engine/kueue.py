@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shared.engine.look import Queued, Standing
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.errors import ProvisionerError, Rejected
@@ -17,7 +17,6 @@ from shared.plan.scene import Queue
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from shared.engine.inventory import Key
     from shared.engine.outside import Ports, Queues
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.workloads import WorkloadView
@@ -30,37 +29,9 @@ _NO_CHECK = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """A suspended workload in one of Kueue's queues with our check."""
-
-    workload: QueuedWorkload
-    state: CheckState
-    seconds: int
-    """For how long a part of its pools is held."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What Kueue says of a workload now."""
-
-    queue: Queue = Queue.NONE
-    owner: WorkloadView | None = None
-    """As Kueue will resume it; None to take it as it is."""
-    plain: WorkloadView | None = None
-    """As its author wrote it."""
-    queued: Queued | None = None
-    lost_at: float = 0.0
-    retried: bool = False
-    refusal: str = ""
-    """Why the spec can never be resumed."""
-    unserved: str = ""
-    """Why the check cannot be answered now, though another flavor or queue may serve the spec."""
-
-
-def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
+def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standing:
     """Return what Kueue says of a suspended workload; nothing where the check is off."""
-    queues = ports.queues.get(key.cluster)
+    queues = ports.queues.get(cluster)
     if queues is None or not workload.suspended or not is_answered(workload.kind):
         return Standing()
     for each in queues.list_owned(workload.namespace, workload.uid):

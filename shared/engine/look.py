@@ -1,67 +1,181 @@
-"""What a look is made from, what it saw, and what a process remembers. Values."""
+"""The key of a workload, what a cluster's list of pools says as a whole, and what one look saw."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from shared.engine.budget import Room, Turns
-from shared.engine.inventory import Inventory, Key
+from shared.model.pools import UNDER_WAY
+from shared.plan.limits import count_nodes
+from shared.plan.scene import Queue, Scene, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.engine.inventory import WorkloadName
-    from shared.engine.kueue import Standing
-    from shared.engine.views import Operations
+    from shared.model.kueue import CheckState, QueuedWorkload
+    from shared.model.names import ParsedName
     from shared.model.pools import NodePool
-    from shared.model.readings import PoolNode
+    from shared.model.readings import Machines, Operation, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.needs.wanted import Wanted
-    from shared.plan.scene import Scene, Stop
+    from shared.plan.scene import Pod, Way
 
-    StopAndCause = tuple[Stop, str]
-    """What the label of a namespace forbids, and where it is."""
-
+    Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
+    """By the hash in the name of their pool, with that name."""
     Finding = tuple[tuple[WorkloadView, list[PodView], list[str]], Wanted]
     """What a workload wants, and what that rests on: itself, its pods, and the pools of these."""
 
-__all__ = ["DELIVERY_SECONDS", "From", "Key", "Lists", "Look", "Memory"]
-DELIVERY_SECONDS = 50.0
-"""How long after its beginning a delivery begins an act; every request ends within 55 s."""
+WorkloadName = tuple[str, str, str]
+"""Kind, namespace and name."""
+NO_LIMIT = 10**9
+SLOTS_WITHOUT_NUMBER = 20
+StopAndCause = tuple[Stop, str]
+"""What the label of a namespace forbids, and where it is."""
+FREE: StopAndCause = Stop.NOTHING, ""
 
 
-@dataclass(slots=True)
-class Memory:
-    """What a process remembers. Without it acts come later, and never wrongly."""
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One workload of one cluster, by its name."""
 
-    missing_since: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By cluster and pool, when nodes were first seen to be missing, in unix seconds."""
-    spare: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By cluster, the pools that the last tick found too many."""
-    inventories: dict[str, Inventory] = field(default_factory=dict)
-    """By cluster, the newest list of pools."""
-    nodes: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
-    acted: dict[Key, float] = field(default_factory=dict)
-    """When something was added for a workload; an older list of pools does not show it."""
-    free_at: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By cluster and namespace, when its label stopped nothing, in unix seconds."""
-    uids: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
-    notices: dict[tuple[str, ...], float] = field(default_factory=dict)
-    """What a tick has told, and when."""
-    wanted: dict[str, Mapping[Key, Finding]] = field(default_factory=dict)
-    """By cluster, what workloads wanted in the last tick."""
-    left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
-    """By cluster, the keys for which the last tick had no time."""
-    turns: Turns = field(default_factory=Turns)
+    cluster: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    """Empty for the one that has the name now; else that one only, and it may be gone."""
+
+    @property
+    def workload(self) -> WorkloadName:
+        """Return kind, namespace and name."""
+        return self.kind, self.namespace, self.name
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """The node pools of one cluster at one moment."""
+
+    began_at: float = 0.0
+    """When the list began, in unix seconds."""
+    pools: Mapping[str, NodePool] = field(default_factory=dict)
+    """All, by name."""
+    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)
+    """Ours."""
+    nodes_before: Mapping[str, int] = field(default_factory=dict)
+    """By pool, how many nodes it had when they were last read, if this list has none of them."""
+    chips: Mapping[str, int] = field(default_factory=dict)
+    """By the namespace of the owner; a limit counts them."""
+    under_way: frozenset[str] = frozenset()
+    """Names of pools on which GKE works."""
+    autoscaled: int = 0
+
+
+def take_inventory(
+    pools: Sequence[NodePool],
+    deployment: str,
+    began_at: float,
+    nodes: Mapping[str, Sequence[PoolNode]] | None = None,
+    nodes_before: Mapping[str, int] = MappingProxyType({}),
+) -> Inventory:
+    """Return what a list of pools says.
+
+    Args:
+        pools: all of a cluster.
+        deployment: our name; a pool that carries another one is not ours.
+        began_at: when the list began.
+        nodes: by pool; None if they were not read, and then a failed pool counts as a whole.
+        nodes_before: how many each pool had when they were last read.
+    """
+    by_owner: dict[WorkloadName, list[NodePool]] = {}
+    chips: Counter[str] = Counter()
+    for pool in pools:
+        if pool.owner is None or pool.deployment not in ("", deployment):
+            continue
+        by_owner.setdefault(pool.owner.key, []).append(pool)
+        members = None if nodes is None else nodes.get(pool.name, ())
+        chips[pool.owner.namespace] += count_chips(pool, members, nodes_before.get(pool.name, 0))
+    return Inventory(
+        began_at=began_at,
+        pools={pool.name: pool for pool in pools},
+        by_owner=by_owner,
+        nodes_before=nodes_before,
+        chips=chips,
+        under_way=frozenset(pool.name for pool in pools if pool.status in UNDER_WAY),
+        autoscaled=sum(pool.autoscaled for pool in pools),
+    )
+
+
+def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int = 0) -> int:
+    """Return what a limit counts of a pool, the nodes that are not Ready among them.
+
+    Args:
+        pool: as GKE lists it.
+        members: its nodes; None if they were not read, and then it counts as a whole.
+        before: how many it had when they were last read; a lower maximum takes none of them.
+    """
+    present = max(pool.node_count, before) if members is None else len(members)
+    return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What limits and operation slots left at one moment."""
+
+    chips: int = NO_LIMIT
+    slots: int = SLOTS_WITHOUT_NUMBER
+    numbered: bool = False
+    """GKE has named how many operations it runs at one time."""
+    number: int = 0
+    """Of the last create that is counted here."""
+
+
+class User(NamedTuple):
+    """An accelerator pod on a pool of ours."""
+
+    workload: WorkloadName
+    pod: Pod
+    """Its slice is its UID."""
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """A suspended workload in one of Kueue's queues with our check."""
+
+    workload: QueuedWorkload
+    state: CheckState
+    seconds: int
+    """For how long a part of its pools is held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What Kueue says of a workload now."""
+
+    queue: Queue = Queue.NONE
+    owner: WorkloadView | None = None
+    """As Kueue will resume it; None to take it as it is."""
+    plain: WorkloadView | None = None
+    """As its author wrote it."""
+    queued: Queued | None = None
+    lost_at: float = 0.0
+    retried: bool = False
+    refusal: str = ""
+    """Why the spec can never be resumed."""
+    unserved: str = ""
+    """Why the check cannot be answered now, though another flavor or queue may serve the spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lists:
     """What a tick has read of a cluster once for all of its looks."""
 
+    cluster: str
     inventory: Inventory
     nodes: Mapping[str, Sequence[PoolNode]]
     """By pool."""
@@ -69,7 +183,7 @@ class Lists:
     """The pool of each of these nodes."""
     pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
-    users: Mapping[str, Sequence[PodView]]
+    users: Mapping[str, Sequence[User]]
     """The accelerator pods on each pool of ours."""
     operations: Operations
     began_at: float
@@ -83,39 +197,7 @@ class Lists:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What one look saw, with what its acts need beside the scene."""
-
-    key: Key
-    scene: Scene
-    wanted: Wanted
-    workload: WorkloadView | None
-    pools: Mapping[str, NodePool]
-    """Of the owner, by name."""
-    nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)
-    """By pool."""
-    pods: Sequence[PodView] = ()
-    takers: frozenset[WorkloadName] = frozenset()
-    """The other workloads whose pods are on the owner's pools."""
-    stop_cause: str = ""
-    standing: Standing
-    """What Kueue says of it."""
-    parent: Parent | None = None
-    cluster_uid: str = ""
-    """Of the namespace ``kube-system``; read before an act only."""
-    inventory: Inventory = field(default_factory=Inventory)
-    room: Room = field(default_factory=Room)
-    began_at: float
-    users_read_at: float | None = None
-    """When the pods on its nodes began to be read, one node after the other."""
-    until: float = 0.0
-    """When the last act may begin."""
-    errors: tuple[Exception, ...] = ()
-    """Why a fact about one pool could not be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class From:
+class Source:
     """What a look is made from, beside live reads."""
 
     lists: Lists | None = None
@@ -124,5 +206,60 @@ class From:
     names: frozenset[str] = frozenset()
     """Of these, those that must be."""
     shares: bool = False
-    """It may use a list of pools that another look has just read; before a create only."""
+    """It may use what another look has just read; before a create only."""
     until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was read of one workload, and the scene that follows from it."""
+
+    key: Key
+    workload: WorkloadView | None
+    is_known: bool = True
+    """Whether the workload is there or not."""
+    standing: Standing
+    """What Kueue says of it."""
+    parent: Parent | None = None
+    stop: StopAndCause = FREE
+    inventory: Inventory = field(default_factory=Inventory)
+    pools: Mapping[str, NodePool]
+    """Of the owner, by name."""
+    nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)
+    """By pool."""
+    missing_since: Mapping[str, float] = field(default_factory=dict)
+    """By pool, when nodes that existed were first seen to be missing."""
+    spare: frozenset[str] = frozenset()
+    """The pools of the cluster that the last tick found too many."""
+    pods: Sequence[PodView] = ()
+    wanted: Wanted
+    room: Room = field(default_factory=Room)
+    refused: frozenset[Way] = frozenset()
+    """Ways that GKE refused at once a moment ago."""
+    operations: Operations | None = None
+    """None: they were not read."""
+    machines: Mapping[str, Machines | None] = field(default_factory=dict)
+    """Of the pools about which GKE was asked; None: it gave no answer."""
+    users: Mapping[str, Sequence[User]] = field(default_factory=dict)
+    """The pods of others on the pools about which the nodes were asked."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """The pool of each pod that these nodes have, by its UID."""
+    unread: frozenset[str] = frozenset()
+    """Pools of which a node gave no answer. Nothing is done to them: they may be in use."""
+    cluster_uid: str = ""
+    """Of the namespace ``kube-system``; read before an act only."""
+    scene: Scene = field(default_factory=lambda: Scene(now=0.0))
+    now: float = 0.0
+    """When the reads that each look has were done."""
+    began_at: float
+    users_read_at: float | None = None
+    """When the pods on its nodes began to be read, one node after the other."""
+    until: float = 0.0
+    """When the last act may begin."""
+    errors: tuple[Exception, ...] = ()
+    """Why a fact about one pool could not be read."""
+
+    @property
+    def takers(self) -> frozenset[WorkloadName]:
+        """Return the other workloads whose pods are on the owner's pools."""
+        return frozenset(user.workload for users in self.users.values() for user in users)

@@ -1,4 +1,4 @@
-"""What the engine asks of the outside world: GKE, one cluster's API, Kueue and the clock.
+"""What the engine asks of the outside world, and what a process of it remembers.
 
 Every method may raise the errors of `shared.model.errors`; a cluster is always named
 ``projects/P/locations/L/clusters/C``. None waits for an operation of GKE.
@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shared.engine.budget import Turns
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from shared.engine.budget import Budget
+    from shared.engine.look import Finding, Inventory, Key
     from shared.engine.threads import Crew
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.pools import NodePool
@@ -124,6 +127,33 @@ class Queues(Protocol):
         """Write the state of one check of a Workload."""
 
 
+@dataclass(slots=True)
+class Memory:
+    """What a process remembers. Without it acts come later, and never wrongly."""
+
+    missing_since: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By cluster and pool, when nodes were first seen to be missing, in unix seconds."""
+    spare: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By cluster, the pools that the last tick found too many."""
+    inventories: dict[str, Inventory] = field(default_factory=dict)
+    """By cluster, the newest list of pools."""
+    nodes: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
+    acted: dict[Key, float] = field(default_factory=dict)
+    """When something was added for a workload; an older list of pools does not show it."""
+    free_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By cluster and namespace, when its label stopped nothing, in unix seconds."""
+    uids: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
+    notices: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """What a tick has told, and when."""
+    wanted: dict[str, Mapping[Key, Finding]] = field(default_factory=dict)
+    """By cluster, what workloads wanted in the last tick."""
+    left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    """By cluster, the keys for which the last tick had no time."""
+    turns: Turns = field(default_factory=Turns)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """The outside world of one function of one deployment."""
@@ -139,3 +169,4 @@ class Ports:
     clock: Clock
     budget: Budget
     crew: Crew
+    memory: Memory = field(default_factory=Memory)

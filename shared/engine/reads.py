@@ -1,6 +1,7 @@
-"""The reads of one look: live, from the lists of a tick, or anew by name for a second look.
+"""What one look reads of a workload: live, from the lists of a tick, or anew for a second look.
 
-Then what its plan asks for: GKE's operations, what keeps machines away, the pods on nodes.
+Within a look pools come before pods: a pool that is listed too early may only lead to one create
+too few. What a plan asks for beside that is added later, and the pods on nodes come last.
 """
 
 from __future__ import annotations
@@ -9,30 +10,40 @@ import dataclasses
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.engine.inventory import take_inventory
-from shared.engine.views import add_word, read_records, sort_operations, view_stranger
+from shared.engine.kueue import read_standing
+from shared.engine.look import FREE, Look, Standing, User, count_chips, take_inventory
+from shared.engine.scenes import has_lost_nodes, is_over, make_scene, sort_operations, view_pod
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.model.labels import DEPLOYMENT
-from shared.model.pools import PoolStatus
+from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.engine.inventory import Inventory, Key, WorkloadName
-    from shared.engine.look import From, Look, Memory, StopAndCause
+    from shared.engine.look import (
+        Inventory,
+        Key,
+        Operations,
+        Room,
+        Source,
+        StopAndCause,
+        WorkloadName,
+    )
     from shared.engine.outside import Ports
-    from shared.engine.views import Operations
     from shared.model.pools import NodePool
-    from shared.model.readings import BoundPod, PoolNode
+    from shared.model.readings import PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.plan.scene import Ask, Pod
 
+DELIVERY_SECONDS = 50.0
+"""How long after its beginning a delivery begins an act; every request ends within 55 s."""
 SHARED_SECONDS = 2.0
 """How old a list of pools may be that another look has read, and how long ago a namespace was seen
 to have no stop; before a create only."""
@@ -41,19 +52,63 @@ GETS_MAX = 16
 CLAIMS_MAX = 20
 READ_SECONDS = 60.0
 """How long the reads that a plan asks for may take together."""
+MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
+_STOPS = list(Stop)
+K = TypeVar("K")
 T = TypeVar("T")
 
 
-def list_inventory(cluster: str, ports: Ports, memory: Memory) -> Inventory:
+def list_inventory(cluster: str, ports: Ports) -> Inventory:
     """Return the pools of a cluster, and let the list stand for the creates that it shows."""
-    began_at = ports.clock.now()
+    began_at, before = ports.clock.now(), ports.memory.nodes.get(cluster, {})
+    deployment = ports.settings.resource_labels.get(labels.DEPLOYMENT, "")
     pools = ports.pools.list(cluster)
-    deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
-    before = memory.nodes.get(cluster, {})
     inventory = take_inventory(pools, deployment, began_at, nodes_before=before)
     ports.budget.forget_listed(cluster, inventory)
-    memory.inventories[cluster] = inventory
+    ports.memory.inventories[cluster] = inventory
     return inventory
+
+
+def take_look(key: Key, ports: Ports, source: Source) -> Look:
+    """Return what a workload has and wants now."""
+    began_at = source.lists.began_at if source.lists else ports.clock.now()
+    reads = Reads(key, ports, source, began_at)
+    stop = reads.begin_stop()
+    listing = reads.begin_pools()
+    workload, is_known = reads.read_owner()
+    standing = read_standing(key.cluster, workload, ports) if workload else Standing()
+    workload = standing.owner or workload
+    inventory = listing()
+    pools = {pool.name: pool for pool in reads.choose_mine(inventory, workload)}
+    nodes_listing = reads.begin_nodes(list(pools))
+    pods = reads.read_pods(workload)
+    workload = reads.add_disks(workload, pods)
+    nodes = nodes_listing()
+    room, operations = reads.count_room(inventory, pools, nodes)
+    now, until = ports.clock.now(), source.lists.until if source.lists else source.until
+    look = Look(
+        key=key,
+        workload=workload,
+        is_known=is_known,
+        standing=standing,
+        parent=reads.find_parent(workload),
+        stop=stop(),
+        inventory=inventory,
+        pools=pools,
+        nodes=nodes,
+        missing_since=reads.note_missing(pools, nodes, now),
+        spare=ports.memory.spare.get(key.cluster, frozenset()),
+        pods=pods,
+        wanted=reads.list_wanted(workload, pods, nodes, standing),
+        room=room,
+        refused=ports.budget.list_refused(key.cluster, now),
+        operations=operations,
+        users=reads.list_users(pools, pods),
+        now=now,
+        began_at=reads.began_at,
+        until=reads.began_at + DELIVERY_SECONDS if until is None else until,
+    )
+    return dataclasses.replace(look, scene=make_scene(look, ports.settings))
 
 
 @dataclass(slots=True)
@@ -62,22 +117,21 @@ class Reads:
 
     key: Key
     ports: Ports
-    memory: Memory
-    source: From
+    source: Source
     began_at: float
 
-    def begin_stop(self) -> Callable[[], list[StopAndCause]]:
+    def begin_stop(self) -> Callable[[], StopAndCause]:
         """Begin to read what the labels of our namespace and of the workload's forbid."""
         names = dict.fromkeys((self.ports.settings.own_namespace, self.key.namespace))
         stops = [self._begin_stop(name) for name in names]
-        return lambda: [stop() for stop in stops]
+        return lambda: find_strongest([stop() for stop in stops])
 
     def _begin_stop(self, namespace: str) -> Callable[[], StopAndCause]:
         lists = self.source.lists
         stop = lists.stops.get(namespace) if lists else None
-        free_at = self.memory.free_at.get((self.key.cluster, namespace), float("-inf"))
+        free_at = self.ports.memory.free_at.get((self.key.cluster, namespace), float("-inf"))
         if self.source.shares and 0 <= self.began_at - free_at <= SHARED_SECONDS:
-            stop = Stop.NOTHING, ""
+            stop = FREE
         if stop is not None:
             known = stop
             return lambda: known
@@ -86,26 +140,24 @@ class Reads:
     def _read_stop(self, namespace: str) -> StopAndCause:
         cluster, now = self.key.cluster, self.ports.clock.now()
         stop = read_stop(cluster, namespace, self.ports)
-        if stop[0] == Stop.NOTHING:
-            self.memory.free_at[cluster, namespace] = now
+        if stop == FREE:
+            self.ports.memory.free_at[cluster, namespace] = now
         return stop
 
     def begin_pools(self) -> Callable[[], Inventory]:
         """Begin to list the cluster's pools, unless this look rests on a list that was read."""
         seen = self.source.lists or self.source.again
-        shared = self.memory.inventories.get(self.key.cluster)
+        shared = self.ports.memory.inventories.get(self.key.cluster)
         if seen:
             return lambda: seen.inventory
         if self.source.shares and shared and self._is_young(shared):
             self.began_at = shared.began_at
             return lambda: shared
-        return self.ports.crew.fork(
-            partial(list_inventory, self.key.cluster, self.ports, self.memory)
-        )
+        return self.ports.crew.fork(partial(list_inventory, self.key.cluster, self.ports))
 
     def _is_young(self, shared: Inventory) -> bool:
         """Return whether a list of another look is young, and began after our last act."""
-        acted_at = self.memory.acted.get(self.key, float("-inf"))
+        acted_at = self.ports.memory.acted.get(self.key, float("-inf"))
         age = self.began_at - shared.began_at
         return 0 <= age <= SHARED_SECONDS and acted_at < shared.began_at
 
@@ -125,11 +177,8 @@ class Reads:
 
     def choose_mine(self, inventory: Inventory, workload: WorkloadView | None) -> list[NodePool]:
         """Return the pools of the workload; in a second look as they are now."""
-        mine = [
-            pool
-            for pool in inventory.by_owner.get(self.key.workload, ())
-            if self._is_owned(pool, workload)
-        ]
+        listed = inventory.by_owner.get(self.key.workload, ())
+        mine = [pool for pool in listed if self._is_owned(pool, workload)]
         if self.source.again is None:
             return mine
         return [pool for pool in self._get_anew(mine) if self._is_owned(pool, workload)]
@@ -154,16 +203,10 @@ class Reads:
 
     def begin_nodes(self, names: list[str]) -> Callable[[], Mapping[str, Sequence[PoolNode]]]:
         """Begin to read the nodes of pools by pool; nothing is read if there is no pool."""
-        lists = self.source.lists
+        lists, live = self.source.lists, self.ports.clusters[self.key.cluster]
         if lists or not names:
             return lambda: lists.nodes if lists else {}
-        return self.ports.crew.fork(partial(self._read_nodes, names))
-
-    def _read_nodes(self, names: list[str]) -> Mapping[str, Sequence[PoolNode]]:
-        nodes: dict[str, list[PoolNode]] = defaultdict(list)
-        for node in self.ports.clusters[self.key.cluster].list_nodes(names):
-            nodes[node.pool].append(node)
-        return nodes
+        return self.ports.crew.fork(lambda: sort_nodes(live.list_nodes(names)))
 
     def read_pods(self, workload: WorkloadView | None) -> list[PodView]:
         """Return the accelerator pods that name the workload, and that have not ended."""
@@ -182,8 +225,8 @@ class Reads:
     def add_disks(
         self, workload: WorkloadView | None, pods: Sequence[PodView]
     ) -> WorkloadView | None:
-        """Return the workload with the disks of the claims that its pods name."""
-        if workload is None or workload.deleting or workload.terminal:
+        """Return the workload with the disks of the claims that its spec and waiting pods name."""
+        if workload is None or is_over(workload):
             return workload
         find = partial(self.ports.clusters[self.key.cluster].find_disk, workload.namespace)
         claims = _list_claims(workload, pods)
@@ -197,22 +240,116 @@ class Reads:
             return None
         return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
 
+    def count_room(
+        self,
+        inventory: Inventory,
+        pools: Mapping[str, NodePool],
+        nodes: Mapping[str, Sequence[PoolNode]],
+    ) -> tuple[Room, Operations | None]:
+        """Return what limits and slots leave, and GKE's operations, as far as they are read.
 
-def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
-    """Return the claims that the spec and the pods without a node name, each once."""
-    waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
-    named = [*list_volume_claims(workload), *(claim for claims in waiting for claim in claims)]
-    return list(dict.fromkeys(named))[:CLAIMS_MAX]
+        At first what ran before this process counts too.
+        """
+        cluster, budget, seen = self.key.cluster, self.ports.budget, self.source
+        before = seen.lists or seen.again
+        operations = before.operations if before else None
+        room = budget.count_room(self.key, inventory, self.ports.clock.now())
+        if seen.lists is None:  # the list alone counts pools without machines as whole
+            unused = sum(
+                count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
+                - count_chips(pool, nodes.get(pool.name, ()))
+                for pool in pools.values()
+            )
+            room = dataclasses.replace(room, chips=room.chips + unused)
+        if self.ports.adds is None or not budget.needs_operations(cluster):
+            return room, operations
+        if operations is None:
+            operations = list_operations(cluster, self.ports)
+        if not budget.count_running(cluster, operations, inventory):
+            room = dataclasses.replace(room, chips=0)
+        return room, operations
+
+    def note_missing(
+        self, pools: Mapping[str, NodePool], nodes: Mapping[str, Sequence[PoolNode]], now: float
+    ) -> dict[str, float]:
+        """Return since when nodes of pools are missing that existed."""
+        memory, cluster = self.ports.memory.missing_since, self.key.cluster
+        missing: dict[str, float] = {}
+        for name, pool in pools.items():
+            if has_lost_nodes(pool, nodes.get(name, ())):
+                missing[name] = memory.setdefault((cluster, name), now)
+            else:
+                memory.pop((cluster, name), None)
+        return missing
+
+    def list_wanted(
+        self,
+        workload: WorkloadView | None,
+        pods: list[PodView],
+        nodes: Mapping[str, Sequence[PoolNode]],
+        standing: Standing,
+    ) -> Wanted:
+        """Return what the workload needs: nothing if it is over, and then its pods hold pools."""
+        key, settings, lists = self.key, self.ports.settings, self.source.lists
+        pools_of = lists.pools_of if lists else map_nodes(nodes)
+        if workload is None:
+            strays = [_refuse_stray(pod, key) for pod in pods if not pod.node_name]
+            return Wanted(pods=_view_last(pods, pools_of), refusals=tuple(strays))
+        if is_over(workload):
+            return Wanted(pods=_view_last(pods, pools_of))
+        wanted, plain = self._recall_wanted(workload, pods, pools_of), standing.plain
+        if plain is None or not wanted.refused:
+            return wanted
+        alone = list_wanted(key.cluster, plain, (), {}, settings)
+        return wanted if alone.refused else _blame_flavor(wanted)
+
+    def _recall_wanted(
+        self, workload: WorkloadView, pods: list[PodView], pools_of: Mapping[str, str]
+    ) -> Wanted:
+        """Return what a workload wants: as the last tick found it, if it rests on the same."""
+        key, memory = self.key, self.ports.memory.wanted
+        rests_on = workload, pods, [pools_of.get(pod.node_name, "") for pod in pods]
+        before = memory.get(key.cluster, {}).get(key)
+        if before is None or before[0] != rests_on:
+            settings = self.ports.settings
+            before = rests_on, list_wanted(key.cluster, workload, pods, pools_of, settings)
+        if self.source.lists:
+            self.source.lists.wanted[key] = before
+        return before[1]
+
+    def list_users(
+        self, pools: Iterable[str], pods: Sequence[PodView]
+    ) -> dict[str, Sequence[User]]:
+        """Return the pods of others on pools, as far as they are read, or the look before has them.
+
+        A second look reads those anew that it is for.
+        """
+        before, own = self.source.lists or self.source.again, {pod.uid for pod in pods}
+        if before is None:
+            return {}
+        return {
+            name: [user for user in before.users.get(name, ()) if user.pod.slice not in own]
+            for name in pools
+            if name not in self.source.names
+        }
 
 
-def counts(pod: PodView) -> bool:
-    """Return whether a pod wants accelerators and has not ended."""
-    return pod.template.wants_accelerator and not pod.finished
+def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:
+    """Return nodes by their pool."""
+    by_pool: dict[str, list[PoolNode]] = defaultdict(list)
+    for node in nodes:
+        by_pool[node.pool].append(node)
+    return by_pool
 
 
 def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
     """Return the pool of each node by the node's name."""
     return {node.name: pool for pool, members in nodes.items() for node in members}
+
+
+def counts(pod: PodView) -> bool:
+    """Return whether a pod wants accelerators and has not ended."""
+    return pod.template.wants_accelerator and not pod.finished
 
 
 def find_user(pod: PodView) -> WorkloadName:
@@ -223,8 +360,34 @@ def find_user(pod: PodView) -> WorkloadName:
     return kind.name, pod.namespace, kind.find_owner(pod)
 
 
-MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
-_ORDER = list(Stop)
+def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
+    """Return the claims that the spec and the pods without a node name, each once."""
+    waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
+    named = [*list_volume_claims(workload), *(claim for claims in waiting for claim in claims)]
+    return list(dict.fromkeys(named))[:CLAIMS_MAX]
+
+
+def _view_last(pods: Sequence[PodView], pools_of: Mapping[str, str]) -> tuple[Pod, ...]:
+    """Return the pods of a workload that is over: each holds its pool until it ends."""
+    places = [pools_of.get(pod.node_name, pod.node_name) for pod in pods]
+    pairs = zip(pods, places, strict=True)
+    return tuple(view_pod(pod, place, need=NO_NEED) for pod, place in pairs)
+
+
+def _blame_flavor(wanted: Wanted) -> Wanted:
+    """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
+    needs = tuple(
+        dataclasses.replace(need, never=dataclasses.replace(need.never, of_flavor=True))
+        if need.never
+        else need
+        for need in wanted.needs
+    )
+    return dataclasses.replace(wanted, needs=needs)
+
+
+def _refuse_stray(pod: PodView, key: Key) -> PodRefusal:
+    text = f"the labels of the pod name {key}, which the cluster does not know"
+    return PodRefusal(pod=pod, decision=Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text))
 
 
 def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
@@ -240,13 +403,13 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
         return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
     if seen is None:
         if namespace != ports.settings.own_namespace:
-            return Stop.NOTHING, ""
+            return FREE
         return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
     value = seen.labels.get(labels.MODE)
     if value is None:
         opts_out = seen.labels.get(labels.DISABLE_AUTOPROVISIONING) == "true"
         text = f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
-        return (Stop.CREATES, text) if opts_out else (Stop.NOTHING, "")
+        return (Stop.CREATES, text) if opts_out else FREE
     text = f"the label {labels.MODE}={value} of namespace {namespace}"
     if value not in MODES:
         return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
@@ -255,21 +418,7 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
 
 def find_strongest(stops: Iterable[StopAndCause]) -> StopAndCause:
     """Return the stop that forbids the most."""
-    return max(stops, key=lambda each: _ORDER.index(each[0]))
-
-
-def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
-    """Return the look with what its plan asked for, which is read side by side.
-
-    The pods on nodes are read last, because a deletion rests on them.
-    """
-    if any(ask.fact == Fact.OPERATIONS for ask in asks):
-        look = _add_operations(look, ports)
-    machines = [ask.pool for ask in asks if ask.fact == Fact.MACHINES]
-    if machines:
-        look = _add_machines(look, machines, ports)
-    used = [ask.pool for ask in asks if ask.fact == Fact.USERS]
-    return _add_users(look, used, ports) if used else look
+    return max(stops, key=lambda each: _STOPS.index(each[0]))
 
 
 def list_operations(cluster: str, ports: Ports) -> Operations:
@@ -277,102 +426,49 @@ def list_operations(cluster: str, ports: Ports) -> Operations:
     return sort_operations(ports.pools.list_operations(cluster))
 
 
-def _add_operations(look: Look, ports: Ports) -> Look:
-    scene, uid = look.scene, look.workload.uid if look.workload else ""
-    named = list_operations(look.key.cluster, ports)
-    listed = look.inventory.pools
-    records = read_records(look.key, uid, scene.needs, named, now=scene.now, listed=listed)
-    changed = dataclasses.replace(scene, creations=records.creations, deletions=records.deletions)
-    return dataclasses.replace(look, scene=changed)
-
-
-def _add_machines(look: Look, names: Sequence[str], ports: Ports) -> Look:
-    """Return the look with the words of GKE about pools; without an answer there is no word."""
-    read = [partial(ports.pools.read_machines, look.pools[name]) for name in names]
-    answers = dict(zip(names, ports.crew.run(read, seconds=READ_SECONDS), strict=True))
-    machines, errors = _part(answers)
-    pools = tuple(
-        add_word(pool, machines.get(pool.name), look.scene.now) if pool.name in names else pool
-        for pool in look.scene.pools
-    )
-    scene = dataclasses.replace(look.scene, pools=pools)
-    return dataclasses.replace(look, scene=scene, errors=(*look.errors, *errors.values()))
-
-
-def _part(answers: Mapping[str, T | Exception]) -> tuple[dict[str, T], dict[str, Exception]]:
-    """Return what was read, and what could not be read."""
-    errors = {key: each for key, each in answers.items() if isinstance(each, Exception)}
-    read = {key: each for key, each in answers.items() if not isinstance(each, Exception)}
-    return read, errors
+def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
+    """Return the look with what its plan asked for; the pods on nodes are read last."""
+    pools = {fact: [ask.pool for ask in asks if ask.fact == fact] for fact in Fact}
+    if pools[Fact.OPERATIONS]:
+        operations = list_operations(look.key.cluster, ports)
+        look = dataclasses.replace(look, operations=operations)
+    if pools[Fact.MACHINES]:
+        read = ports.pools.read_machines
+        tasks = {name: partial(read, look.pools[name]) for name in pools[Fact.MACHINES]}
+        machines, errors = _read_all(tasks, ports)
+        asked, told = {**look.machines, **dict.fromkeys(tasks)}, (*look.errors, *errors.values())
+        look = dataclasses.replace(look, machines={**asked, **machines}, errors=told)
+    if pools[Fact.USERS]:
+        look = _add_users(look, pools[Fact.USERS], ports)
+    return dataclasses.replace(look, scene=make_scene(look, ports.settings))
 
 
 def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
-    """Return the look with the pods on the nodes of some pools."""
-    began_at, own = ports.clock.now(), {pod.uid for pod in look.pods}
-    strangers: list[Pod] = []
-    takers: set[WorkloadName] = set()
-    places: dict[str, str] = {}
-    bound, errors = _read_users(look, names, ports)
-    for pod, pool in bound:
-        if pod.uid in own:
-            places[pod.uid] = pool
-        elif pod.chips:
-            strangers.append(view_stranger(pod, pool))
-            takers.add(pod.user)
-    pools = tuple(
-        # Nothing is done to a pool that may be in use.
-        dataclasses.replace(pool, users_read=True, busy=pool.busy or pool.name in errors)
-        if pool.name in names
-        else pool
-        for pool in look.scene.pools
-    )
-    scene = dataclasses.replace(
-        look.scene,
-        pools=pools,
-        pods=(*_place_pods(look, places), *strangers),
-        takers_served=are_served({*look.takers, *takers}, look.inventory),
-    )
+    """Return the look with the unfinished pods on the nodes of some pools."""
+    began_at, live = ports.clock.now(), ports.clusters[look.key.cluster]
+    pools = map_nodes({name: look.nodes.get(name, ()) for name in names})
+    bound, errors = _read_all({node: partial(live.list_bound_pods, node) for node in pools}, ports)
+    own, places = {pod.uid for pod in look.pods}, dict(look.places)
+    users: dict[str, list[User]] = {name: [] for name in names}
+    for pod in chain.from_iterable(bound.values()):
+        pool = places[pod.uid] = pools[pod.node]
+        if pod.chips and pod.uid not in own:
+            users[pool].append(User(pod.user, view_pod(pod, pool), pod.node))
     return dataclasses.replace(
         look,
-        scene=scene,
-        takers=look.takers | takers,
+        users={**look.users, **users},
+        places=places,
+        unread=look.unread.union(pools[node] for node in errors),
         users_read_at=look.users_read_at or began_at,
         errors=(*look.errors, *errors.values()),
     )
 
 
-def _place_pods(look: Look, places: Mapping[str, str]) -> Iterable[Pod]:
-    """Return the pods of a scene; its own that were placed since they were listed hold their pool.
-
-    Those of the workload come first, in the order in which they were listed.
-    """
-    own = len(look.wanted.pods)
-    for view, pod in zip(look.pods[:own], look.scene.pods[:own], strict=True):
-        late = view.uid in places and not pod.pool
-        yield dataclasses.replace(pod, pool=places[view.uid], waits=False) if late else pod
-    yield from look.scene.pods[own:]
-
-
-def _read_users(
-    look: Look, names: Sequence[str], ports: Ports
-) -> tuple[list[tuple[BoundPod, str]], dict[str, Exception]]:
-    """Return the unfinished pods on the nodes of some pools, each with its pool.
-
-    Beside them is why those of a pool could not be read.
-    """
-    live = ports.clusters[look.key.cluster]
-    places = {node.name: name for name in names for node in look.nodes.get(name, ())}
-    reads = [partial(live.list_bound_pods, node) for node in places]
-    answers = dict(zip(places, ports.crew.run(reads, seconds=READ_SECONDS), strict=True))
-    pods, errors = _part(answers)
-    pairs = [(pod, places[node]) for node, bound in pods.items() for pod in bound]
-    return pairs, {places[node]: error for node, error in errors.items()}
-
-
-def are_served(takers: Iterable[WorkloadName], inventory: Inventory) -> bool:
-    """Return whether one of some workloads has a pool on its way."""
-    return any(
-        pool.status == PoolStatus.PROVISIONING
-        for taker in takers
-        for pool in inventory.by_owner.get(taker, ())
-    )
+def _read_all(
+    tasks: Mapping[K, Callable[[], T]], ports: Ports
+) -> tuple[dict[K, T], dict[K, Exception]]:
+    """Return what was read side by side, and what could not be read."""
+    answers = ports.crew.run(list(tasks.values()), seconds=READ_SECONDS)
+    pairs = list(zip(tasks, answers, strict=True))
+    read = {key: each for key, each in pairs if not isinstance(each, Exception)}
+    return read, {key: each for key, each in pairs if isinstance(each, Exception)}

@@ -21,9 +21,8 @@ from shared.engine.act import (
     send_alone,
     take_room,
 )
-from shared.engine.look import From
-from shared.engine.reads import add_facts
-from shared.engine.scenes import take_look
+from shared.engine.look import Source
+from shared.engine.reads import add_facts, take_look
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Broken, OldLook, OutOfTime
 from shared.plan.plan import make_plan
@@ -32,7 +31,7 @@ from shared.plan.scene import Answer, Plan, Verb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from shared.engine.look import Key, Lists, Look, Memory
+    from shared.engine.look import Key, Lists, Look
     from shared.engine.outside import Ports
     from shared.model.names import Slot
     from shared.plan.scene import Act
@@ -64,13 +63,11 @@ class Result:
     errors: tuple[Exception, ...] = ()
 
 
-def reconcile(
-    key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None
-) -> Result:
+def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Result:
     """Look at a workload, plan, and do the acts of one function."""
     shares = role == Role.PROVISION
-    look, plan = plan_for(key, ports, memory, lists, source=From(lists=lists, shares=shares))
-    run = _Run(key, ports, memory, look, plan)
+    look, plan = plan_for(key, ports, Source(lists=lists, shares=shares))
+    run = _Run(key, ports, look, plan)
     if role == Role.PROVISION:
         run.hold_rest(plan.adds)
         run.add()
@@ -81,20 +78,13 @@ def reconcile(
     return Result(look=run.look, plan=run.plan, done=tuple(run.done), errors=errors)
 
 
-def plan_for(
-    key: Key,
-    ports: Ports,
-    memory: Memory,
-    lists: Lists | None = None,
-    *,
-    source: From | None = None,
-) -> tuple[Look, Plan]:
+def plan_for(key: Key, ports: Ports, source: Source) -> tuple[Look, Plan]:
     """Return a look and the plan for it; a kind of fact is asked for once.
 
     Raises:
         Broken: a plan asked for more rounds than it may.
     """
-    look = take_look(key, ports, memory, source or From(lists=lists))
+    look = take_look(key, ports, source)
     if key.kind not in ports.settings.kinds:
         return look, Plan(answers=(Answer(Reason.KIND_NOT_SERVED),))
     for _ in range(ROUNDS_MAX):
@@ -111,7 +101,6 @@ class _Run:
 
     key: Key
     ports: Ports
-    memory: Memory
     look: Look
     plan: Plan
     done: list[Done] = dataclasses.field(default_factory=list)
@@ -145,8 +134,8 @@ class _Run:
         self.ports.budget.hold(self.key, rest, self.ports.clock.now())
 
     def _look_anew(self) -> None:
-        source = From(shares=True, until=self.look.until)
-        self.look, self.plan = plan_for(self.key, self.ports, self.memory, source=source)
+        source = Source(shares=True, until=self.look.until)
+        self.look, self.plan = plan_for(self.key, self.ports, source)
 
     def _plan_anew(self) -> None:
         """Plan from the same look: GKE has answered at once, so only its refusals are new."""
@@ -163,7 +152,7 @@ class _Run:
         orders = self._order([act for act in acts if act.verb != Verb.OPEN])
         before = len(self.done)
         late += self._send(orders)
-        self.memory.acted[self.key] = self.ports.clock.now()
+        self.ports.memory.acted[self.key] = self.ports.clock.now()
         return late, [done.act for done in self.done[before:] if done.refused]
 
     def _order(self, acts: Sequence[Act]) -> list[Order]:
@@ -201,8 +190,8 @@ class _Run:
     def _take_away(self, part: Sequence[Act], looks: int) -> None:
         names = frozenset(act.pool for act in part)
         self.look = self._with_uid(self.look)  # before the pods, which are read last
-        source = From(again=self.look, names=names, until=self.look.until)
-        fresh, second = plan_for(self.key, self.ports, self.memory, source=source)
+        source = Source(again=self.look, names=names, until=self.look.until)
+        fresh, second = plan_for(self.key, self.ports, source)
         self.errors += fresh.errors
         fresh = dataclasses.replace(fresh, cluster_uid=self.look.cluster_uid)
         agreed = [act for act in part if act in second.takes]
@@ -214,7 +203,7 @@ class _Run:
             self._take_away([act], looks + 1)
 
     def _with_uid(self, look: Look) -> Look:
-        uid = read_cluster_uid(self.key.cluster, self.ports, self.memory)
+        uid = read_cluster_uid(self.key.cluster, self.ports)
         return dataclasses.replace(look, cluster_uid=uid)
 
     def _do(self, acts: Sequence[Act], tasks: Sequence[Callable[[], Done]]) -> list[Act]:

@@ -1,261 +1,81 @@
-"""Reads what one workload has and wants, and makes the scene of it.
-
-A look is made from live reads, from the lists of a tick, or from another look again. Within a look
-pools come before pods: a pool that is listed too early may only lead to one create too few.
-"""
+"""Puts what one look has read in the words of the plan. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from shared.engine.inventory import count_chips
-from shared.engine.kueue import Standing, read_standing
-from shared.engine.look import DELIVERY_SECONDS, Look
-from shared.engine.reads import (
-    Reads,
-    are_served,
-    find_strongest,
-    find_user,
-    list_operations,
-    map_nodes,
-)
-from shared.engine.views import Records, has_lost_nodes, read_records, view_pool, view_stranger
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.times import measure_seconds
-from shared.needs.wanted import PodRefusal, Wanted, list_wanted
-from shared.plan.scene import Scene
+from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
+from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
+from shared.model.times import find_end, measure_seconds
+from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Scene, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from shared.engine.budget import Room
-    from shared.engine.inventory import Inventory, Key, WorkloadName
-    from shared.engine.kueue import Queued
-    from shared.engine.look import From, Lists, Memory, StopAndCause
-    from shared.engine.outside import Ports
+    from shared.engine.look import Key, Look, Operations
+    from shared.model.names import ParsedName, Slot
     from shared.model.pools import NodePool
-    from shared.model.readings import PoolNode
+    from shared.model.readings import BoundPod, Machines, Operation, PoolNode
     from shared.model.workloads import PodView, WorkloadView
-    from shared.plan.scene import Pod, Pool
+    from shared.plan.scene import Need
+    from shared.settings import Settings
+
+HOUR = 3600.0  # assumes: permissions, operations-kept
+CLAIMS_MAX = 10_000
+"""So many claims are remembered: each tick asks for those of the same slots again."""
+SPARE_SLOTS = 8
+"""So many slots above those that it needs a workload may have used before."""
+_NOBODY = Owner(kind="", namespace="", name="")
+_COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
+_NOWHERE = Asks(PoolShape(""))
 
 
-def take_look(key: Key, ports: Ports, memory: Memory, source: From) -> Look:
-    """Return what a workload has and wants now."""
-    began_at = source.lists.began_at if source.lists else ports.clock.now()
-    reads = Reads(key, ports, memory, source, began_at)
-    stop = reads.begin_stop()
-    listing = reads.begin_pools()
-    workload, is_known = reads.read_owner()
-    standing = read_standing(key, workload, ports) if workload else Standing()
-    workload = standing.owner or workload
-    inventory = listing()
-    mine = reads.choose_mine(inventory, workload)
-    nodes_listing = reads.begin_nodes([pool.name for pool in mine])
-    pods = reads.read_pods(workload)
-    workload = reads.add_disks(workload, pods)
-    nodes = nodes_listing()
-    builder = _Builder(reads, workload, mine, nodes, pods, standing)
-    return builder.build(inventory, find_strongest(stop()), is_known=is_known)
-
-
-@dataclass(slots=True)
-class _Builder:
-    """Makes the scene of what was read."""
-
-    reads: Reads
-    workload: WorkloadView | None
-    mine: list[NodePool]
-    nodes: Mapping[str, Sequence[PoolNode]]
-    pods: list[PodView]
-    standing: Standing
-
-    def build(self, inventory: Inventory, stop: StopAndCause, *, is_known: bool) -> Look:
-        """Return the look."""
-        standing = self.standing
-        key, ports, source = self.reads.key, self.reads.ports, self.reads.source
-        now, wanted = ports.clock.now(), self._list_wanted()
-        parent = self.reads.find_parent(self.workload)
-        strangers, takers = self._list_strangers()
-        viewed = tuple(self._view(pool, now) for pool in self.mine)
-        pods = (*wanted.pods, *strangers)
-        room = self._count_room(inventory, now)
-        records = self._read_records(wanted, now, inventory)
-        scene = Scene(
-            now=now,
-            needs=wanted.needs,
-            pods=pods,
-            pools=viewed,
-            over=_is_over(self.workload),
-            owner_known=is_known,
-            suspended_since=_find_suspension(self.workload, viewed, now),
-            queue=standing.queue,
-            quota_lost_at=standing.lost_at,
-            retried=standing.retried,
-            part_held_since=_find_held_since(standing.queued, viewed) if standing.queued else None,
-            part_seconds=standing.queued.seconds if standing.queued else 0,
-            room=room.chips,
-            slots=room.slots,
-            stop=stop[0],
-            refused=ports.budget.list_refused(key.cluster, now),
-            creations=records.creations,
-            deletions=records.deletions,
-            creation_seconds=ports.settings.creation_seconds_max,
-            grace_seconds=ports.settings.grace_seconds,
-            takers_served=are_served(takers, inventory),
-            parent_over=bool(parent and parent.keeps),
-            autoscaled_elsewhere=inventory.autoscaled - sum(pool.autoscaled for pool in viewed),
-        )
-        lists = source.lists
-        until = lists.until if lists else source.until
-        return Look(
-            key=key,
-            scene=scene,
-            wanted=wanted,
-            workload=self.workload,
-            pools={pool.name: pool for pool in self.mine},
-            nodes=self.nodes,
-            pods=self.pods,
-            takers=takers,
-            stop_cause=stop[1],
-            standing=standing,
-            parent=parent,
-            inventory=inventory,
-            room=room,
-            began_at=self.reads.began_at,
-            until=self.reads.began_at + DELIVERY_SECONDS if until is None else until,
-        )
-
-    def _list_wanted(self) -> Wanted:
-        key, settings = self.reads.key, self.reads.ports.settings
-        if self.workload is None:
-            waiting = [pod for pod in self.pods if not pod.node_name]
-            return Wanted(refusals=tuple(_refuse_stray(pod, key) for pod in waiting))
-        lists = self.reads.source.lists
-        pools_of = lists.pools_of if lists else map_nodes(self.nodes)
-        wanted = self._recall_wanted(self.workload, pools_of)
-        plain = self.standing.plain
-        if plain is None or not any(need.never for need in wanted.needs):
-            return wanted
-        return _blame_flavor(wanted, list_wanted(key.cluster, plain, (), {}, settings))
-
-    def _recall_wanted(self, workload: WorkloadView, pools_of: Mapping[str, str]) -> Wanted:
-        """Return what a workload wants: as the last tick found it, if it rests on the same."""
-        reads, key = self.reads, self.reads.key
-        places = [pools_of.get(pod.node_name, "") for pod in self.pods]
-        before = reads.memory.wanted.get(key.cluster, {}).get(key)
-        if before is None or before[0] != (workload, self.pods, places):
-            settings = reads.ports.settings
-            wanted = list_wanted(key.cluster, workload, self.pods, pools_of, settings)
-            before = (workload, self.pods, places), wanted
-        if reads.source.lists:
-            reads.source.lists.wanted[key] = before
-        return before[1]
-
-    def _view(self, pool: NodePool, now: float) -> Pool:
-        memory, cluster, lists = self.reads.memory, self.reads.key.cluster, self.reads.source.lists
-        nodes, name = self.nodes.get(pool.name, ()), (cluster, pool.name)
-        missing_since = None
-        if has_lost_nodes(pool, nodes):
-            missing_since = memory.missing_since.setdefault(name, now)
-        else:
-            memory.missing_since.pop(name, None)
-        return view_pool(
-            pool,
-            nodes,
-            missing_since=missing_since,
-            spare=pool.name in memory.spare.get(cluster, frozenset()),
-            users_read=lists is not None or self._is_carried(pool),
-        )
-
-    def _is_carried(self, pool: NodePool) -> bool:
-        """Return whether a second look leaves the users of a pool to the first one."""
-        again, names = self.reads.source.again, self.reads.source.names
-        return again is not None and pool.name not in names
-
-    def _list_strangers(self) -> tuple[list[Pod], frozenset[WorkloadName]]:
-        """Return the pods of others on the pools, and whose they are, as far as they are known."""
-        lists, again = self.reads.source.lists, self.reads.source.again
-        if again is not None:
-            carried = [pool.name for pool in self.mine if self._is_carried(pool)]
-            pods = [pod for pod in again.scene.pods if not pod.need and pod.pool in carried]
-            return pods, again.takers
-        return self._list_users(lists) if lists else ([], frozenset())
-
-    def _list_users(self, lists: Lists) -> tuple[list[Pod], frozenset[WorkloadName]]:
-        """Return the pods of others on the pools, and whose they are, by the lists of a tick."""
-        own = {pod.uid for pod in self.pods}
-        pairs = [
-            (pool.name, pod)
-            for pool in self.mine
-            for pod in lists.users.get(pool.name, ())
-            if pod.uid not in own
-        ]
-        strangers = [view_stranger(pod, name) for name, pod in pairs]
-        return strangers, frozenset(find_user(pod) for _, pod in pairs)
-
-    def _count_room(self, inventory: Inventory, now: float) -> Room:
-        """Return what limits and slots leave; at first also beside what ran before this process."""
-        ports, key, lists = self.reads.ports, self.reads.key, self.reads.source.lists
-        room = ports.budget.count_room(key, inventory, now)
-        if self.mine and lists is None:
-            room = dataclasses.replace(room, chips=room.chips + self._count_unused(inventory))
-        if ports.adds is None or not ports.budget.needs_operations(key.cluster):
-            return room
-        named = lists.operations if lists else list_operations(key.cluster, ports)
-        counted = ports.budget.count_running(key.cluster, named, inventory)
-        return room if counted else dataclasses.replace(room, chips=0)
-
-    def _count_unused(self, inventory: Inventory) -> int:
-        """Return the chips of its pools without machines, which a list alone counts as whole."""
-        return sum(
-            count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
-            - count_chips(pool, self.nodes.get(pool.name, ()))
-            for pool in self.mine
-        )
-
-    def _read_records(self, wanted: Wanted, now: float, inventory: Inventory) -> Records:
-        """Return what GKE's operations say, as far as it is known."""
-        lists, again, key = self.reads.source.lists, self.reads.source.again, self.reads.key
-        if again is not None and again.scene.creations is not None:
-            return Records(again.scene.creations, again.scene.deletions)
-        if lists is None:
-            return Records()
-        uid = self.workload.uid if self.workload else ""
-        operations, listed = lists.operations, inventory.pools
-        return read_records(key, uid, wanted.needs, operations, now=now, listed=listed)
-
-
-def _blame_flavor(wanted: Wanted, plain: Wanted) -> Wanted:
-    """Return what is wanted; a flavor is to blame if the spec alone could be served."""
-    if any(need.never for need in plain.needs):
-        return wanted
-    needs = tuple(
-        dataclasses.replace(need, never=dataclasses.replace(need.never, of_flavor=True))
-        if need.never
-        else need
-        for need in wanted.needs
+def make_scene(look: Look, settings: Settings) -> Scene:
+    """Return the scene of what was read; what was not read is unknown in it."""
+    pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
+    creations, deletions = _list_records(look)
+    queued, standing = look.standing.queued, look.standing
+    return Scene(
+        now=look.now,
+        needs=look.wanted.needs,
+        pods=tuple(_list_pods(look)),
+        pools=pools,
+        over=look.workload is None or is_over(look.workload),
+        owner_known=look.is_known,
+        suspended_since=_find_suspension(look.workload, pools, look.now),
+        queue=standing.queue,
+        quota_lost_at=standing.lost_at,
+        retried=standing.retried,
+        part_held_since=_find_held_since(queued.workload.reserved_at, pools) if queued else None,
+        part_seconds=queued.seconds if queued else 0,
+        room=look.room.chips,
+        slots=look.room.slots,
+        stop=look.stop[0],
+        refused=look.refused,
+        creations=None if look.operations is None else tuple(creations),
+        deletions=tuple(deletions),
+        creation_seconds=settings.creation_seconds_max,
+        grace_seconds=settings.grace_seconds,
+        takers_served=_are_served(look),
+        parent_over=bool(look.parent and look.parent.keeps),
+        autoscaled_elsewhere=look.inventory.autoscaled - sum(pool.autoscaled for pool in pools),
     )
-    return dataclasses.replace(wanted, needs=needs)
 
 
-def _refuse_stray(pod: PodView, key: Key) -> PodRefusal:
-    text = f"the labels of the pod name {key}, which the cluster does not know"
-    return PodRefusal(pod=pod, decision=Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text))
+def is_over(workload: WorkloadView) -> bool:
+    """Return whether a workload itself says that it needs no pool any more."""
+    return workload.deleting or bool(workload.terminal)
 
 
-def _is_over(workload: WorkloadView | None) -> bool:
-    return workload is None or workload.deleting or bool(workload.terminal)
-
-
-def _find_held_since(queued: Queued, pools: Sequence[Pool]) -> float | None:
+def _find_held_since(reserved_at: float | None, pools: Sequence[Pool]) -> float | None:
     """Return since when a part of the pools is held for a workload with quota.
 
     Pools that are left from before it got its quota, since GKE works on them, count from then.
     """
     since = min((pool.created_at for pool in pools), default=None)
-    return None if since is None else max(since, queued.workload.reserved_at or 0.0)
+    return None if since is None else max(since, reserved_at or 0.0)
 
 
 def _find_suspension(
@@ -273,3 +93,194 @@ def _find_suspension(
     if since is not None and measure_seconds(since, now) is not None:
         return min(since, now)
     return max((pool.created_at for pool in pools), default=now)
+
+
+def _are_served(look: Look) -> bool:
+    """Return whether a workload whose pods are on a pool of this one has a pool on its way."""
+    return any(
+        pool.status == PoolStatus.PROVISIONING
+        for taker in look.takers
+        for pool in look.inventory.by_owner.get(taker, ())
+    )
+
+
+def _view_pool(pool: NodePool, look: Look) -> Pool:
+    """Return a pool with what its labels say of it, and with what was read of its nodes."""
+    owner, nodes = pool.owner or _NOBODY, look.nodes.get(pool.name, ())
+    ready = [node.ready_at or 0.0 for node in nodes if node.ready]
+    word, word_at, cause = _find_word(pool, len(ready), look)
+    return Pool(
+        name=pool.name,
+        whose=_find_maker(pool.owner),
+        status=pool.status,
+        shape=pool.shape,
+        node_labels=pool.node_labels,
+        taints=pool.taints,
+        need=owner.need,
+        slot=owner.slot,
+        attempt=owner.attempt,
+        candidate=owner.candidate,
+        round=owner.round,
+        useless=owner.useless,
+        created_at=float(owner.created_at or 0),
+        autoscaled=pool.autoscaled,
+        maximum=pool.node_count,
+        busy=pool.status in UNDER_WAY or pool.name in look.unread,
+        ready=len(ready),
+        nodes=len(nodes),
+        ready_since=max(ready, default=None),
+        word=word,
+        word_at=word_at,
+        cause=cause,
+        machines=_count_machines(look.machines.get(pool.name)),
+        users_read=pool.name in look.users,
+        spare_before=pool.name in look.spare,
+        idle_since=_find_first(node.idle_since for node in nodes),
+        closed_since=_find_first(node.idle_since for node in nodes if node.closed),
+        warm_seconds=owner.warm_seconds,
+    )
+
+
+def _find_maker(owner: Owner | None) -> Whose:
+    if owner is None:
+        return Whose.OTHER
+    return Whose.GO if owner.slot is None else Whose.DEPLOYMENT
+
+
+def _count_machines(machines: Machines | None) -> int | None:
+    return machines.made + machines.coming if machines else None
+
+
+def _find_first(moments: Iterable[float | None]) -> float | None:
+    return min(filter(None, moments), default=None)
+
+
+def _find_word(pool: NodePool, ready: int, look: Look) -> tuple[Word | None, float, str]:
+    """Return what is known of the nodes that a pool lacks, since when, and GKE's own words.
+
+    None in place of a word: GKE was not asked.
+    """
+    lost_at, machines = look.missing_since.get(pool.name), look.machines.get(pool.name)
+    word, since = (Word.NONE, 0.0) if lost_at is None else (Word.LOST, lost_at)
+    if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, ready):
+        return None, since, ""
+    causes = machines.causes if machines else []
+    if not causes:
+        return word, since, ""
+    at = min(look.now if cause.at is None else cause.at for cause in causes)
+    return word or Word.CAUSE, at, causes[-1].message
+
+
+def lacks_nodes(pool: NodePool, ready: int) -> bool:
+    """Return whether a pool has fewer Ready nodes than it should, or than it may have."""
+    return ready < (pool.node_count if pool.elastic else pool.hosts)
+
+
+def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
+    """Return whether nodes that existed are missing.
+
+    GKE calls a pool that comes with its nodes RUNNING when they are there. One that its autoscaler
+    fills is RUNNING before, so only a part of its nodes shows that some were there.
+    """
+    ready = sum(node.ready for node in nodes)
+    if pool.elastic or pool.status not in _COMPLETE or not lacks_nodes(pool, ready):
+        return False
+    return ready > 0 or (not pool.autoscaled and pool.status == PoolStatus.RUNNING)
+
+
+def _list_pods(look: Look) -> Iterator[Pod]:
+    """Yield the own pods, then those of others on the pools.
+
+    Own ones that were placed since they were listed hold their pool.
+    """
+    for pod, listed in zip(look.wanted.pods, look.pods, strict=False):
+        place = "" if pod.pool else look.places.get(listed.uid, "")
+        yield dataclasses.replace(pod, pool=place, waits=False) if place else pod
+    for users in look.users.values():
+        yield from (user.pod for user in users)
+
+
+def view_pod(pod: PodView | BoundPod, pool: str, *, need: str = "") -> Pod:
+    """Return a pod that holds its pool and needs none, by default one of another workload."""
+    return Pod(
+        need=need,
+        slice=pod.uid,
+        pool=pool,
+        created_at=pod.created_at or 0.0,
+        terminating=pod.deleting_since is not None,
+        ends_by=find_end(pod.deleting_since),
+        asks=_NOWHERE,
+    )
+
+
+def list_slots(need: Need) -> list[Slot]:
+    """Return the slots that a need may use."""
+    if need.elastic:
+        return [ELASTIC_SLOT]
+    return [need.pin] if need.pin else list(range(need.most + SPARE_SLOTS))
+
+
+@lru_cache(maxsize=CLAIMS_MAX)
+def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
+    """Return the claim of one slot of a need, whose hash is slow to make."""
+    return Claim(
+        cluster=key.cluster,
+        kind=key.kind,
+        namespace=key.namespace,
+        name=key.name,
+        owner_uid=uid,
+        need=need,
+        slot=slot,
+    )
+
+
+def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
+    """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
+    tries = list(_list_tries(look))
+    deleted = {each.pool for *_, each in tries if not each.creates}
+    creations = [
+        Creation(
+            need=need,
+            slot=slot,
+            attempt=name.attempt,
+            began_at=each.began_at or 0.0,
+            failed=bool(each.error),
+            listed=each.pool in look.inventory.pools,
+            deleted=each.pool in deleted,
+        )
+        for need, slot, name, each in tries
+        if each.creates
+    ]
+    deletions = [
+        Deletion(
+            need=need,
+            slot=slot,
+            attempt=name.attempt,
+            useless=name.useless,
+            began_at=each.began_at or 0.0,
+        )
+        for need, slot, name, each in tries
+        if not each.creates
+    ]
+    return creations, deletions
+
+
+def _list_tries(look: Look) -> Iterator[tuple[str, Slot, ParsedName, Operation]]:
+    """Yield the operations on pools of a workload, with the need and the slot of each."""
+    uid, operations = look.workload.uid if look.workload else "", look.operations or {}
+    needs = look.wanted.needs if operations else ()
+    for need, slot in ((each, slot) for each in needs for slot in list_slots(each)):
+        claim = make_claim(look.key, uid, need.key, slot)
+        for name, each in operations.get(claim.hash[:HASH_CHARACTERS], ()):
+            if look.now - (each.began_at or 0.0) <= HOUR:
+                yield need.key, slot, name, each
+
+
+def sort_operations(operations: Iterable[Operation]) -> Operations:
+    """Return the operations on pools with a name of ours by the hash in that name."""
+    by_hash: dict[str, list[tuple[ParsedName, Operation]]] = {}
+    for each in operations:
+        name = parse_name(each.pool)
+        if name is not None:
+            by_hash.setdefault(name.hash, []).append((name, each))
+    return by_hash

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from shared.engine.act import Done
-    from shared.engine.kueue import Queued
-    from shared.engine.look import Look, Memory
-    from shared.engine.outside import Cluster, Ports, Queues
+    from shared.engine.look import Look, Queued
+    from shared.engine.outside import Cluster, Memory, Ports, Queues
     from shared.engine.reconcile import Result
     from shared.model.messages import EndedOperation
     from shared.model.workloads import PodView, WorkloadView
@@ -144,13 +143,13 @@ def describe_wait(look: Look) -> Outcome:
 
 
 def tell(
-    outcomes: Iterable[Outcome], look: Look, ports: Ports, memory: Memory, *, tick: bool = False
+    outcomes: Iterable[Outcome], look: Look, ports: Ports, *, tick: bool = False
 ) -> list[Outcome]:
     """Write the Events of what came of one key, and return the outcomes for the log.
 
     A tick says nothing again that stays as it is.
     """
-    news = [each for each in outcomes if _is_news(each, look, memory, tick=tick)]
+    news = [each for each in outcomes if _is_news(each, look, ports.memory, tick=tick)]
     for outcome in news:
         write_event(ports.clusters[look.key.cluster], outcome, look.workload)
     return news
@@ -272,7 +271,7 @@ def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
     error = refusal or (leave_out_operations(errors[-1]) if errors else "")
     return {
         "kind": look.key.kind,
-        "stop": look.stop_cause,
+        "stop": look.stop[1],
         "room": str(max(0, look.room.chips)),
         "error": f": {error}" if error else "",
         "scheduler": f" (the scheduler says: {said})" if said else "",

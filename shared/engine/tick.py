@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.inventory import take_inventory
 from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
-from shared.engine.look import Key, Lists
-from shared.engine.reads import counts, find_user, map_nodes, read_stop
+from shared.engine.look import Key, Lists, User, take_inventory
+from shared.engine.reads import counts, find_user, list_operations, map_nodes, read_stop, sort_nodes
 from shared.engine.reconcile import Role
+from shared.engine.scenes import view_pod
 from shared.engine.tell import Outcome, forget_old
-from shared.engine.views import sort_operations
-from shared.engine.work import Function, Work, work_on
+from shared.engine.work import Work, work_on
 from shared.kinds.table import KINDS
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
@@ -29,10 +28,8 @@ from shared.model.times import FRESH_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from shared.engine.inventory import WorkloadName
-    from shared.engine.look import Memory
+    from shared.engine.look import WorkloadName
     from shared.engine.outside import Ports
-    from shared.model.readings import PoolNode
     from shared.model.workloads import PodView
 
 BEGIN_SECONDS, ACT_SECONDS, TICK_SECONDS = 30.0, 40.0, 50.0
@@ -53,12 +50,12 @@ class Tick:
     """What it measured, for alerts; empty if the cluster could not be listed."""
 
 
-def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
+def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     """Look at every workload of a cluster that waits, or that has pools. No error is raised.
 
     An error about one workload stops no other.
     """
-    done = Tick()
+    done, memory = Tick(), ports.memory
     try:
         ports.crew.expect_answers(cluster, ports.clock.now())
         lists = read_lists(cluster, ports)
@@ -72,14 +69,14 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
     forget_old(memory, lists.began_at)
     if role == Role.PROVISION:
         ports.budget.begin_tick(cluster)
-        done.outcomes += _report_limits(cluster, lists, ports, memory)
+        done.outcomes += _report_limits(cluster, lists, ports)
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     done.errors += _list_workloads(cluster, keys, lists, ports)
     names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
     stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
-    _work_on_all(cluster, keys, Function(role, ports, memory), lists, done)
+    _work_on_all(keys, role, ports, lists, done)
     memory.wanted[cluster] = lists.wanted
     return done
 
@@ -104,16 +101,14 @@ def _list_workloads(
     return errors
 
 
-def _work_on_all(
-    cluster: str, keys: list[Key], function: Function, lists: Lists, done: Tick
-) -> None:
+def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: Tick) -> None:
     """Work on keys side by side, and note what is left, and which pools are too many."""
-    role, ports, memory = function.role, function.ports, function.memory
+    cluster, memory = lists.cluster, ports.memory
 
     def work(key: Key) -> Work:
         if ports.clock.now() - lists.began_at > BEGIN_SECONDS:
             raise OutOfTime("the time of this tick is over; the next one begins here")
-        return work_on(key, role, ports, memory, lists)
+        return work_on(key, role, ports, lists)
 
     left_seconds = TICK_SECONDS - (ports.clock.now() - lists.began_at)
     results = ports.crew.run([partial(work, key) for key in keys], seconds=left_seconds)
@@ -146,31 +141,30 @@ def _find_spare(
 def read_lists(cluster: str, ports: Ports) -> Lists:
     """Return what a tick reads once for all of its looks; pools come before pods."""
     began_at, live = ports.clock.now(), ports.clusters[cluster]
-    operations = ports.crew.fork(partial(ports.pools.list_operations, cluster))
+    operations = ports.crew.fork(partial(list_operations, cluster, ports))
     pools = ports.pools.list(cluster)
     listing = ports.crew.fork(live.list_nodes)
     listed = [pod for pod in live.list_accelerator_pods() if counts(pod)]
-    nodes: dict[str, list[PoolNode]] = defaultdict(list)
-    for node in listing():
-        nodes[node.pool].append(node)
+    nodes = sort_nodes(listing())
     pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
-    users: dict[str, list[PodView]] = defaultdict(list)
+    users: dict[str, list[User]] = defaultdict(list)
     for pod in listed:
-        pods[find_user(pod)].append(pod)
-        if pod.node_name in pools_of:
-            users[pools_of[pod.node_name]].append(pod)
+        workload, pool = find_user(pod), pools_of.get(pod.node_name)
+        pods[workload].append(pod)
+        if pool is not None:
+            users[pool].append(User(workload, view_pod(pod, pool), pod.node_name))
     deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
     inventory = take_inventory(pools, deployment, began_at, nodes)
     ports.budget.forget_listed(cluster, inventory)
-    named = sort_operations(operations())
     return Lists(
+        cluster=cluster,
         inventory=inventory,
         nodes=nodes,
         pools_of=pools_of,
         pods=pods,
         users=users,
-        operations=named,
+        operations=operations(),
         began_at=began_at,
         until=began_at + ACT_SECONDS,
     )
@@ -235,9 +229,9 @@ def list_owners(lists: Lists, cluster: str) -> list[Key]:
     return [Key(cluster, *owner) for owner in owners]
 
 
-def _report_limits(cluster: str, lists: Lists, ports: Ports, memory: Memory) -> list[Outcome]:
+def _report_limits(cluster: str, lists: Lists, ports: Ports) -> list[Outcome]:
     """Return which limits are passed, if that is new; nothing is deleted for it."""
-    settings, chips = ports.settings, lists.inventory.chips
+    settings, chips, memory = ports.settings, lists.inventory.chips, ports.memory
     passed = [
         (f"namespace {name}", used, settings.limit_chips_per_namespace)
         for name, used in chips.items()

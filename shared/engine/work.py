@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.engine.look import DELIVERY_SECONDS, Key
+from shared.engine.look import Key
+from shared.engine.reads import DELIVERY_SECONDS
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
@@ -26,7 +27,7 @@ from shared.model.labels import DEPLOYMENT
 from shared.model.names import parse_name
 
 if TYPE_CHECKING:
-    from shared.engine.look import Lists, Look, Memory
+    from shared.engine.look import Lists, Look
     from shared.engine.outside import Ports
     from shared.engine.reconcile import Result
     from shared.model.messages import EndedOperation
@@ -38,15 +39,6 @@ TURNS_MAX = 3
 """So many workloads are looked at for one free slot."""
 SLOW_SECONDS = 600.0
 """The end of a create that took so long gives its operation slot to deletions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """One of the two functions: what it may do, and what its process remembers."""
-
-    role: Role
-    ports: Ports
-    memory: Memory
 
 
 @dataclass(slots=True)
@@ -68,9 +60,9 @@ class Work:
         self.errors += other.errors
 
 
-def work_on(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None) -> Work:
+def work_on(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
-    work, function, began_at = Work(), Function(role, ports, memory), ports.clock.now()
+    work, began_at = Work(), ports.clock.now()
     if find_kind(key.kind) is None:
         text = "no such kind of workload is known"
         work.errors.append(OwnerKindUnknown(text, field="kind", value=key.kind))
@@ -79,10 +71,10 @@ def work_on(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | N
         return work
     try:
         ports.crew.expect_answers(key.cluster, began_at)
-        _work_once(key, function, lists, work)
+        _work_once(key, role, ports, lists, work)
         while ports.crew.goes_on(key):
             _expect_time(began_at, ports)
-            _work_once(key, function, None, work)
+            _work_once(key, role, ports, None, work)
     except Exception as error:  # noqa: BLE001 -- the net of this workload
         ports.crew.end(key)
         work.errors.append(error)
@@ -95,31 +87,30 @@ def _expect_time(began_at: float, ports: Ports) -> None:
         raise OutOfTime("the time of this delivery is over; the next one looks once more")
 
 
-def _work_once(key: Key, function: Function, lists: Lists | None, work: Work) -> None:
-    role, ports, memory = function.role, function.ports, function.memory
-    result = reconcile(key, role, ports, memory, lists)
+def _work_once(key: Key, role: Role, ports: Ports, lists: Lists | None, work: Work) -> None:
+    result = reconcile(key, role, ports, lists)
     work.look, work.spare = result.look, result.plan.spare
     outcomes = list_outcomes(result, ports)
     work.refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
-    work.outcomes += tell(outcomes, result.look, ports, memory, tick=lists is not None)
+    work.outcomes += tell(outcomes, result.look, ports, tick=lists is not None)
     work.errors += result.errors
     if role == Role.PROVISION:
-        _take_turn(key, result, memory)
+        _take_turn(key, result, ports)
         work.outcomes += answer_check(result, ports)
 
 
-def _take_turn(key: Key, result: Result, memory: Memory) -> None:
+def _take_turn(key: Key, result: Result, ports: Ports) -> None:
     """Let a workload wait for the end of an operation if that may let it go on."""
     scene, answers = result.look.scene, result.plan.answers
     reasons = {str(done.decision.reason) for done in result.done}
     if not ENDED_BY_OPERATIONS & {*reasons, *(str(answer.reason) for answer in answers)}:
-        memory.turns.leave(key)
+        ports.memory.turns.leave(key)
         return
     since = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now)
-    memory.turns.wait(key, since, begun=bool(scene.queue and scene.pools))
+    ports.memory.turns.wait(key, since, begun=bool(scene.queue and scene.pools))
 
 
-def work_on_end(ended: EndedOperation, role: Role, ports: Ports, memory: Memory) -> Work:
+def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
     """Answer the end of an operation for its own workload, else for the next in turn.
 
     `collect` looks at the ends of failed creates and of deletes only.
@@ -130,33 +121,33 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports, memory: Memory)
         pool = ports.pools.get(ended.cluster, ended.pool)
     except ProvisionerError as error:
         return Work(errors=[error])
-    memory.inventories.pop(ended.cluster, None)  # it was read before the end
+    ports.memory.inventories.pop(ended.cluster, None)  # it was read before the end
     key = _find_owner(ended, pool, role, ports)
     gives_slot = role == Role.PROVISION and not _is_slow(ended, pool, ports)
     if role == Role.PROVISION and not gives_slot:
         ports.budget.leave_to_deletions(ended.cluster)
-    work = work_on(key, role, ports, memory) if key else Work()
+    work = work_on(key, role, ports) if key else Work()
     _tell_end(ended, work, ports)
     if gives_slot:
-        _work_on_next(key, ended.cluster, Function(role, ports, memory), work)
+        _work_on_next(key, ended.cluster, ports, work)
     return work
 
 
-def _work_on_next(key: Key | None, cluster: str, function: Function, work: Work) -> None:
+def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> None:
     """Give the free slot to the workload whose turn it is, unless the first one has used it.
 
     One that cannot use it, as a gang at a limit, leaves it to the next.
     """
-    tried, ports = [key], function.ports
+    tried = [key]
     until = ports.clock.now() + LAST_LOOK_SECONDS
     while len(tried) <= TURNS_MAX and ports.clock.now() <= until:
         if any(each.acted for each in work.outcomes):
             return
-        following = function.memory.turns.take_next(cluster, but=tried)
+        following = ports.memory.turns.take_next(cluster, but=tried)
         if following is None:
             return
         tried.append(following)
-        work.add(work_on(following, function.role, ports, function.memory))
+        work.add(work_on(following, Role.PROVISION, ports))
 
 
 def _find_owner(

@@ -32,6 +32,11 @@ class Machines:
     errors: tuple[FillError, ...] = ()
     """What kept the groups from making machines, as long as they remember it."""
 
+    @property
+    def causes(self) -> list[FillError]:
+        """Return the errors that are more than a try."""
+        return [error for error in self.errors if not error.tries]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPod:

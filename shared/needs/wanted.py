@@ -75,6 +75,11 @@ class Wanted:
     left: tuple[tuple[Need, Obstacle], ...] = ()
     """What somebody else serves, and why."""
 
+    @property
+    def refused(self) -> bool:
+        """Return whether a need can never be served."""
+        return any(need.never for need in self.needs)
+
 
 def list_wanted(
     cluster: str,

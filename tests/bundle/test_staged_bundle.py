@@ -194,7 +194,7 @@ def client(bundle: Path, request: pytest.FixtureRequest, restored_logging: None)
     """A test client of one function of the bundle, on fakes, with the `shared` of this process."""
     world = World()
     folders, workdir = sys.path[:], Path.cwd()
-    with use(world.ports, world.memory):
+    with use(world.ports):
         application: Any = create_app(request.param, str(bundle / "main.py"), "http")  # type: ignore[no-untyped-call]
         found = application.test_client()
         found.gke = world.gke

@@ -6,7 +6,7 @@ import pytest
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.engine.look import Key, Memory
+from shared.engine.look import Key, Source
 from shared.engine.outside import Ports
 from shared.engine.reconcile import plan_for
 from shared.model import labels
@@ -53,7 +53,7 @@ def test_the_scheduler_takes_a_node_in_the_zone_of_the_pool_and_none_in_the_sett
 
 def find_demand(ports: Ports, namespace: str) -> Demand:
     """Return what the functions would ask GKE for."""
-    look, _ = plan_for(Key(CLUSTER, "JobSet", namespace, "train"), ports, Memory())
+    look, _ = plan_for(Key(CLUSTER, "JobSet", namespace, "train"), ports, Source())
     (demand,) = look.wanted.demands.values()
     return demand
 

@@ -14,7 +14,7 @@ import pytest
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.engine.look import Key, Memory
+from shared.engine.look import Key
 from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
@@ -146,7 +146,7 @@ def list_asked(kubeconfig: Path, world: World) -> dict[str, dict[str, str]]:
     functions = engine_world.World()
     cluster = KubernetesCluster(KubernetesApi(connection_from_kubeconfig(kubeconfig)))
     ports = dataclasses.replace(functions.ports, clusters={CLUSTER: cluster})
-    result = reconcile(Key(CLUSTER, "JobSet", world.namespace, "train"), Role.PROVISION, ports, Memory())
+    result = reconcile(Key(CLUSTER, "JobSet", world.namespace, "train"), Role.PROVISION, ports)
     assert not result.errors
     return {pool.labels[PINNED_JOB_KEY]: pool.labels for pool in functions.gke.pools.values()}
 

@@ -22,7 +22,7 @@ def test_a_demand_creates_and_is_acknowledged() -> None:
     world = World()
     world.wait(0)
 
-    answer = deliver(Role.PROVISION, push(), world.ports, world.memory)
+    answer = deliver(Role.PROVISION, push(), world.ports)
 
     assert answer.status == 200
     assert len(world.gke.pools) == 1
@@ -31,9 +31,9 @@ def test_a_demand_creates_and_is_acknowledged() -> None:
 def test_a_message_that_can_never_succeed_is_acknowledged() -> None:
     world = World()
 
-    assert deliver(Role.PROVISION, b"nonsense", world.ports, world.memory).status == 200
+    assert deliver(Role.PROVISION, b"nonsense", world.ports).status == 200
     other = push(cluster="projects/p/locations/us-east5/clusters/other")
-    assert deliver(Role.PROVISION, other, world.ports, world.memory).status == 200
+    assert deliver(Role.PROVISION, other, world.ports).status == 200
     assert not world.gke.calls
 
 
@@ -42,7 +42,7 @@ def test_a_key_under_way_is_looked_at_once_more() -> None:
     world.wait(0)
     assert world.ports.crew.begin(world.key)
 
-    assert deliver(Role.PROVISION, push(), world.ports, world.memory).status == 200
+    assert deliver(Role.PROVISION, push(), world.ports).status == 200
 
     assert not world.gke.pools
     assert world.ports.crew.goes_on(world.key)
@@ -53,15 +53,15 @@ def test_a_full_instance_asks_for_the_message_again() -> None:
     for _ in range(16):
         assert world.ports.crew.enter(CLUSTER, clusters=1)
 
-    assert deliver(Role.PROVISION, push(), world.ports, world.memory).status == 503
+    assert deliver(Role.PROVISION, push(), world.ports).status == 503
 
 
 def test_each_function_leaves_the_messages_of_the_other() -> None:
     world = World()
     world.wait(0)
 
-    assert deliver(Role.COLLECT, push(), world.ports, world.memory).status == 200
-    assert deliver(Role.PROVISION, push(EventType.WORKLOAD_OVER), world.ports, world.memory).status == 200
+    assert deliver(Role.COLLECT, push(), world.ports).status == 200
+    assert deliver(Role.PROVISION, push(EventType.WORKLOAD_OVER), world.ports).status == 200
     assert not world.gke.calls
 
 
@@ -69,6 +69,6 @@ def test_a_tick_counts_what_it_did() -> None:
     world = World()
     world.wait(0)
 
-    answer, counts = deliver_tick(Role.PROVISION, CLUSTER, world.ports, world.memory)
+    answer, counts = deliver_tick(Role.PROVISION, CLUSTER, world.ports)
 
     assert (answer.status, counts["create"], counts["errors"]) == (200, 1, 0)

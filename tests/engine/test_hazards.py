@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from shared.deliver import deliver
-from shared.engine.look import Key, Memory
+from shared.engine.look import Key
+from shared.engine.outside import Memory
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import Role
 from shared.engine.tell import forget_old
@@ -90,7 +91,7 @@ def serve(world: World, *, replicas: int) -> Key:
 def test_a_higher_maximum_that_gke_refuses_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     key = serve(world, replicas=1)
-    work_on(key, Role.PROVISION, world.ports, world.memory)
+    work_on(key, Role.PROVISION, world.ports)
     (name,) = world.gke.pools
     world.come(name, ready=1)
     asked: list[str] = []
@@ -102,7 +103,7 @@ def test_a_higher_maximum_that_gke_refuses_is_asked_for_once(monkeypatch: pytest
 
     monkeypatch.setattr(world.gke, "raise_maximum", refuse)
     serve(world, replicas=2)
-    work = work_on(key, Role.PROVISION, world.ports, world.memory)
+    work = work_on(key, Role.PROVISION, world.ports)
 
     assert asked == [name]
     assert list_reasons(work) == ["request_invalid"]
@@ -114,10 +115,12 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
     world.clock.time += 1.0
     world.provisioner.work()
     world.clock.time += 1.0
-    list_inventory(CLUSTER, world.ports, Memory())  # another delivery lists the new pool
+    list_inventory(
+        CLUSTER, dataclasses.replace(world.ports, memory=Memory())
+    )  # another delivery lists the new pool
 
     second = dataclasses.replace(world.key, name="second")
-    work = work_on(second, Role.PROVISION, world.ports, world.memory, older)
+    work = work_on(second, Role.PROVISION, world.ports, older)
 
     assert len(world.gke.pools) == 1
     assert list_reasons(work) == ["limit_reached"]
@@ -201,7 +204,7 @@ def test_a_message_about_a_workload_that_gives_no_answer_comes_back(role: Role) 
     function = world.provisioner if role == Role.PROVISION else world.collector
     event = EventType.DEMAND if role == Role.PROVISION else EventType.WORKLOAD_OVER
 
-    assert deliver(role, push(event), function.ports, function.memory).status == 503
+    assert deliver(role, push(event), function.ports).status == 503
 
 
 def test_pods_of_a_kind_that_the_cluster_does_not_know_are_answered_and_their_pools_kept() -> None:
@@ -238,7 +241,7 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
     world.gke.before = lambda _call: None
-    list_inventory(CLUSTER, world.ports, Memory())
+    list_inventory(CLUSTER, dataclasses.replace(world.ports, memory=Memory()))
     queues.workloads.clear()
     world.cluster.workloads.clear()
     world.gke.pools.clear()

@@ -33,7 +33,7 @@ def records() -> Iterator[Records]:
 
 
 def deliver_demand(world: World) -> int:
-    return deliver(Role.PROVISION, a_push(a_demand_event()), world.ports, world.memory).status
+    return deliver(Role.PROVISION, a_push(a_demand_event()), world.ports).status
 
 
 @pytest.mark.parametrize("attributes", [{}, {"ce-type": "tpuprovisioner.demand.v9", "ce-id": "7"}])
@@ -42,7 +42,7 @@ def test_what_is_no_message_and_no_entry_is_acknowledged_with_one_record_of_it(
 ) -> None:
     world, data = World(), b'"' + b"x" * 2 * MESSAGE_BYTES_MAX + b'"'
 
-    answer = deliver(Role.COLLECT, a_push(Message(data, attributes)), world.ports, world.memory)
+    answer = deliver(Role.COLLECT, a_push(Message(data, attributes)), world.ports)
 
     (record,) = records.found
     assert (answer.status, world.gke.calls) == (200, [])
@@ -77,8 +77,8 @@ def test_an_end_and_a_tick_get_into_a_full_instance() -> None:
 
     assert deliver_demand(world) == 503
     end = a_push(as_message(an_entry()))
-    assert deliver(Role.PROVISION, end, world.ports, world.memory).status == 200
-    assert deliver_tick(Role.PROVISION, CLUSTER, world.ports, world.memory)[0].status == 200
+    assert deliver(Role.PROVISION, end, world.ports).status == 200
+    assert deliver_tick(Role.PROVISION, CLUSTER, world.ports)[0].status == 200
     assert len(world.gke.pools) == 1
 
 
@@ -95,7 +95,7 @@ def test_one_of_several_clusters_has_half_of_the_deliveries() -> None:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> Iterator[tuple[Any, World]]:
     world = World()
-    with use(world.ports, world.memory):
+    with use(world.ports):
         application: Any = create_app("provision", str(MAIN), "http")  # type: ignore[no-untyped-call]
         yield application.test_client(), world
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.engine import scenes
+from shared.engine import reads
 from shared.engine.tick import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
@@ -305,7 +305,7 @@ def count_findings(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
         asked.append(workload.name)
         return list_wanted(cluster, workload, *rest)
 
-    monkeypatch.setattr(scenes, "list_wanted", find)
+    monkeypatch.setattr(reads, "list_wanted", find)
     assert not world.collector.tick().errors
     return len(asked)
 

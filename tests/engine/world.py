@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.engine.budget import Budget
-from shared.engine.look import Key, Memory
-from shared.engine.outside import Ports
+from shared.engine.look import Key
+from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Result, Role, reconcile
 from shared.engine.threads import Crew
 from shared.engine.tick import Tick, tick
@@ -190,7 +190,7 @@ class Function:
     """One function: its ports with its own verb only, and its memory."""
 
     def __init__(self, role: Role, gke: FakeGke, cluster: FakeCluster, clock: Clock, **options: Any) -> None:
-        self.role, self.memory, chosen = role, Memory(), settings(**options)
+        self.role, chosen = role, settings(**options)
         self.queues: dict[str, Any] = {}
         self.ports = Ports(
             settings=chosen,
@@ -203,16 +203,17 @@ class Function:
             budget=Budget(chosen),
             crew=Crew(threads=False),
         )
+        self.memory = self.ports.memory
 
     def work(self, name: str = "train", *, uid: str = "") -> Work:
-        return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.role, self.ports, self.memory)
+        return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.role, self.ports)
 
     def tick(self) -> Tick:
-        return tick(CLUSTER, self.role, self.ports, self.memory)
+        return tick(CLUSTER, self.role, self.ports)
 
     def end(self, pool: str, *, created: bool = False, deleted: bool = False, problem: str = "") -> Work:
         ended = EndedOperation(cluster=CLUSTER, pool=pool, created=created, deleted=deleted, problem=problem)
-        return work_on_end(ended, self.role, self.ports, self.memory)
+        return work_on_end(ended, self.role, self.ports)
 
 
 class World:
@@ -284,10 +285,10 @@ class World:
         self.cluster.pods.clear()
 
     def provision(self) -> Result:
-        return reconcile(self.key, Role.PROVISION, self.provisioner.ports, self.provisioner.memory)
+        return reconcile(self.key, Role.PROVISION, self.provisioner.ports)
 
     def collect(self) -> Result:
-        return reconcile(self.key, Role.COLLECT, self.collector.ports, self.collector.memory)
+        return reconcile(self.key, Role.COLLECT, self.collector.ports)
 
     def tick(self, role: str) -> Tick:
         return (self.provisioner if role == Role.PROVISION else self.collector).tick()

@@ -22,11 +22,11 @@ def push(world: World, role: Role, message: Event | bytes) -> Answer:
     """Deliver a message, or the body of a push, to one function."""
     body = message if isinstance(message, bytes) else a_push(message)
     function = world.provisioner if role == Role.PROVISION else world.collector
-    return deliver(role, body, function.ports, function.memory)
+    return deliver(role, body, function.ports)
 
 
 def tick(world: World, role: Role) -> Answer:
     """Let one function look at the cluster, as each minute."""
     function = world.provisioner if role == Role.PROVISION else world.collector
-    answer, _ = deliver_tick(role, CLUSTER, function.ports, function.memory)
+    answer, _ = deliver_tick(role, CLUSTER, function.ports)
     return answer

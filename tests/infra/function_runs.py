@@ -47,11 +47,11 @@ class Run:
 
     def tick(self, role: Role) -> None:
         """Let a function look at all, and note its calls."""
-        self._record(role, lambda: deliver_tick(role, CLUSTER, self.ports[role], self.world.memory))
+        self._record(role, lambda: deliver_tick(role, CLUSTER, self.ports[role]))
 
     def push(self, role: Role, body: bytes) -> None:
         """Send a function a message, and note its calls."""
-        self._record(role, lambda: deliver(role, body, self.ports[role], self.world.memory))
+        self._record(role, lambda: deliver(role, body, self.ports[role]))
 
     def _record(self, role: Role, act: Any) -> None:
         known = len(self._list_calls())

@@ -139,7 +139,7 @@ def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pas
 def test_the_function_writes_the_record_that_the_smoke_test_waits_for(caplog: pytest.LogCaptureFixture) -> None:
     world, event = World(), build_event(WORLDS_CLUSTER, "7b9cf4de-0000-4000-8000-000000000000")
     with caplog.at_level(logging.INFO, "functions"):
-        deliver(Role.PROVISION, a_push(event), world.ports, world.memory)
+        deliver(Role.PROVISION, a_push(event), world.ports)
 
     (record,) = caplog.records
     assert (record.message, vars(record)["event_id"]) == (IDLE, event.id)

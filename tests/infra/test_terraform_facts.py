@@ -87,9 +87,9 @@ def logged() -> Iterator[list[dict[str, Any]]]:
     try:
         world = World()
         world.wait(0)
-        deliver(Role.PROVISION, a_push(a_demand_event()), world.ports, world.memory)
+        deliver(Role.PROVISION, a_push(a_demand_event()), world.ports)
         for role in Role:
-            deliver_tick(role, CLUSTER, world.ports, world.memory)
+            deliver_tick(role, CLUSTER, world.ports)
         yield records.found
     finally:
         logger.removeHandler(records)

@@ -129,9 +129,7 @@ def _agree_with_first(plain: Function) -> Function:
     """Do what the first plan says, without a second one from a fresh look."""
 
     def take_away(run: Any, part: Any, looks: int) -> None:
-        memory, plan = run.memory, run.plan
         plain(run, part, looks)
-        del memory, plan
         missing = [act for act in part if act.pool not in {done.act.pool for done in run.done}]
         for act in missing:
             if str(act.verb) == "delete":
@@ -147,7 +145,7 @@ def _ignore_uid(plain: Function) -> Function:
         pools = plain(reads, inventory, workload)
         names = {pool.name for pool in pools}
         key = (reads.key.kind, reads.key.namespace, reads.key.name)
-        owned = (pool for pool in inventory.pools if pool.owner and pool.owner.key == key)
+        owned = (pool for pool in inventory.pools.values() if pool.owner and pool.owner.key == key)
         return [*pools, *(pool for pool in owned if pool.name not in names)]
 
     return choose
@@ -233,7 +231,7 @@ MUTATIONS = (
     Mutation("e: numbers come again", (("number_attempt", _forget_listed),), _fails, seed=11),
     Mutation("f: another name after a refusal", (("number_attempt", _number_refusals),), story=_TWO_WRITERS),
     Mutation("no second plan", (("_Run._take_away", _agree_with_first),)),
-    Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=1),
+    Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=2),
     Mutation("used pools deleted", (("is_used", _always(False)),)),
     Mutation("no stop", (("find_strongest", _start),), lambda each: each.mode != "active" or _ends(each, "stop")),
     Mutation("no cap", (("Budget.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=248),

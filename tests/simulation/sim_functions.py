@@ -13,10 +13,9 @@ from unittest.mock import patch
 from greenlet import GreenletExit
 
 from shared.deliver import deliver, deliver_tick
-from shared.engine import scenes
+from shared.engine import reads
 from shared.engine.budget import Budget
-from shared.engine.look import Memory
-from shared.engine.outside import Ports
+from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
 from shared.model.needs import CapacityPolicy, Priority, Reservation, Tier
@@ -63,7 +62,6 @@ class Instance:
 
     role: Role
     ports: Ports
-    memory: Memory
     release: int = 0
 
 
@@ -98,12 +96,12 @@ class Functions:
             budget=Budget(settings),
             crew=SimCrew(world.time),
         )
-        return Instance(role, ports, Memory(), release)
+        return Instance(role, ports, release)
 
     def build_reader(self) -> Ports:
         """Return ports that can only read, for a plan without its acts."""
         ports = self.live[Role.PROVISION][0].ports
-        return replace(ports, pools=GkePort(self._world), adds=None, takes=None)
+        return replace(ports, pools=GkePort(self._world), adds=None, takes=None, memory=Memory())
 
     def roll_out(self, rollout: Rollout) -> None:
         """Start another instance of a function; the first one ends after a while."""
@@ -132,14 +130,14 @@ class Functions:
         if instance in live:
             fresh = self._start(role, instance.release, 0)
             live[live.index(instance)] = Instance(
-                role, replace(fresh.ports, settings=instance.ports.settings), Memory(), instance.release
+                role, replace(fresh.ports, settings=instance.ports.settings), instance.release
             )
 
     def push(self, role: Role, body: bytes, label: str, answered: Callable[[int], None]) -> None:
         """Push a message to one of a function's instances."""
 
         def work(instance: Instance) -> int:
-            return deliver(role, body, instance.ports, instance.memory).status
+            return deliver(role, body, instance.ports).status
 
         self._run(role, f"{role} ({label})", work, answered)
 
@@ -147,7 +145,7 @@ class Functions:
         """Let the scheduler call one of a function's instances."""
 
         def work(instance: Instance) -> int:
-            return deliver_tick(role, cluster, instance.ports, instance.memory)[0].status
+            return deliver_tick(role, cluster, instance.ports)[0].status
 
         self._run(role, f"{role} tick", work, lambda status: None)
 
@@ -234,7 +232,7 @@ def prepared() -> Iterator[None]:
     gc.freeze()
     gc.set_threshold(OBJECTS_MAX)
     try:
-        with patch.object(wanted, "_make_key", make_key), patch.object(scenes, "list_wanted", _remember_wanted()):
+        with patch.object(wanted, "_make_key", make_key), patch.object(reads, "list_wanted", _remember_wanted()):
             yield
     finally:
         gc.set_threshold(*thresholds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from typing import TYPE_CHECKING
 
-from shared.engine.look import Key, Memory
+from shared.engine.look import Key, Source
 from shared.engine.reconcile import plan_for
 from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
@@ -270,7 +270,7 @@ def judge_agreement(world: World) -> None:
             for made in list(cluster.workloads.values()):
                 key = Key(cluster.name, made.kind, NAMESPACE, made.name)
                 try:
-                    _, plan = plan_for(key, ports, Memory())
+                    _, plan = plan_for(key, ports, Source())
                 except ProvisionerError:
                     continue
                 acts = [f"{act.verb} {act.pool or act.slot}" for act in (*plan.adds, *plan.takes)]
