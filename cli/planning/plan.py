@@ -228,8 +228,7 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     demand = look.wanted.demands.get(need.key)
     told = [answer for answer in found.answers if answer.need == need.key]
     if not creates or demand is None:
-        what = "it gets nothing, because another part of its workload is refused"
-        decision = explain_answer(told[0], need, look) if told else Decision(Verdict.WAIT, Reason.PAUSED, what)
+        decision = explain_answer(told[0], need, look) if told else _explain_other(look.wanted.needs)
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     decision = explain_act(creates[0], look)
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
@@ -241,6 +240,16 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)
+
+
+def _explain_other(needs: Sequence[Need]) -> Decision:
+    """Return why a part gets nothing that itself could be served: another part of its workload."""
+    what = "it gets nothing, because another part of its workload"
+    for need in needs:
+        if need.never:
+            return Decision(Verdict.REFUSE, need.never.reason, f"{what} is refused: {need.never.message}")
+    waits = [need.waits_for for need in needs if need.waits_for]
+    return Decision(Verdict.WAIT, waits[0].reason, f"{what} waits: {waits[0].message}")
 
 
 def _build(chosen: Demand, act: Act, look: Look, settings: Settings) -> dict[str, Any]:

@@ -171,6 +171,7 @@ JOB = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="jobs",
+    whole=True,
     pod_sets=_list_pod_sets,
     pod_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,

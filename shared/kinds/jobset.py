@@ -224,6 +224,7 @@ JOBSET = Kind(
     name=NAME,
     api_version="jobset.x-k8s.io/v1alpha2",
     plural="jobsets",
+    whole=True,
     pod_selector=JOB_KEY,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,

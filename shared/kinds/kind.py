@@ -138,6 +138,10 @@ class Kind(Resource):
     """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
     watched: bool = True
     """Whether the exporter watches the workloads too. For bare pods only the tick reads them."""
+    whole: bool = False
+    """All slices of a workload wait for each other."""
+    groups_apart: bool = False
+    """No group of a workload waits for another one."""
     mark: str = ""
     """Label on everything that the kind's controller creates, so that the lists of later kinds in
     the table leave it out."""
@@ -170,6 +174,8 @@ def name_shape(template: PodTemplate) -> str:
     selected = sorted(template.node_selector.keys() - {labels.ACCELERATOR_COUNT})
     asked = [
         f"{template.chips}/{template.gpus}",
+        *template.other_resources,
+        *(f"claim {each}" for each in template.volume_claims),
         *(f"{key}={template.node_selector[key]}" for key in selected),
         *(
             f"{key} in {','.join(sorted(template.node_affinity[key]))}"

@@ -69,8 +69,11 @@ class _Layout:
 
     @property
     def leader_is_extra(self) -> bool:
-        """Return whether the leader is additional to full sub-groups of workers."""
-        return (self.size - 1) % self.subgroup_size == 0
+        """Return whether the leader is additional to full sub-groups of workers.
+
+        In sub-groups of one pod it is none: https://github.com/kubernetes-sigs/lws/pull/918.
+        """
+        return self.subgroup_size > 1 and (self.size - 1) % self.subgroup_size == 0
 
     @property
     def subgroups(self) -> int:
@@ -115,7 +118,11 @@ def _is_leader(pod: PodView) -> bool:
         size=parse_index(template.annotations.get(SIZE, "")) or 1,
         subgroup_size=parse_index(template.annotations.get(SUBGROUP_SIZE, "")) or 0,
     )
-    if worker is None or subgroup is None or worker != layout.find_first_worker(subgroup):
+    if worker is None or subgroup is None:
+        return False
+    if layout.subgroup_size == 1:
+        return True
+    if worker != layout.find_first_worker(subgroup):
         return False
     return subgroup > 0 or template.annotations.get(LEADER_ASKS_FOR_CHIPS) != "true"
 
@@ -172,7 +179,8 @@ def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple
         led = subgroup == 0 and leader.units > 0
         hosts = layout.count_workers(subgroup) * (workers.units > 0) + led
         template = leader if led or (subgroup == 0 and layout.size == 1) else workers
-        if template.wants_accelerator:
+        # In sub-groups of one pod a leader without chips is alone in the first.
+        if template.wants_accelerator and (hosts or layout.subgroup_size != 1):
             name = str(subgroup) if layout.subgroup_size else ""
             groups.append(
                 SliceGroup(
@@ -279,6 +287,21 @@ def _refuse_apart(workload: WorkloadView) -> None:
         )
 
 
+def _refuse_shift(workload: WorkloadView) -> None:
+    """Refuse a set of which an older controller has put two pods with chips into one sub-group.
+
+    It gives them each other's host names, so they would wait for each other for ever.
+    """
+    if workload.templates[APART].units:
+        raise SliceUnknown(
+            f"the leader and worker 1 of {NAME} {workload.name} are in one sub-group, though each "
+            "is to have its own; this LeaderWorkerSet is older than v0.10.0",
+            field="spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
+            value="1",
+            valid="LeaderWorkerSet v0.10.0 or later; or size 1 and more replicas",
+        )
+
+
 # --- slices ---------------------------------------------------------------------------------------
 
 
@@ -297,6 +320,10 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     _refuse_apart(workload)
     # A leader without chips and without a sub-group belongs to the first sub-group.
     subgroup = pod_labels.get(SUBGROUP_INDEX, LEADER_INDEX)
+    single = all(group.name and group.hosts == 1 for group in workload.groups)
+    if single and pod.template.annotations.get(SUBGROUP_SIZE) == "1" and subgroup != worker:
+        _refuse_shift(workload)
+        subgroup = worker
     for group in workload.groups:
         if group.name in ("", subgroup) and is_index_below(index, group.replicas):
             return SliceOfPod(name=_name_slice(workload, group, index), group=group)

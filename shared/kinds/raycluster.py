@@ -356,6 +356,7 @@ RAYCLUSTER = Kind(
     api_version=API_VERSION,
     other_versions=("v1alpha1",),
     plural="rayclusters",
+    groups_apart=True,
     pod_selector=CLUSTER,
     find_owner=_find_owner,
     find_owner_uid=partial(find_controller_uid, _find_owner),

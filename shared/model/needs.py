@@ -174,6 +174,8 @@ class Need:
     """Its pods use less than half of a host."""
     waits_for: Obstacle | None = None
     never: Obstacle | None = None
+    apart: bool = False
+    """No other part of the workload waits for its pods."""
     warm_seconds: int = 0
     """How long its pools may stay without use after the workload is over."""
     flex_wait_seconds: int = 0

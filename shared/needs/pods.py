@@ -17,6 +17,7 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import PodContradictsSpec, Rejected, UnsupportedSelector
+from shared.model.needs import Obstacle
 from shared.needs.refusals import find_other_server
 from shared.needs.selectors import OF_TIER
 from shared.shapes.slices import find_slice_shape
@@ -79,6 +80,8 @@ class Place:
     sizes: bool = False
     """Its slice needs nodes that are large enough for it."""
     refusal: Decision | None = None
+    lost: Obstacle | None = None
+    """Why its slice is not clear."""
 
     @property
     def slice(self) -> str:
@@ -148,7 +151,7 @@ class _Finder:
         spec = self.kind.find_template(pod, self.workload)
         if spec is not None and is_free:
             check_pod(pod.template, spec, self.workload, self.settings)
-        own = find_slice(self.kind, pod, self.workload)
+        own = self._find_own(place)
         if own is None:
             controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
             text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
@@ -159,6 +162,13 @@ class _Finder:
         if spec is not None and not pod.deleting:
             self._add(place, spec)
         return None
+
+    def _find_own(self, place: Place) -> SliceOfPod | None:
+        try:
+            return find_slice(self.kind, place.pod, self.workload)
+        except Rejected as error:
+            place.lost = Obstacle(error.reason, str(error))
+            raise
 
     def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
         """Accept a pod that may get a pool for its slice, and selects no other slice's nodes."""

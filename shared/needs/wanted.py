@@ -91,13 +91,9 @@ def list_wanted(
     namespace_labels: Mapping[str, str] | None = None,
 ) -> Wanted:
     """Return what a workload needs; `pools_of` has the pool of each node that a pod may run on."""
-    unclear: tuple[Need, ...] = ()
-    try:
-        slices = list_slices(workload)
-    except Rejected as error:
-        never = Obstacle(error.reason, str(error))
-        slices, unclear = (), (Need(key="unclear", asks=_NOWHERE, never=never),)
+    slices, unclear = _list_slices(workload)
     places = place_pods(pods, slices, workload, settings)
+    unclear = unclear or _list_lost(workload, places)
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
     answers = asker.answer_all(list_parts(slices, places))
     views, refusals = _view_pods(places, answers, pools_of)
@@ -109,6 +105,25 @@ def list_wanted(
         refusals=refusals,
         left=tuple((each.need, each.other) for each in answers.values() if each.other),
     )
+
+
+def _list_slices(workload: WorkloadView) -> tuple[Sequence[SliceOfPod], tuple[Need, ...]]:
+    """Return the slices of a workload; if they are not clear, a need that is refused for that."""
+    try:
+        return list_slices(workload), ()
+    except Rejected as error:
+        return (), (_refuse_all(Obstacle(error.reason, str(error))),)
+
+
+def _list_lost(workload: WorkloadView, places: Sequence[Place]) -> tuple[Need, ...]:
+    """Return what is refused because the others would wait for a pod whose slice is not clear."""
+    if get_kind(workload.kind).groups_apart:
+        return ()
+    return tuple(_refuse_all(each.lost) for each in places if each.lost)[:1]
+
+
+def _refuse_all(never: Obstacle) -> Need:
+    return Need(key="unclear", asks=_NOWHERE, never=never)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +264,9 @@ class _Asker:
         What a setting forbids is still a need: another setting of `collect` must delete nothing.
         """
         group, template, workload = part.group, part.group.template, self.workload
-        need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most)
+        kind = get_kind(workload.kind)
+        apart = kind.groups_apart or (part.added and not kind.whole)
+        need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most, apart=apart)
         other = (
             find_other_server(template)
             or find_chosen_pool(template)
@@ -327,6 +344,7 @@ def _make_key(part: Part) -> str:
         [f"{key}:{asked.annotations[key]}" for key in _KEYS & asked.annotations.keys()],
         [f"{key}~{value}" for key, value in list_copied_labels(asked).items()],
         list(asked.volume_claims),
+        [*asked.other_resources, *asked.unreadable_amounts],
     )
     # Each word and each set has its length before it, so that no two askings have the same text.
     words = [word for asked_set in sets for word in (str(len(asked_set)), *sorted(asked_set))]
@@ -348,7 +366,8 @@ def _merge(needs: Iterable[Need]) -> list[Need]:
     most = Counter[str]()
     for need in listed:
         most[need.key] += need.most
-    once = {need.key: need for need in reversed(listed)}
+    # Groups that ask the same may differ in who else runs on their nodes, which may be refused.
+    once = {need.key: need for need in sorted(listed[::-1], key=lambda need: bool(need.never))}
     ordered = dict.fromkeys(need.key for need in listed)
     return [dataclasses.replace(once[key], most=most[key]) for key in ordered]
 

@@ -400,7 +400,7 @@ def list_demands(census: Census, need: Need) -> list[Want]:
 
 
 def _waits_for_pool(each: Slice) -> bool:
-    return each.waiting_since is not None and not each.mixed and not each.outside
+    return each.waiting_since is not None and not (each.mixed or each.outside or each.need.never)
 
 
 def list_kept(census: Census, need: Need) -> list[Want]:

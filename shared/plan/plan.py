@@ -105,7 +105,7 @@ def _plan_needs(census: Census, draft: _Draft) -> None:
     scene = census.scene
     check = decide_check(census) if census.queued else None
     never = [Answer(need.never.reason, need.key) for need in scene.needs if need.never]
-    if not never:
+    if all(need.apart for need in scene.needs if need.never):
         _plan_adds(census, draft)
     if check:
         draft.adds.clear()
@@ -116,17 +116,31 @@ def _plan_needs(census: Census, draft: _Draft) -> None:
 
 def _plan_adds(census: Census, draft: _Draft) -> None:
     """Plan the pools that needs lack, and the sizes of elastic ones."""
-    lacking = {need.key: list[Want]() for need in census.scene.needs}
-    for want in census.demanded.unserved:
-        lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
+    lacking = _list_lacking(census)
+    held = _is_held(lacking)
     # A part of a workload in Kueue's queue is of no use, so it gets all that it lacks, or none.
     chips = sum(count_chips(census, want.need) for want in census.demanded.unserved)
     affordable = not census.queued or chips <= census.scene.room
-    for need in census.scene.needs:
-        if lacking[need.key]:
-            _plan_creates(census, draft, lacking[need.key], affordable=affordable)
+    for need, wants in lacking:
+        if held and not need.waits_for:
+            continue
+        if wants:
+            _plan_creates(census, draft, wants, affordable=affordable)
         elif need.elastic:
             _plan_size(census, draft, need)
+
+
+def _is_held(lacking: list[tuple[Need, list[Want]]]) -> bool:
+    """Return whether pools would be of no use, because a part cannot begin that others wait for."""
+    return any(wants and need.waits_for and not need.apart for need, wants in lacking)
+
+
+def _list_lacking(census: Census) -> list[tuple[Need, list[Want]]]:
+    """Return each need with its slices that lack a pool."""
+    lacking = {need.key: list[Want]() for need in census.scene.needs}
+    for want in census.demanded.unserved:
+        lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
+    return [(need, lacking[need.key]) for need in census.scene.needs]
 
 
 def _plan_creates(census: Census, draft: _Draft, wants: list[Want], *, affordable: bool) -> None:

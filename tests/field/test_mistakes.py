@@ -1,6 +1,7 @@
 """A slice that cannot be read is refused for what is wrong with it, in the same words in every kind."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ MISTAKES = {
     "no-such-topology": "cloud.google.com/gke-tpu-topology: not a topology of ct6e-standard-4t (got '2x3')",
     "no-such-type": "cloud.google.com/gke-tpu-accelerator: unknown TPU type (got 'tpu-v6e')",
 }
-KINDS = {
-    "Pod": ("v1", lambda template: template["spec"]),
+KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "Pod": ("v1", lambda template: dict(template["spec"])),
     "Deployment": ("apps/v1", lambda template: {"replicas": 1, "template": template}),
     "StatefulSet": ("apps/v1", lambda template: {"replicas": 2, "template": template}),
     "Job": ("batch/v1", lambda template: {"completionMode": "Indexed", "template": template}),

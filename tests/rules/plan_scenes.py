@@ -92,6 +92,7 @@ class Need:
     waits_for: str = ""
     never: str = ""
     of_flavor: bool = False
+    apart: bool = False
     wait: int = 0
     """For how long a flex-start pool may wait."""
 
@@ -200,6 +201,7 @@ def _build_need(need: Need, *, warm: bool) -> model.Need:
         part=need.part,
         waits_for=model.Obstacle(Reason(need.waits_for), "") if need.waits_for else None,
         never=model.Obstacle(Reason(need.never), "", of_flavor=need.of_flavor) if need.never else None,
+        apart=need.apart,
         flex_wait_seconds=need.wait,
         warm_seconds=600 if warm else 0,
     )
@@ -649,6 +651,45 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
         "",
         "",
         "resource_unknown",
+    ),
+    (
+        "one part is refused for which no other waits",
+        Scene((Need(), Need(shape="gpu", never="resource_unknown", apart=True)), (Pod(0), Pod(0, shape="gpu"))),
+        "create 0.0 demand",
+        "",
+        "resource_unknown",
+    ),
+    (
+        "one part is refused for which no other waits, and its pods fit the other's pool",
+        Scene(
+            (Need(), Need(key="k2", never="resource_unknown", apart=True)),
+            (Pod(0, group=0), Pod(0, group=1)),
+            (Pool(0, state="PROVISIONING", nodes=0),),
+        ),
+        "",
+        "",
+        "resource_unknown",
+    ),
+    (
+        "one part waits for a claim",
+        Scene((Need(), Need(shape="gpu", waits_for="claim_unbound")), (Pod(0), Pod(0, shape="gpu"))),
+        "",
+        "",
+        "claim_unbound",
+    ),
+    (
+        "one part waits for a claim, and no other waits for it",
+        Scene((Need(), Need(shape="gpu", waits_for="claim_unbound", apart=True)), (Pod(0), Pod(0, shape="gpu"))),
+        "create 0.0 demand",
+        "",
+        "claim_unbound",
+    ),
+    (
+        "one part has a claim that is unbound, and no pods yet",
+        Scene((Need(), Need(shape="gpu", waits_for="claim_unbound")), (Pod(0),)),
+        "create 0.0 demand",
+        "",
+        "",
     ),
     (
         "a finished RayJob keeps its cluster",
