@@ -81,7 +81,7 @@ class Place:
     """Its slice needs nodes that are large enough for it."""
     refusal: Decision | None = None
     lost: Obstacle | None = None
-    """Why its slice is not clear."""
+    """Why its slice is not clear, so that the pods of others would wait for it in vain."""
 
     @property
     def slice(self) -> str:
@@ -167,7 +167,8 @@ class _Finder:
         try:
             return find_slice(self.kind, place.pod, self.workload)
         except Rejected as error:
-            place.lost = Obstacle(error.reason, str(error))
+            if not self.kind.groups_apart:
+                place.lost = Obstacle(error.reason, str(error))
             raise
 
     def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:

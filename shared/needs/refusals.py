@@ -142,7 +142,7 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
 
 def check_spelling(template: PodTemplate, settings: Settings) -> None:
     """Accept pods without accelerators that do not ask for them by another name."""
-    if not template.units and any(map(find_meant_resource, template.other_resources)):
+    if any(map(find_meant_resource, template.other_resources)):
         check_resources(template, settings)
 
 

@@ -91,35 +91,24 @@ def list_wanted(
     namespace_labels: Mapping[str, str] | None = None,
 ) -> Wanted:
     """Return what a workload needs; `pools_of` has the pool of each node that a pod may run on."""
-    slices, unclear = _list_slices(workload)
+    slices: Sequence[SliceOfPod] = ()
+    unclear: list[Obstacle] = []
+    try:
+        slices = list_slices(workload)
+    except Rejected as error:
+        unclear.append(Obstacle(error.reason, str(error)))
     places = place_pods(pods, slices, workload, settings)
-    unclear = unclear or _list_lost(workload, places)
+    unclear += [each.lost for each in places if each.lost]
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
     answers = asker.answer_all(list_parts(slices, places))
     views, refusals = _view_pods(places, answers, pools_of)
-    served = [answer for answer in answers.values() if answer.other is None]
     return Wanted(
-        needs=(*unclear, *_merge(answer.need for answer in served)),
-        demands={answer.need.key: answer.demand for answer in served if answer.demand},
+        needs=(*map(_refuse_all, unclear[:1]), *_merge(answers.values())),
+        demands={answer.need.key: answer.demand for answer in answers.values() if answer.demand},
         pods=views,
         refusals=refusals,
         left=tuple((each.need, each.other) for each in answers.values() if each.other),
     )
-
-
-def _list_slices(workload: WorkloadView) -> tuple[Sequence[SliceOfPod], tuple[Need, ...]]:
-    """Return the slices of a workload; if they are not clear, a need that is refused for that."""
-    try:
-        return list_slices(workload), ()
-    except Rejected as error:
-        return (), (_refuse_all(Obstacle(error.reason, str(error))),)
-
-
-def _list_lost(workload: WorkloadView, places: Sequence[Place]) -> tuple[Need, ...]:
-    """Return what is refused because the others would wait for a pod whose slice is not clear."""
-    if get_kind(workload.kind).groups_apart:
-        return ()
-    return tuple(_refuse_all(each.lost) for each in places if each.lost)[:1]
 
 
 def _refuse_all(never: Obstacle) -> Need:
@@ -276,7 +265,8 @@ class _Asker:
             return Answer(need, other=other)
         settings = self.settings
         try:
-            check_spelling(template, settings)
+            if not template.units:
+                check_spelling(template, settings)
             shape = find_slice_shape(group, template, workload, settings.room)
             need = _shape(need, part, shape, list_required(template, settings))
             demand = build_demand(
@@ -360,9 +350,9 @@ def _list_words(asked: PodTemplate) -> Iterator[list[str]]:
     yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in asked.tolerations]
 
 
-def _merge(needs: Iterable[Need]) -> list[Need]:
-    """Return one need for all groups whose pods ask the same."""
-    listed = list(needs)
+def _merge(answers: Iterable[Answer]) -> list[Need]:
+    """Return one need for all groups that are ours to serve and whose pods ask the same."""
+    listed = [answer.need for answer in answers if answer.other is None]
     most = Counter[str]()
     for need in listed:
         most[need.key] += need.most

@@ -116,31 +116,27 @@ def _plan_needs(census: Census, draft: _Draft) -> None:
 
 def _plan_adds(census: Census, draft: _Draft) -> None:
     """Plan the pools that needs lack, and the sizes of elastic ones."""
-    lacking = _list_lacking(census)
-    held = _is_held(lacking)
     # A part of a workload in Kueue's queue is of no use, so it gets all that it lacks, or none.
     chips = sum(count_chips(census, want.need) for want in census.demanded.unserved)
     affordable = not census.queued or chips <= census.scene.room
-    for need, wants in lacking:
-        if held and not need.waits_for:
-            continue
+    for need, wants in _list_lacking(census):
         if wants:
             _plan_creates(census, draft, wants, affordable=affordable)
         elif need.elastic:
             _plan_size(census, draft, need)
 
 
-def _is_held(lacking: list[tuple[Need, list[Want]]]) -> bool:
-    """Return whether pools would be of no use, because a part cannot begin that others wait for."""
-    return any(wants and need.waits_for and not need.apart for need, wants in lacking)
-
-
 def _list_lacking(census: Census) -> list[tuple[Need, list[Want]]]:
-    """Return each need with its slices that lack a pool."""
+    """Return each need with its slices that lack a pool.
+
+    As long as one cannot begin for which the others wait, a pool is of no use to these.
+    """
     lacking = {need.key: list[Want]() for need in census.scene.needs}
     for want in census.demanded.unserved:
         lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
-    return [(need, lacking[need.key]) for need in census.scene.needs]
+    pairs = [(need, lacking[need.key]) for need in census.scene.needs]
+    held = [(need, wants) for need, wants in pairs if wants and need.waits_for and not need.apart]
+    return held or pairs
 
 
 def _plan_creates(census: Census, draft: _Draft, wants: list[Want], *, affordable: bool) -> None:
