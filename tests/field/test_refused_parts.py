@@ -61,7 +61,12 @@ def serve(*subgroups: int, leader: dict[str, object] | None = None) -> FieldWorl
     world = FieldWorld(body)
     prefix = "leaderworkerset.sigs.k8s.io/"
     for worker, subgroup in enumerate(subgroups):
-        named = {"name": "prefill", "group-index": "0", "worker-index": str(worker), "subgroup-index": str(subgroup)}
+        named = {
+            "name": "prefill",
+            "group-index": "0",
+            "worker-index": str(worker),
+            "subgroup-index": str(subgroup),
+        }
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "prefill-0" if worker else "prefill"}
         notes = {f"{prefix}size": str(len(subgroups)), f"{prefix}subgroup-size": "1"}
         if leader is None or worker:
