@@ -24,7 +24,14 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from infra.build.check_state import find_difference
-from infra.build.region_quotas import GLOBAL_CPUS, find_shortages, list_needs, list_slice
+from infra.build.region_quotas import (
+    GLOBAL_CPUS,
+    count_pools,
+    find_machine,
+    find_shortages,
+    list_needs,
+    list_slice,
+)
 from infra.build.render_variables import read_more, render_variables
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.environment import name_variable, read_settings
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 
 CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read it."""
+_SHOWN_MAX = 4
 _NO_CLUSTER = {"projects/p/locations/l/clusters/c": {"endpoint": "https://c"}}
 """Terraform sets the clusters; the parser wants one."""
 
@@ -92,6 +100,7 @@ class Preflight:
         self._account = GoogleAccount(Credentials(inputs.get(CREDENTIALS_VARIABLE, Credentials.GOOGLE)))
         self.refusals: list[str] = []
         self.notes: list[str] = []
+        self._machines: dict[str, list[str]] = {}
 
     def run(self) -> None:
         """Check everything."""
@@ -113,6 +122,7 @@ class Preflight:
             return  # what is left of the quotas would be that of another region
         if "cluster_name" in declared:
             try:
+                self._check_machines(values, state)
                 self._compare_quotas(values, state)
             except (TypeError, ValueError) as error:  # of a value that Terraform would refuse later
                 self.refusals.append(f"TERRAFORM_VARIABLES: a value has the wrong form: {error}")
@@ -141,6 +151,44 @@ class Preflight:
             self.notes += [f"The first slice would wait: {each}: {page}" for each in left]
         absent = dict.fromkeys(each.metric for each in needs if quotas and each.metric not in quotas)
         self.notes += [f"Not checked: quota {each}, which {values['region']} does not list" for each in absent]
+
+    def _check_machines(self, values: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Refuse a machine type that its zone does not have, for what is new."""
+        zones = [] if count_pools(state)["cpu"] else values["cpu_pool_zones"] or [values["zone"]]
+        machine = values["cpu_pool_machine_type"]
+        for zone in zones:
+            if problem := self._find_absence(machine, zone):
+                self.refusals.append(f"cpu_pool_machine_type: {problem}")
+        problem = self._find_absence(find_machine(values["tpu_type"]), values["zone"])
+        if problem and int(values["num_tpu_pools"]):
+            self.refusals.append(f"TPU_TYPE: {problem}")
+        elif problem:
+            self.notes.append(f"The first slice would wait: TPU_TYPE: {problem}")
+
+    def _find_absence(self, machine: str, zone: str) -> str:
+        """Return what to say of a machine type that a zone does not have; empty if it has it."""
+        names = self._list_machines(zone)
+        if not names or machine in names:
+            return ""
+        size = machine.rpartition("-")[2]
+        near = [each for each in names if each.endswith(f"-standard-{size}")]
+        near += difflib.get_close_matches(machine, names, n=3, cutoff=0)
+        valid = ", ".join(list(dict.fromkeys(near))[:_SHOWN_MAX])
+        return f"{zone} has no machine type {machine}; valid: one of {zone}, for example {valid}"
+
+    def _list_machines(self, zone: str) -> list[str]:
+        """Return the machine types of a zone; empty, with a note, if they could not be read."""
+        if zone in self._machines:
+            return self._machines[zone]
+        names, page, more = list[str](), "", True
+        while more:
+            path = f"compute/v1/projects/{self._project}/zones/{zone}/machineTypes?maxResults=500&pageToken={page}"
+            answer = self._ask("compute", path, f"the machine types of {zone}") or {}
+            names += [each["name"] for each in answer.get("items", ())]
+            page = quote(answer.get("nextPageToken", ""), safe="")
+            more = bool(page)
+        self._machines[zone] = names
+        return names
 
     def _ask(self, service: str, path: str, what: str) -> dict[str, Any] | None:
         """Return an answer; an empty one for what does not exist, and None with a note for none."""

@@ -45,12 +45,7 @@ def list_needs(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[Need
         values: The variables of the root `complete`, with its defaults.
         state: Of Terraform.
     """
-    pools = Counter(
-        each["name"]
-        for each in state.get("resources", ())
-        if each.get("mode") == "managed" and each["type"] == _POOL
-        for _ in each.get("instances", ())
-    )
+    pools = count_pools(state)
     needs = [] if pools["cpu"] else list(_list_cpu_pool(values))
     for _ in range(int(values["num_tpu_pools"]) - pools["tpu"]):
         if not values["enable_tpu_autoscaling"]:
@@ -58,6 +53,27 @@ def list_needs(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[Need
     if values["enable_private_nodes"] and values["create_nat"] and not pools["cpu"]:
         needs.append(Need("IN_USE_ADDRESSES", 1, "Cloud NAT", "create_nat"))
     return needs
+
+
+def count_pools(state: Mapping[str, Any]) -> Counter[str]:
+    """Return how many node pools Terraform's state has, by the names of its resources."""
+    return Counter(
+        each["name"]
+        for each in state.get("resources", ())
+        if each.get("mode") == "managed" and each["type"] == _POOL
+        for _ in each.get("instances", ())
+    )
+
+
+def find_machine(tpu_type: str) -> str:
+    """Return the machine type of a slice.
+
+    Raises:
+        ValueError: there is no such slice.
+    """
+    chosen = find_slice(tpu_type)
+    machines: dict[str, Any] = json.loads(CATALOGUE.read_text(encoding="utf-8"))["machines"]
+    return next(name for name, each in machines.items() if chosen.name in each["slices"])
 
 
 def _list_cpu_pool(values: Mapping[str, Any]) -> Iterable[Need]:

@@ -24,7 +24,7 @@ NEW_PROJECT = {
     "SSD_TOTAL_GB": 500,
     "DISKS_TOTAL_GB": 4096,
     "IN_USE_ADDRESSES": 8,
-    "CPUS": 8,
+    "N2_CPUS": 8,
     "CPUS_ALL_REGIONS": 12,
     "TPU_LITE_PODSLICE_V5": 0,
 }
@@ -38,6 +38,8 @@ def apis(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnsweringApis]:
         quotas = [{"metric": name, "limit": limit, "usage": 0.0} for name, limit in NEW_PROJECT.items()]
         server.answers[REGION] = {"quotas": quotas}
         server.answers[f"/compute/v1/projects/{PROJECT}"] = {"quotas": quotas}
+        machines = [{"name": name} for name in ("n2-standard-2", "ct5lp-hightpu-4t")]
+        server.answers[f"/compute/v1/projects/{PROJECT}/zones/us-central1-a/machineTypes"] = {"items": machines}
 
         def open_here(_endpoint: str, account: Any) -> GoogleSession:
             return GoogleSession(server.url, account)
@@ -103,7 +105,7 @@ def test_the_walk_fits_a_new_project_with_its_first_slice(apis: AnsweringApis) -
 
 
 def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(apis: AnsweringApis) -> None:
-    limit(apis, SSD_TOTAL_GB=80, CPUS=4)
+    limit(apis, SSD_TOTAL_GB=80, N2_CPUS=4)
     found = run()
 
     page = f"https://console.cloud.google.com/iam-admin/quotas?project={PROJECT}"
@@ -112,7 +114,9 @@ def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(a
     assert disk == (
         f"quota SSD_TOTAL_GB: 80 of 80 GB are left, and 90 {pool} cpu_pool_disk_size, or ask for more: {page}"
     )
-    assert cpus == f"quota CPUS: 4 of 4 CPUs are left, and 6 {pool} cpu_pool_machine_type, or ask for more: {page}"
+    assert (
+        cpus == f"quota N2_CPUS: 4 of 4 CPUs are left, and 6 {pool} cpu_pool_machine_type, or ask for more: {page}"
+    )
 
 
 def test_what_the_state_has_is_not_counted_again_nor_addresses_of_private_nodes(apis: AnsweringApis) -> None:
@@ -120,7 +124,7 @@ def test_what_the_state_has_is_not_counted_again_nor_addresses_of_private_nodes(
     assert run().refusals == []
     assert "change _PRIVATE_NODES=true" in run(PRIVATE_NODES="false").refusals[0]
 
-    limit(apis, SSD_TOTAL_GB=80, CPUS=4, CPUS_ALL_REGIONS=1)
+    limit(apis, SSD_TOTAL_GB=80, N2_CPUS=4, CPUS_ALL_REGIONS=1)
     apis.answers[STATE] = a_state(
         a_resource("module.environment.google_container_node_pool.cpu", name="cpu-node-pool")
     )

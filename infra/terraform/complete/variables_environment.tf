@@ -75,9 +75,9 @@ variable "cpu_pool_zones" {
 }
 
 variable "cpu_pool_machine_type" {
-  description = "Machine type of the CPU pool. (The public environment had n1-standard-4, which is two generations older.)"
+  description = "Machine type of the CPU pool. The default exists in the zones of every TPU generation; E2 does not. (The public environment had n1-standard-4.)"
   type        = string
-  default     = "e2-standard-2"
+  default     = "n2-standard-2"
 }
 
 variable "cpu_pool_disk_type" {

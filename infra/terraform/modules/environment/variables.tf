@@ -116,13 +116,13 @@ variable "cpu_pool_zones" {
 }
 
 variable "cpu_pool_machine_type" {
-  description = "Machine type of the CPU pool. (The public environment had n1-standard-4, which is two generations older.)"
+  description = "Machine type of the CPU pool. The default exists in the zones of every TPU generation; E2 does not. (The public environment had n1-standard-4.)"
   type        = string
-  default     = "e2-standard-2"
+  default     = "n2-standard-2"
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9]*-[a-z0-9-]+$", var.cpu_pool_machine_type))
-    error_message = "cpu_pool_machine_type: give a machine type such as e2-standard-4."
+    error_message = "cpu_pool_machine_type: give a machine type such as n2-standard-4."
   }
 }
 

@@ -36,7 +36,7 @@ run "as_it_comes" {
     error_message = "No node may run as the project's default account."
   }
   assert {
-    condition     = google_container_node_pool.cpu.node_count == 3 && google_container_node_pool.cpu.node_config[0].machine_type == "e2-standard-2" && google_container_node_pool.cpu.node_config[0].shielded_instance_config[0].enable_secure_boot
+    condition     = google_container_node_pool.cpu.node_count == 3 && google_container_node_pool.cpu.node_config[0].machine_type == "n2-standard-2" && google_container_node_pool.cpu.node_config[0].shielded_instance_config[0].enable_secure_boot
     error_message = "Three shielded CPU nodes carry the controllers."
   }
   assert {
