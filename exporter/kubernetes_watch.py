@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 import urllib3
 
-from shared.edges.kubernetes_objects import (
+from shared.edges.kubernetes import (
     Record,
     Silence,
     Stored,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
 
 T = TypeVar("T")
 

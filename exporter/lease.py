@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from shared.edges.kubernetes_objects import ObjectMeta, Record
+from shared.edges.kubernetes import ObjectMeta, Record
 from shared.model.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
 
 _logger = logging.getLogger(__name__)
 

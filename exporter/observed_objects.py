@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from exporter.predicates import is_demand, quota_of, standing_of, wants_fewer
-from shared.edges.workload_objects import view_pod
+from shared.edges.pods import view_pod
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.edges.workload_objects import Pod
+    from shared.edges.pods import Pod
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload
     from shared.model.workloads import WorkloadView

@@ -10,7 +10,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.config import incluster_config
 from kubernetes.config.config_exception import ConfigException
 
-from shared.edges.kubernetes_connection import Connection
+from shared.edges.connection import Connection
 from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.edges.workload_objects import view_pod
+from shared.edges.pods import view_pod
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod
 from shared.model import labels as label_keys
@@ -18,8 +18,8 @@ from shared.model.times import format_time
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.edges.kubernetes_objects import ObjectMeta
-    from shared.edges.workload_objects import Pod
+    from shared.edges.kubernetes import ObjectMeta
+    from shared.edges.pods import Pod
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload
     from shared.model.workloads import PodView, WorkloadView

@@ -27,8 +27,9 @@ from exporter.publishing import Outbox
 from exporter.pubsub_connection import connect, open_publisher
 from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.pubsub_topic import PubsubTopic
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.pubsub import PubsubTopic
 from shared.environment import describe_problem, name_variable
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Misconfigured, ProvisionerError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from exporter.exporter_settings import ExporterSettings
-    from shared.edges.kubernetes_api import Connection
+    from shared.edges.connection import Connection
     from shared.model.messages import Event
 
 USER_AGENT = "tpu-provisioner-exporter"

@@ -9,11 +9,11 @@ from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
 from shared.edges.google import translate_errors
-from shared.edges.pubsub_topic import CLIENT
+from shared.edges.pubsub import CLIENT
 from shared.model.errors import Unavailable
 
 if TYPE_CHECKING:
-    from shared.edges.pubsub_topic import PubsubTopic
+    from shared.edges.pubsub import PubsubTopic
 
 
 def open_publisher() -> PublisherClient:

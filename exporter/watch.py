@@ -17,8 +17,7 @@ import msgspec
 from exporter.kubernetes_watch import UNREADABLE, open_watch
 from exporter.pauses import Pauses
 from exporter.publishing import WAIT_SECONDS, Closed
-from shared.edges.kubernetes_api import Expired, Silence
-from shared.edges.kubernetes_objects import Page, read_stored, report_unreadable
+from shared.edges.kubernetes import Expired, Page, Silence, read_stored, report_unreadable
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from exporter.metrics import Metrics
     from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
     from shared.model.messages import Event
 
 T = TypeVar("T")

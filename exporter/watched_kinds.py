@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
-from shared.edges.kueue_objects import API_VERSION, read_queued
-from shared.edges.workload_objects import Pod, read_template
+from shared.edges.kueue import API_VERSION, read_queued
+from shared.edges.pods import Pod, read_template
 from shared.kinds.table import KINDS, select_pods, select_unmarked
 
 if TYPE_CHECKING:

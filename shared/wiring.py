@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import connection_from_settings
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes
 from shared.edges.google import GoogleAccount
-from shared.edges.kubernetes_api import KubernetesApi
-from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.edges.kubernetes_connection import connection_from_settings
-from shared.edges.kueue_objects import KueueQueues
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kueue import KueueQueues
 from shared.engine.budget import Budget
 from shared.engine.outside import Ports
 from shared.engine.reconcile import Role

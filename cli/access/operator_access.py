@@ -15,13 +15,13 @@ from cli.access.cli_settings import OperatorSettings, find_log_project, read_env
 from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import connection_from_kubeconfig, connection_from_settings
 from shared.edges.gke import GkePools
 from shared.edges.google import GoogleAccount, GoogleSession
-from shared.edges.kubernetes_api import KubernetesApi
-from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings
-from shared.edges.kueue_objects import KueueQueues
-from shared.edges.pubsub_topic import open_publisher_over_rest
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kueue import KueueQueues
+from shared.edges.pubsub import open_publisher_over_rest
 from shared.engine.budget import Budget
 from shared.engine.outside import Ports
 from shared.engine.threads import Crew

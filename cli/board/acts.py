@@ -9,7 +9,7 @@ from cli.access.cli_settings import find_topic
 from cli.exit_codes import BadInput
 from cli.messages.dead_letters import Choice, discard, publish_again
 from cli.messages.replay import list_reasons, open_queue
-from shared.edges.pubsub_topic import PubsubTopic
+from shared.edges.pubsub import PubsubTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

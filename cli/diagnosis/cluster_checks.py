@@ -13,8 +13,8 @@ from cli.access.log_search import find_last_report
 from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
 from cli.exit_codes import say
 from cli.printing import format_age, short_cluster
-from shared.edges.kubernetes_objects import JsonObject, Record
-from shared.edges.kueue_objects import API_VERSION as KUEUE_VERSION
+from shared.edges.kubernetes import JsonObject, Record
+from shared.edges.kueue import API_VERSION as KUEUE_VERSION
 from shared.engine.reads import read_stop
 from shared.kinds.objects import read_text
 from shared.kinds.table import choose_kinds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.access.operator_access import Deployment
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
 
 RIGHTS = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
-from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+from shared.edges.kubernetes import Condition, ObjectMeta, Record
 from shared.kinds.table import KIND_NAMES
 from shared.model.errors import NotFound
 from shared.model.failures import classify_failure
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.access.log_search import OpenLogs
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Resource
     from shared.model.pools import NodePool
     from shared.model.readings import Operation

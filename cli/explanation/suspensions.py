@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.edges.kubernetes_objects import JsonObject
+from shared.edges.kubernetes import JsonObject
 from shared.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
 from shared.model.errors import NotFound
 
 if TYPE_CHECKING:
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Resource
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 

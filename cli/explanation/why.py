@@ -25,7 +25,7 @@ from cli.fleet.looks import read_cluster
 from cli.fleet.rows import list_decisions
 from cli.fleet.status import Status, add_reading, add_refusals, needs_records
 from cli.moments import format_moment
-from shared.edges.kubernetes_objects import JsonObject
+from shared.edges.kubernetes import JsonObject
 from shared.engine.look import Key
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds
 from shared.model.errors import NotFound, ProvisionerError

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cli.access.log_search import OpenLogs
     from cli.access.subscriptions import PubsubAdmin, PulledMessage
-    from shared.edges.pubsub_topic import PubsubTopic
+    from shared.edges.pubsub import PubsubTopic
 
 GIVEN_UP = "attempts_exhausted"
 """The reason of a dead letter about which the logs say nothing."""

@@ -22,7 +22,7 @@ from cli.messages.dead_letters import (
 from cli.messages.seeking import describe_kept, seek_to_time
 from cli.moments import format_moment, parse_since
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
-from shared.edges.pubsub_topic import PubsubTopic
+from shared.edges.pubsub import PubsubTopic
 
 if TYPE_CHECKING:
     from rich.console import Console

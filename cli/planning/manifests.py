@@ -19,7 +19,7 @@ from cli.planning.makers import GENERATED, MAKERS, RUNTIMES
 from cli.planning.manifest_yaml import read_documents
 from cli.planning.near_keys import find_near_key
 from cli.planning.object_checks import NotText, WrongField, check_object, find_requests, find_texts, without_nulls
-from shared.edges.workload_objects import read_workload
+from shared.edges.pods import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError

@@ -31,11 +31,11 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
 from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
 from shared.edges.clock import SystemClock
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import connection_from_settings
 from shared.edges.gke import GkeTakes
 from shared.edges.google import GoogleAccount
-from shared.edges.kubernetes_api import KubernetesApi
-from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.edges.kubernetes_connection import connection_from_settings
+from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import ClusterNotFound, ProvisionerError, Retryable
 from shared.model.pools import NodePool, PoolStatus
 from shared.settings import ClusterSettings, Credentials

@@ -36,7 +36,7 @@ from google.protobuf import json_format
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google import Deadline, GoogleSession, bound_session, translate_errors
-from shared.edges.instance_groups import InstanceGroups
+from shared.edges.machines import InstanceGroups
 from shared.model import labels
 from shared.model.counts import bound_count
 from shared.model.errors import ClusterNotFound, NotFound, Unavailable

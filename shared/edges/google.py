@@ -25,7 +25,7 @@ from google.protobuf.json_format import ParseError
 from requests.adapters import BaseAdapter, HTTPAdapter
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_connection import CONNECTIONS_MAX
+from shared.edges.connection import CONNECTIONS_MAX
 from shared.json_text import JSON_ERRORS
 from shared.model.errors import (
     AlreadyExists,
@@ -91,12 +91,12 @@ class GoogleAccount:
         self._credentials: Any = None  # google-auth has no types
 
     def find_credentials(self) -> GoogleCredentials:
-        """Return the credentials, for the clients of Google's APIs; anonymous ones for stand-ins."""
+        """Return the credentials for clients of Google's APIs; anonymous ones for stand-ins."""
         with self._lock:
             return self._find()  # type: ignore[no-any-return]
 
     def give_token(self) -> str:
-        """Return a valid access token; empty for stand-ins. It is renewed shortly before it ends."""
+        """Return an access token, renewed shortly before it ends; empty for stand-ins."""
         with self._lock, translate_errors("the access token"):
             credentials = self._find()
             if not credentials.valid:
@@ -238,7 +238,7 @@ class GoogleSession:
         *,
         promptly: bool = False,
     ) -> bytes:
-        """Return the body of a successful answer; `body` is sent as JSON, to a path below the URL."""
+        """Return the body of a successful answer; `body` is sent as JSON, below the base URL."""
         deadline = Deadline(self._clock, promptly=promptly)
         with translate_errors(f"{method} {path}"):
             response = self.open().request(
@@ -402,12 +402,10 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
     code = error.status if error.status in _KINDS else _CODES.get(http_status, "")
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
         return ReservationUnfit  # assumes: reservation-refusal
-    if code == "NOT_FOUND" and _is_about_cluster(message):
-        return ClusterNotFound  # assumes: missing-cluster
-    if code == "PERMISSION_DENIED" and _is_about_quota(message, reasons):
-        return NoCapacity  # assumes: quota-or-rights
-    if code in ("NOT_FOUND", "PERMISSION_DENIED"):
-        return _KINDS[code]
+    if code == "NOT_FOUND":  # assumes: missing-cluster
+        return ClusterNotFound if _is_about_cluster(message) else NotFound
+    if code == "PERMISSION_DENIED":  # assumes: quota-or-rights
+        return NoCapacity if _is_about_quota(message, reasons) else Denied
     if "does not have access to service account" in message:  # assumes: service-account-refusal
         return Denied
     if "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(map(message.__contains__, _BUSY_TEXTS)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
-from shared.edges.kubernetes_objects import Record
+from shared.edges.kubernetes import Record
 from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE, rename
 from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
 

@@ -27,9 +27,10 @@ from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
 from cli.planning import plan_run
+from shared.edges.connection import Connection
 from shared.edges.google import GoogleAccount, GoogleSession
-from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.edges.pubsub_topic import open_publisher_over_rest
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.pubsub import open_publisher_over_rest
 from shared.settings import Credentials
 from tests.builders import NOW
 from tests.contract.stand_ins import stand_in

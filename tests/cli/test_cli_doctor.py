@@ -16,7 +16,8 @@ from cli.diagnosis.cluster_checks import list_rights
 from cli.diagnosis.doctor import check_ticks, examine
 from cli.diagnosis.findings import Finding, Result
 from cli.diagnosis.message_checks import check_backlog
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import KIND_NAMES, KINDS
 from shared.model import labels
 from shared.model.errors import Denied

@@ -10,7 +10,7 @@ from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
 from cli.messages.dead_letters import Choice, DeadLetterQueue, publish_again, read_dead_letter, strip
 from cli.moments import parse_since
-from shared.edges.pubsub_topic import PubsubTopic
+from shared.edges.pubsub import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event, a_workload_demand

@@ -6,7 +6,7 @@ import pytest
 
 from cli.explanation.suspensions import read_suspension
 from cli.explanation.why import History, add_suspension
-from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Denied, NotFound, ProvisionerError
 from tests.builders import CLUSTER

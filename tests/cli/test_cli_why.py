@@ -17,7 +17,8 @@ from cli.explanation.history_text import collapse
 from cli.explanation.why import History, add_present, parse_workload, tell
 from cli.fleet.looks import read_cluster
 from cli.fleet.status import Status
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.model.readings import Operation

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi
 from shared.engine.look import Key, Source
 from shared.engine.outside import Ports
 from shared.engine.reconcile import plan_for

@@ -2,9 +2,10 @@
 
 import pytest
 
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.edges.workload_objects import Pod, view_pod
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.pods import Pod, view_pod
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi
 from shared.engine.look import Key
 from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY

@@ -20,8 +20,8 @@ from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
 from infra.build.render_exporter import BINDING
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kubernetes_objects import Stored
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.engine.outside import Cluster
 from shared.kinds.table import KINDS
 from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView

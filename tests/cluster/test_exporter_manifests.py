@@ -10,7 +10,7 @@ from exporter.health import Health, HealthServer
 from exporter.process import JOIN_SECONDS
 from exporter.watched_kinds import list_watched
 from infra.build import render_exporter
-from shared.edges.pubsub_topic import TIMEOUT_SECONDS
+from shared.edges.pubsub import TIMEOUT_SECONDS
 from shared.kinds.table import KINDS
 from shared.model.errors import Misconfigured
 from standins.controlplane.product_manifests import read_kustomization, read_objects

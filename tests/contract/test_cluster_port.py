@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.replicas import TEMPLATE_HASH

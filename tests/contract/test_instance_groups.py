@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.edges.google import GoogleAccount, GoogleSession
-from shared.edges.instance_groups import InstanceGroups
+from shared.edges.machines import InstanceGroups
 from shared.model.errors import Unavailable
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import FillError, Machines

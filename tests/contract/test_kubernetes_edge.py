@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.edges.kubernetes_api import Connection, KubernetesApi, Unreadable
-from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.edges.kubernetes_objects import Page
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi, Page, Unreadable
 from shared.model.errors import KindAbsent, Unavailable
 from shared.model.readings import Notice
 from tests.contract.stand_ins import ask

@@ -12,8 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.edges.kueue_objects import CONTROLLER, KueueQueues
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, KindAbsent, Rejected, StaleView
 from standins.processes.local_answers import Answer, Asked, LocalAnswers

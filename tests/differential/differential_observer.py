@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from exporter.kubernetes_watch import Watch, WatchEvent, open_watch
 from exporter.watched_kinds import watch_pods
-from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
 from tests.differential.differential_rest import list_unwritten
 

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from shared.edges.kubernetes_api import KubernetesApi
-from shared.edges.kubernetes_connection import connection_from_kubeconfig
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import running_stand_in
 from tests.differential.differential_observer import Observer

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.edges.workload_objects import Pod, read_workload
+from shared.edges.pods import Pod, read_workload
 from shared.kinds.jobset import JOBSET
 from tests.differential.differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST, Sight
 from tests.differential.differential_stage import Answer

@@ -10,7 +10,8 @@ from exporter.health import Health
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.watch import Follower
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from shared.model.messages import Event
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.exporter.exporter_builders import CLUSTER

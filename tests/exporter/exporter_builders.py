@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from shared.edges.workload_objects import Pod, read_workload
+from shared.edges.pods import Pod, read_workload
 from shared.kinds.jobset import JOBSET
 from shared.model.workloads import WorkloadView
 

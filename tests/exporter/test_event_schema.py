@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
-from shared.edges.kueue_objects import read_queued
+from shared.edges.kueue import read_queued
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.errors import MalformedEvent

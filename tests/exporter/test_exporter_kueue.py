@@ -9,7 +9,7 @@ import pytest
 from exporter.health import Role
 from exporter.observed_objects import ObservedQueues
 from exporter.watched_kinds import watch_queues
-from shared.edges.kueue_objects import read_queued
+from shared.edges.kueue import read_queued
 from shared.model.kueue import QueuedWorkload
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from standins.processes.stand_ins import wait_until

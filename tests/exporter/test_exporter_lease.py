@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from exporter.lease import LeaseLock, LeaseLost
-from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import ProvisionerError, Unavailable
 from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
 

@@ -13,8 +13,8 @@ import pytest
 
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import Lease
-from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Silence, Unreadable
-from shared.edges.kubernetes_objects import ObjectMeta, Record, Stored
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Silence, Stored, Unreadable
 from shared.model.errors import (
     AlreadyExists,
     Denied,
@@ -124,7 +124,7 @@ def test_a_name_that_is_a_path_is_refused_and_nothing_is_sent(
 def test_a_list_that_never_ends_is_an_error_after_so_many_objects_in_pages_of_any_size(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, monkeypatch: pytest.MonkeyPatch, page_size: int, pages: int
 ) -> None:
-    monkeypatch.setattr("shared.edges.kubernetes_api.OBJECTS_MAX", 1_500)
+    monkeypatch.setattr("shared.edges.kubernetes.OBJECTS_MAX", 1_500)
     kubernetes.lists["pods"].append(Listing(next_page="again"))
     with pytest.raises(Unavailable, match="has not ended after 1500 objects"):
         list(api.list_pages(PODS, Thing, page_size=page_size))
@@ -141,7 +141,7 @@ def test_a_server_that_does_not_answer_is_unavailable() -> None:
 
 def test_an_answer_that_comes_piece_by_piece_without_end_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time-out of a connection counts for each piece anew."""
-    monkeypatch.setattr("shared.edges.kubernetes_api.CALL_SECONDS", 0.3)
+    monkeypatch.setattr("shared.edges.kubernetes.CALL_SECONDS", 0.3)
     ended = threading.Event()
 
     def drip(server: socket.socket) -> None:
@@ -228,6 +228,6 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
 def test_importing_it_loads_nothing_of_the_clients_typed_api() -> None:
     """To import all models takes ten times the CPU, and 80 MiB more."""
     typed = ("kubernetes.client.models.", "kubernetes.client.api.", "grpc", "aiohttp")
-    code = f"import sys, shared.edges.kubernetes_api; print([x for x in sys.modules if x.startswith({typed})])"
+    code = f"import sys, shared.edges.kubernetes; print([x for x in sys.modules if x.startswith({typed})])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

@@ -11,9 +11,13 @@ import pytest
 import yaml
 
 from exporter.own_cluster import connection_in_cluster
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
-from shared.edges.kubernetes_objects import Stored
+from shared.edges.connection import (
+    TOKEN_REREAD_SECONDS,
+    TokenFile,
+    connection_from_kubeconfig,
+    connection_from_settings,
+)
+from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable
 from shared.settings import ClusterSettings
 from tests.exporter.tls_server import TlsServer

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from shared.edges.workload_objects import Pod, read_workload, view_pod
+from shared.edges.pods import Pod, read_workload, view_pod
 from shared.engine.look import Key
 from shared.kinds.table import get_kind
 from tests.builders import CLUSTER

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from tests.fuzz.canned_http import Canned, CannedHttp
 from tests.fuzz.scenes import Scene
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.cluster import KubernetesCluster
 from shared.engine.outside import Cluster
 from shared.engine.reconcile import Role
 from shared.json_text import JSON_ERRORS

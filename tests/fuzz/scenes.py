@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from shared.edges.workload_objects import read_workload
+from shared.edges.pods import read_workload
 from shared.kinds.kind import Kind
 from shared.kinds.table import KINDS, list_slices
 from shared.model import labels

@@ -15,8 +15,8 @@ import pytest
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.kubernetes_objects import Stored
+from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.processes.stand_ins import running_stand_in
 from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod

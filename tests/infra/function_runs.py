@@ -10,7 +10,7 @@ from shared.capacity_texts import read_policies
 from shared.deliver import deliver, deliver_tick
 from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google import GoogleAccount
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.engine.reconcile import Role
 from shared.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.model import labels

@@ -41,10 +41,10 @@ GOOGLE_CALLS = {
     ("shared/edges/gke.py", "a client", "list_operations"),
     ("shared/edges/gke.py", "a client", "delete_node_pool"),
     ("shared/edges/gke.py", "a client", "set_node_pool_autoscaling"),
-    ("shared/edges/instance_groups.py", "GET", "compute/v1/{}"),
-    ("shared/edges/instance_groups.py", "GET", "compute/v1/{}/listErrors"),
-    ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/listManagedInstances{}"),
-    ("shared/edges/pubsub_topic.py", "a client", "publish"),
+    ("shared/edges/machines.py", "GET", "compute/v1/{}"),
+    ("shared/edges/machines.py", "GET", "compute/v1/{}/listErrors"),
+    ("shared/edges/machines.py", "POST", "compute/v1/{}/listManagedInstances{}"),
+    ("shared/edges/pubsub.py", "a client", "publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one
 there."""

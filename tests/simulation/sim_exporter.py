@@ -9,8 +9,8 @@ import msgspec
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.edges.kubernetes_objects import Condition, ObjectMeta, OwnerReference
-from shared.edges.workload_objects import Pod, PodSpec, PodStatus
+from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference
+from shared.edges.pods import Pod, PodSpec, PodStatus
 from shared.kinds.table import KINDS, get_kind
 from shared.model.times import format_time
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.edges.workload_objects import read_template, read_workload
+from shared.edges.pods import read_template, read_workload
 from shared.kinds import jobset, leaderworkerset, raycluster
 from shared.kinds.job import JOB_NAME_ON_POD
 from shared.kinds.table import get_kind

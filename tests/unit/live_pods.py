@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shared.edges.workload_objects import Pod, read_workload, view_pod
+from shared.edges.pods import Pod, read_workload, view_pod
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision

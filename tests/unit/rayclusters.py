@@ -6,7 +6,7 @@ hosts each.
 
 from typing import Any
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.raycluster import (
     CLUSTER,
     GROUP,

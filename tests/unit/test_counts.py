@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.objects import UnexpectedValue, read_number
 from shared.kinds.table import KINDS
 from shared.model.counts import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.edges.disk_objects import ZONE_KEYS, read_disk
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.connection import Connection
+from shared.edges.disks import ZONE_KEYS, read_disk
+from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import Denied, NotFound
 from shared.model.workloads import Disk
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.edges.pod_requests import parse_quantity
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.job import JOB
 from shared.kinds.kind import find_slice, is_elastic, list_elastic, name_elastic
 from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
-from shared.edges import kubernetes_objects
+from shared.edges import kubernetes
 from shared.edges.google import classify_refusal, find_request
-from shared.edges.kubernetes_objects import Status
+from shared.edges.kubernetes import Status
 from shared.model import errors
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import (
@@ -57,7 +57,7 @@ def an_error(kind: Maker) -> ProvisionerError:
 
 
 def test_the_tree_is_seen_whole() -> None:
-    assert {Busy, Broken, kubernetes_objects.Expired} <= set(ANSWERS)
+    assert {Busy, Broken, kubernetes.Expired} <= set(ANSWERS)
     assert len(NAMED) == len({find_reason(each) for each in NAMED}) > 15
 
 
@@ -86,7 +86,7 @@ def test_no_row_of_the_table_is_shadowed_by_one_before_it() -> None:
         (Throttled, 503, logging.WARNING),
         (Busy, 503, logging.WARNING),
         (StaleView, 503, logging.WARNING),
-        (kubernetes_objects.Expired, 503, logging.WARNING),
+        (kubernetes.Expired, 503, logging.WARNING),
         (NoCapacity, 503, logging.ERROR),
         (NotFound, 503, logging.ERROR),
         (AlreadyExists, 503, logging.ERROR),
@@ -289,7 +289,7 @@ def test_any_refusal_is_some_leaf_and_has_an_answer(http: int, body: bytes, head
         (404, "NotFound", NotFound),
         (409, "AlreadyExists", AlreadyExists),
         (409, "Conflict", StaleView),
-        (410, "Expired", kubernetes_objects.Expired),
+        (410, "Expired", kubernetes.Expired),
         (422, "Invalid", InvalidRequest),
         (429, "TooManyRequests", Throttled),
         (500, "InternalError", Unavailable),
@@ -300,7 +300,7 @@ def test_any_refusal_is_some_leaf_and_has_an_answer(http: int, body: bytes, head
 def test_each_refusal_of_kubernetes_is_the_error_that_says_what_to_do(
     code: int, reason: str, kind: type[ProvisionerError]
 ) -> None:
-    error = kubernetes_objects.classify_refusal("GET x", code, Status(reason=reason, message="words"))
+    error = kubernetes.classify_refusal("GET x", code, Status(reason=reason, message="words"))
 
     assert type(error) is kind
     assert "words" in str(error)
@@ -308,6 +308,6 @@ def test_each_refusal_of_kubernetes_is_the_error_that_says_what_to_do(
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"kind": "Pod"}', b'{"kind": "Status", "message": "\xff"}'])
 def test_what_is_no_status_is_read_as_an_empty_one(body: bytes) -> None:
-    status: Any = kubernetes_objects.parse_status(body)
+    status: Any = kubernetes.parse_status(body)
 
     assert (status.reason, status.message) == ("", "")

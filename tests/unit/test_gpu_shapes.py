@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import UnknownGpu, UnsupportedShape

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import list_slices

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.leaderworkerset import (
     GROUP_INDEX,
     LEADER_ASKS_FOR_CHIPS,

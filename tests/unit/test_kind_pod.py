@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.edges.workload_objects import Pod, read_template, view_pod
+from shared.edges.pods import Pod, read_template, view_pod
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict

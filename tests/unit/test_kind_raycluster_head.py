@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.kind import find_slice
 from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
 from shared.kinds.table import list_slices

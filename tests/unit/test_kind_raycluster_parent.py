@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER, judge_rayjob
 from shared.model.workloads import Parent

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.replicas import POD_NAME, STATEFULSET
 from shared.kinds.table import find_kind_of_pod, list_slices
 from shared.model.decisions import Reason

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.kueue_objects import (
+from shared.edges.kueue import (
     CONTROLLER,
     Flavor,
     format_active,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_template
+from shared.edges.pods import read_template
 from shared.kinds.table import get_kind
 from shared.model.times import measure_seconds, parse_time
 from tests.builders import NOW

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.workload_objects import read_workload
+from shared.edges.pods import read_workload
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.edges import workload_objects
-from shared.edges.workload_objects import Pod, read_workload, view_pod
+from shared.edges import pods
+from shared.edges.pods import Pod, read_workload, view_pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.objects import UnexpectedValue
 from shared.model import labels
@@ -169,9 +169,7 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
 
 
 def test_a_template_s_metadata_may_have_no_value() -> None:
-    assert workload_objects.read_template(
-        {"metadata": None, "spec": {"nodeSelector": {"a": "b"}}}
-    ).node_selector == {"a": "b"}
+    assert pods.read_template({"metadata": None, "spec": {"nodeSelector": {"a": "b"}}}).node_selector == {"a": "b"}
 
 
 def test_a_pod_is_read_in_full() -> None:
@@ -337,7 +335,7 @@ def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
     ]
 
     assert read_template(volumes=volumes).volume_claims == ("shared-data", "p-scratch")
-    assert workload_objects.read_template({"spec": {"volumes": volumes}}).volume_claims == ("shared-data",)
+    assert pods.read_template({"spec": {"volumes": volumes}}).volume_claims == ("shared-data",)
     assert read_template(volumes=None).volume_claims == ()
 
 
@@ -345,4 +343,4 @@ def test_a_claim_s_name_that_is_no_text_is_named() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": 7}}]
 
     with pytest.raises(UnexpectedValue, match=r"pod template\.spec\.volumes.*claimName"):
-        workload_objects.read_template({"spec": {"volumes": volumes}})
+        pods.read_template({"spec": {"volumes": volumes}})

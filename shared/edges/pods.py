@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record, Unreadable
+from shared.edges.kubernetes import Condition, ObjectMeta, Record, Unreadable
 from shared.edges.pod_requests import (
     FUSE_SIDECAR,
     Asked,
@@ -150,7 +150,7 @@ class Template(Record):
 
 
 # What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one
-# thread (`shared.edges.kubernetes_objects.decoder_of` says why).
+# thread (`shared.edges.kubernetes.decoder_of` says why).
 _LEARNT = msgspec.json.Decoder(Template)
 
 

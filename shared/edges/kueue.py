@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_objects import JsonObject, Unreadable, report_unreadable
-from shared.edges.workload_objects import read_workload
+from shared.edges.kubernetes import JsonObject, Unreadable, report_unreadable
+from shared.edges.pods import read_workload
 from shared.kinds.objects import (
     UnexpectedValue,
     read_flag,
@@ -36,7 +36,7 @@ from shared.model.times import format_time, parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
     from shared.kinds.objects import Json
     from shared.model.times import Clock

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shared.edges.kubernetes_objects import ObjectMeta, Record
+from shared.edges.kubernetes import ObjectMeta, Record
 from shared.edges.pod_requests import Expression  # noqa: TC001 -- msgspec reads it
-from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
+from shared.edges.pods import RequiredNodes  # noqa: TC001 -- msgspec reads it
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, Rejected
 from shared.model.times import parse_time
@@ -23,7 +23,7 @@ from shared.model.workloads import Disk
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
 
 ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
 """The second is that of Google's CSI drivers, the third that of old volumes:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.disk_objects import read_disk
-from shared.edges.event_writer import EventWriter
-from shared.edges.kubernetes_objects import (
+from shared.edges.disks import read_disk
+from shared.edges.events import EventWriter
+from shared.edges.kubernetes import (
     Condition,
     JsonObject,
     ObjectMeta,
@@ -20,7 +20,7 @@ from shared.edges.kubernetes_objects import (
     Unreadable,
     read_stored,
 )
-from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
+from shared.edges.pods import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 from shared.kinds.table import PARENT, find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Unavailable
@@ -30,8 +30,7 @@ from shared.model.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from shared.edges.kubernetes_api import KubernetesApi
-    from shared.edges.kubernetes_objects import Page
+    from shared.edges.kubernetes import KubernetesApi, Page
     from shared.kinds.kind import Kind
     from shared.model.readings import Notice
     from shared.model.times import Clock

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from shared.edges.kubernetes_objects import Record, Stored
+from shared.edges.kubernetes import Record, Stored
 from shared.kinds.table import KINDS
 from shared.model.errors import AlreadyExists
 from shared.model.times import format_time, parse_time
 
 if TYPE_CHECKING:
-    from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes import KubernetesApi
     from shared.model.readings import Notice
     from shared.model.times import Clock
 

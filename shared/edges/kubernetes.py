@@ -1,0 +1,444 @@
+"""The Kubernetes API: get, list in pages, stream, create, update, patch, and what it refuses.
+
+Over the transport of the official client (`shared.edges.connection`). Answers are
+decoded by msgspec into structs that name only the fields that are read; what is read of pods and
+workloads is declared by their readers on top of `Record`. Texts of refusals are shown only when
+they are a Kubernetes `Status`, not what else a proxy may send.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.json_text import JSON_ERRORS
+from shared.model.decisions import Reason
+from shared.model.errors import (
+    AlreadyExists,
+    Denied,
+    InvalidRequest,
+    MalformedEvent,
+    NotFound,
+    ProvisionerError,
+    Retryable,
+    StaleView,
+    Throttled,
+    Unavailable,
+)
+from shared.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.edges.connection import Connection
+
+T = TypeVar("T")
+TIMEOUT_SECONDS = 10.0
+CALL_SECONDS = 20.0
+"""After this time of one call no further piece of its answer is waited for; a watch has no end."""
+PAGE_SIZE = 500
+OBJECTS_MAX = 1_000_000
+"""Past that, the continue token of a list must be going in circles."""
+REFUSAL_BYTES_MAX = PIECE_BYTES = 64 * 1024
+MESSAGE_LENGTH_MAX = 512
+_RETRY_AFTER_SECONDS_MAX = 600.0
+_PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[^/?#%\s]+)+")
+_OK, _REDIRECT, _SERVER_ERROR = 200, 300, 500
+_FROZEN = {"frozen": True}
+# Inherited by every struct below, as msgspec does; said in this way because type checkers demand
+# that each subclass repeats what they can see of it.
+
+
+class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, **_FROZEN):
+    """Base of all partial objects: camelCase outside, snake_case inside, unknown fields skipped."""
+
+
+class OwnerReference(Record):
+    """Who an object belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Record):
+    """The identity of an object and the little that all readers need of it."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class Condition(Record):
+    """One entry of ``status.conditions``; `status` is ``True``, ``False`` or ``Unknown``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class Stored(Record):
+    """Any object, of which only the identity is read: the answer to a write."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class ListMeta(Record):
+    """The state of a list: its version, and the token of its next page."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class Page(Record, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    """Required: an answer without it is no list, and must never be read as an empty one."""
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    left_out: tuple[str, ...] = ()
+    """The UIDs of the objects that were unreadable and are not in `items`, empty where the UID is
+    unreadable too; never in an answer."""
+
+
+class StatusDetails(Record):
+    """The machine-readable part of a refusal."""
+
+    retry_after_seconds: int = 0
+
+
+class Status(Record):
+    """A refusal in Kubernetes' own words (``kind: Status``)."""
+
+    kind: str = ""
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails | None = None
+
+
+class Expired(Retryable):
+    """HTTP 410: the resource version or continue token is too old; list again from the start.
+
+    Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses.
+    """
+
+    reason = Reason.VIEW_STALE
+
+
+class Silence(Unavailable):
+    """The other side kept the connection open and said nothing for longer than was agreed."""
+
+
+class Unreadable(Retryable):
+    """The answer is not the JSON that was expected of this address."""
+
+
+_ERRORS: dict[int, type[ProvisionerError]] = {
+    401: Denied,
+    403: Denied,
+    404: NotFound,
+    409: StaleView,
+    410: Expired,
+    429: Throttled,
+}
+"""What a refusal means by its HTTP status; any other 4xx, and a redirect, is an
+`InvalidRequest`, and the rest `Unavailable`."""
+JsonObject = dict[str, Any]
+"""A JSON object without a struct."""
+Body = Mapping[str, Any] | msgspec.Struct
+"""What is sent: a JSON object or a struct."""
+Params = Mapping[str, str]
+Answer = tuple[urllib3.BaseHTTPResponse, bytes]
+_PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
+_STATUS = msgspec.json.Decoder(Status)
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_BUILDING = threading.Lock()
+_logger = logging.getLogger(__name__)
+
+
+def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Return the one decoder for a type; building it costs far more than using it.
+
+    One thread builds at a time: msgspec keeps what it learns of a struct on the struct itself, and
+    a second thread that finds it half learnt there crashes the process.
+    """
+    decoder: msgspec.json.Decoder[T] | None = _DECODERS.get(kind)
+    if decoder is None:
+        with _BUILDING:
+            decoder = _DECODERS[kind] = _DECODERS.get(kind) or msgspec.json.Decoder(kind)
+    return decoder
+
+
+_RAW_PAGE = decoder_of(Page[msgspec.Raw])
+
+
+def read_stored(piece: Any) -> Stored:
+    """Return the identity of an undecoded object; empty if even that is unreadable."""
+    try:
+        return decoder_of(Stored).decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
+    except JSON_ERRORS:
+        return Stored()
+
+
+def report_unreadable(what: str, namespace: str, name: str, error: Exception) -> None:
+    """Log that one object is skipped because it cannot be read."""
+    problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    _logger.error(
+        "object skipped: it cannot be read",
+        extra={"request": what, "namespace": namespace, "name_of_object": name, "problem": problem},
+    )
+
+
+def parse_status(body: bytes) -> Status:
+    """Return the `Status` in an answer, or an empty one when the answer is something else."""
+    try:
+        status = _STATUS.decode(body)
+    except JSON_ERRORS:
+        return Status()
+    return status if status.kind in ("Status", "") else Status()
+
+
+def classify_refusal(
+    what: str, code: int, status: Status, retry_after: str | None = None
+) -> ProvisionerError:
+    """Return the error that a refusal means, of a request or inside a watch.
+
+    The header Retry-After counts in seconds; one with a date is ignored.
+    """
+    message = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
+    text = f"{what}: {code} {status.reason}".rstrip() + f": {message}"
+    kind = _ERRORS.get(code, Unavailable if code >= _SERVER_ERROR else InvalidRequest)
+    if kind is StaleView and status.reason == "AlreadyExists":
+        return AlreadyExists(text)
+    if not issubclass(kind, Retryable):
+        return kind(text)
+    seconds = float(status.details.retry_after_seconds) if status.details else 0.0
+    if retry_after and retry_after.strip().isdecimal():
+        seconds = float(retry_after)
+    advised = min(seconds, _RETRY_AFTER_SECONDS_MAX) if seconds > 0 else None
+    return kind(text, retry_after_seconds=advised)
+
+
+class KubernetesApi:
+    """One Kubernetes API, usable from several threads; connections are kept and shared.
+
+    Every method raises the leaves of `shared.model.errors`, by the table above, and `Unavailable`
+    without a connection or in a time-out. A path with a name that is no plain name is `Rejected`,
+    and nothing is sent.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        user_agent: str = "tpu-provisioner",
+    ) -> None:
+        """Prepare the pool of connections; nothing is sent yet.
+
+        Args:
+            connection: Where, and as whom.
+            timeout_seconds: The longest wait for a connection, and for each piece of an answer.
+            user_agent: The name of this program in the audit log; the version follows it.
+        """
+        self._url = connection.url
+        self._authorize = connection.authorize
+        self._timeout_seconds = timeout_seconds
+        self._headers = {"User-Agent": f"{user_agent}/{VERSION}", "Accept": "application/json"}
+        self._pool = connection.open_pool()
+        self.namespace = connection.namespace
+
+    def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
+        """Return one object, of which `kind`, a partial struct, says what is read."""
+        return self._answer("GET", path, kind, params=params)
+
+    def list_pages(
+        self, path: str, kind: type[T], params: Params | None = None, *, page_size: int = PAGE_SIZE
+    ) -> Iterator[Page[T]]:
+        """Return the pages of a list one by one, so that never more than one is held.
+
+        The first page's ``metadata.resource_version`` is the version that the whole list shows; no
+        ``resourceVersion`` is sent, because the server would ignore `page_size` with ``0``
+        (https://github.com/kubernetes/kubernetes/issues/118394). Objects of an unexpected shape are
+        logged as errors and left out. `Expired`: the continue token aged away between two pages;
+        start again.
+        """
+        query = {**(params or {}), "limit": str(page_size)}
+        for _ in range(OBJECTS_MAX // page_size):
+            body = self._send("GET", path, params=query)[1]
+            page = _decode_page(f"GET {path}", body, kind)
+            # The page's bytes would otherwise stay alive while its reader works.
+            del body
+            yield page
+            if not page.metadata.continue_:
+                return
+            query["continue"] = page.metadata.continue_
+        raise Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
+
+    def stream(
+        self, path: str, params: Params, *, silence_seconds: float
+    ) -> urllib3.BaseHTTPResponse:
+        """Return an open answer that ends if nothing comes for so long; the caller closes it."""
+        return self._send("GET", path, params=params, silence_seconds=silence_seconds)[0]
+
+    def create(self, path: str, body: Body, kind: type[T]) -> T:
+        """Create one object in the list at `path`; `AlreadyExists` if the name is taken."""
+        return self._answer("POST", path, kind, body=body)
+
+    def update(self, path: str, body: Body, kind: type[T]) -> T:
+        """Replace one object. `StaleView` if ``metadata.resourceVersion`` is not the newest."""
+        return self._answer("PUT", path, kind, body=body)
+
+    def patch(self, path: str, body: Body) -> None:
+        """Change one object by a merge patch."""
+        self._send("PATCH", path, body=body, content_type="application/merge-patch+json")
+
+    def apply(self, path: str, body: Body, params: Params) -> None:
+        """Write fields of one object, or of its ``/status``, as the ``fieldManager`` of `params`.
+
+        https://kubernetes.io/docs/reference/using-api/server-side-apply/
+        """
+        content_type = "application/apply-patch+yaml"
+        self._send("PATCH", path, params=params, body=body, content_type=content_type)
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._pool.clear()
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        *,
+        params: Params | None = None,
+        body: Body | None = None,
+    ) -> T:
+        _, data = self._send(method, path, params=params, body=body)
+        try:
+            return decoder_of(kind).decode(data)
+        except JSON_ERRORS as error:
+            raise Unreadable(f"{method} {path}: the answer cannot be read: {error}") from error
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Body | None = None,
+        content_type: str = "application/json",
+        silence_seconds: float | None = None,
+    ) -> Answer:
+        """Return a successful answer and its body; with `silence_seconds` an open stream."""
+        what, until = f"{method} {path}", SYSTEM_CLOCK.now() + CALL_SECONDS
+        # A name that somebody else wrote must not lead to another object.
+        if not _PLAIN_PATH.fullmatch(path):
+            raise MalformedEvent(
+                "not the path of an object", value=path, valid="plain names between single slashes"
+            )
+        headers = dict(self._headers)
+        if authorization := self._authorize():
+            headers["Authorization"] = authorization
+        if body is not None:
+            headers["Content-Type"] = content_type
+        streams = silence_seconds is not None
+        silence = silence_seconds if streams else self._timeout_seconds
+
+        def ask() -> Answer:
+            response = self._pool.urlopen(
+                method,
+                f"{self._url}{path}?{urlencode(params)}" if params else self._url + path,
+                body=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                retries=False,
+                redirect=False,
+                timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
+                preload_content=False,
+            )
+            return response, b"" if streams else _read(what, response, until)
+
+        response, data = _try(what, ask, attempts=2 if method == "GET" else 1)
+        if _OK <= response.status < _REDIRECT:
+            return response, data
+        status = parse_status(_read_refusal(response) if streams else data)
+        raise classify_refusal(what, response.status, status, response.headers.get("Retry-After"))
+
+
+def _try(what: str, ask: Callable[[], Answer], *, attempts: int) -> Answer:
+    """Return an answer. A kept connection may have been closed the moment before it is used again.
+
+    Asking once more is safe for a GET only; a write that may have arrived is the caller's to judge.
+    """
+    try:
+        return ask()
+    except urllib3.exceptions.ProtocolError as error:
+        if attempts > 1:
+            return _try(what, ask, attempts=attempts - 1)
+        raise Unavailable(f"{what}: connection lost: {error}") from error
+    except urllib3.exceptions.HTTPError as error:
+        raise Unavailable(f"{what}: {error}") from error
+
+
+def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
+    """Return the body of an answer. The time-out of a connection counts for each piece anew."""
+    pieces = []
+    while piece := response.read1(PIECE_BYTES):
+        pieces.append(piece)
+        if SYSTEM_CLOCK.now() >= until:
+            response.close()
+            raise Unavailable(f"{what}: the answer takes more than {CALL_SECONDS:.0f} s")
+    return b"".join(pieces)
+
+
+def _read_refusal(response: urllib3.BaseHTTPResponse) -> bytes:
+    try:
+        return response.read(REFUSAL_BYTES_MAX) or response.data
+    except (urllib3.exceptions.HTTPError, OSError):
+        return b""
+    finally:
+        response.close()
+
+
+def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
+    """Return a page; if it cannot be read as a whole, its readable objects, and log the others."""
+    try:
+        page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
+    except JSON_ERRORS:
+        return _decode_piecemeal(what, body, kind)
+    return page
+
+
+def _decode_piecemeal(what: str, body: bytes, kind: type[T]) -> Page[T]:
+    try:
+        raw = _RAW_PAGE.decode(body)
+    except JSON_ERRORS as error:
+        raise Unreadable(f"{what}: not the JSON of a list: {error}") from error
+    items, left_out = [], []
+    for piece in raw.items:
+        try:
+            items.append(decoder_of(kind).decode(piece))
+        except JSON_ERRORS as error:
+            metadata = read_stored(piece).metadata
+            report_unreadable(what, metadata.namespace, metadata.name, error)
+            left_out.append(metadata.uid)
+    return Page(metadata=raw.metadata, items=items, left_out=tuple(left_out))
