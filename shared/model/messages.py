@@ -1,7 +1,8 @@
 """The messages between exporter and functions: CloudEvents 1.0 in the Pub/Sub binding, versioned.
 
 A message is only a hint to look at an object: every decision reads the live object. The schema for
-other producers is `docs/events.schema.json`. `parse_message` is the inverse of `format_message`.
+other producers is `docs/events.schema.json`. `parse_message` is the inverse of `format_message`;
+what cannot be read is a `MalformedEvent`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,12 @@ from shared.model.errors import MalformedEvent
 from shared.model.names import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 SOURCE_PREFIX = "//container.googleapis.com/"
 SCHEMA_VERSION = 1
-_CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+")
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """A Kubernetes name: a DNS subdomain of at most 253 characters."""
-_UID_OR_NONE = re.compile(r"[A-Za-z0-9._-]{0,128}")
 DATA_BYTES_MAX = 65_536
 
 
@@ -51,10 +50,32 @@ class Observed(StrEnum):
     """Kueue has reserved quota for the workload, which waits for an admission check."""
 
 
-Word = TypeVar("Word", EventType, Observed)
 POD = "Pod"
 KINDS_PLURAL = {POD: "pods"} | {kind: f"{kind.lower()}s" for kind in KINDS}
 """The kinds of object that a message may name, with their plural in subjects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a text must look like, for the reader and in words."""
+
+    pattern: re.Pattern[str]
+    valid: str
+
+
+def _one_of(words: Iterable[str]) -> _Form:
+    listed = list(words)
+    return _Form(re.compile("|".join(map(re.escape, listed))), ", ".join(listed))
+
+
+_SPECVERSION, _TYPE, _OBSERVED = _one_of(["1.0"]), _one_of(EventType), _one_of(Observed)
+_KIND, _NAME = _one_of(KINDS_PLURAL), _Form(OBJECT_NAME, "a Kubernetes name")
+_UID = _Form(re.compile(r"[A-Za-z0-9._-]{0,128}"), "a UID")
+_INCARNATION = _Form(re.compile(r"(?s).{0,128}"), "a text of at most 128 characters")
+_SOURCE = _Form(
+    re.compile(rf"{SOURCE_PREFIX}projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+"),
+    f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +115,8 @@ class Event:
     @property
     def id(self) -> str:
         """Return an identity that is the same each time the same observation is reported."""
-        parts = (
-            self.type,
-            self.cluster,
-            self.subject.kind,
-            self.subject.uid,
-            self.observed,
-            self.incarnation,
-        )
+        subject = (self.subject.kind, self.subject.uid)
+        parts = (self.type, self.cluster, *subject, self.observed, self.incarnation)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
@@ -116,11 +131,7 @@ class Message:
 def format_message(event: Event) -> Message:
     """Return the Pub/Sub message that carries one event."""
     subject = event.subject
-    body: dict[str, Any] = {
-        "version": SCHEMA_VERSION,
-        **asdict(subject),
-        "observed": event.observed,
-    }
+    body = {"version": SCHEMA_VERSION, **asdict(subject), "observed": event.observed}
     if event.incarnation:
         body["incarnation"] = event.incarnation
     attributes = {
@@ -137,125 +148,70 @@ def format_message(event: Event) -> Message:
 
 
 def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
-    """Return the event that a message carries.
-
-    Raises:
-        MalformedEvent: an attribute or field is missing, unknown or not valid.
-    """
-    version = attributes.get("ce-specversion", "")
-    if version != "1.0":
-        raise MalformedEvent(
-            "unknown CloudEvents version", field="ce-specversion", value=version, valid="1.0"
-        )
-    named_type = _choose(EventType, attributes.get("ce-type", ""), "unknown event type", "ce-type")
-    source = attributes.get("ce-source", "")
-    cluster = source.removeprefix(SOURCE_PREFIX)
-    if cluster == source or not _CLUSTER.fullmatch(cluster):
-        raise MalformedEvent(
-            "not the name of a cluster",
-            field="ce-source",
-            value=source,
-            valid=f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
-        )
-    body = _parse_body(data)
-    observed = _choose(Observed, body.get("observed"), "unknown observation", "data.observed")
-    subject = _parse_object({"uid": ""} | body)
+    """Return the event that a message carries."""
+    _read_text(attributes, "ce-specversion", _SPECVERSION)
+    of_type = EventType(_read_text(attributes, "ce-type", _TYPE))
+    source = _read_text(attributes, "ce-source", _SOURCE)
+    body = parse_json_object(data, bytes_max=DATA_BYTES_MAX, valid="a JSON object")
+    version = body.get("version")
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        what = "unknown schema version"
+        raise MalformedEvent(what, field="data.version", value=repr(version), valid="1")
+    body = {"uid": "", "incarnation": ""} | body
     event = Event(
-        type=named_type,
-        cluster=cluster,
-        subject=subject,
-        observed=observed,
+        type=of_type,
+        cluster=source.removeprefix(SOURCE_PREFIX),
+        observed=Observed(_read_text(body, "data.observed", _OBSERVED)),
+        subject=ObjectName(
+            kind=_read_text(body, "data.kind", _KIND),
+            namespace=_read_text(body, "data.namespace", _NAME),
+            name=_read_text(body, "data.name", _NAME),
+            uid=_read_text(body, "data.uid", _UID),
+        ),
         time=attributes.get("ce-time", ""),
-        incarnation=_parse_incarnation(body),
+        incarnation=_read_text(body, "data.incarnation", _INCARNATION),
     )
-    if not subject.uid and not event.covers_all_leaders:
-        raise MalformedEvent("missing or not valid", field="data.uid", value="''", valid="a UID")
+    if not event.subject.uid and not event.covers_all_leaders:
+        raise MalformedEvent("missing", field="data.uid", value="''", valid=_UID.valid)
     return event
 
 
 def parse_json_object(data: bytes, *, bytes_max: int, valid: str) -> dict[str, Any]:
-    """Return the JSON object in the data of a message; `valid` says what it should be.
-
-    Raises:
-        MalformedEvent: there is none, or it is too long.
-    """
+    """Return the JSON object in the data of a message; `valid` says what it should be."""
     if len(data) > bytes_max:
         raise MalformedEvent(
             "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {bytes_max}"
         )
     try:
-        found = json.loads(data)
+        body = json.loads(data)
     except (ValueError, RecursionError) as error:
         shown = data[:80].decode("utf-8", "replace")
         raise MalformedEvent("not JSON", field="data", value=shown, valid=valid) from error
-    if not isinstance(found, dict):
-        raise MalformedEvent("not a JSON object", field="data", value=str(found), valid=valid)
-    return found
-
-
-def _parse_body(data: bytes) -> dict[str, Any]:
-    body = parse_json_object(data, bytes_max=DATA_BYTES_MAX, valid="a JSON object")
-    version = body.get("version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise MalformedEvent(
-            "unknown schema version", field="data.version", value=repr(version), valid="1"
-        )
+    if not isinstance(body, dict):
+        raise MalformedEvent("not a JSON object", field="data", value=str(body), valid=valid)
     return body
 
 
-def _choose(words: type[Word], value: object, problem: str, field: str) -> Word:
-    if not isinstance(value, str) or value not in set(words):
-        raise MalformedEvent(problem, field=field, value=str(value), valid=", ".join(words))
-    return words(value)
-
-
-def _parse_incarnation(body: dict[str, Any]) -> str:
-    value = body.get("incarnation", "")
-    if not isinstance(value, str) or len(value) > 128:  # noqa: PLR2004 -- the limit is only used here
-        raise MalformedEvent(
-            "not a short text",
-            field="data.incarnation",
-            value=repr(value),
-            valid="at most 128 characters",
-        )
-    return value
-
-
-def _parse_object(body: dict[str, Any]) -> ObjectName:
-    fields: dict[str, str] = {}
-    rules = (
-        ("namespace", OBJECT_NAME, "a Kubernetes name"),
-        ("name", OBJECT_NAME, "a Kubernetes name"),
-        ("uid", _UID_OR_NONE, "a UID"),
-    )
-    kind = body.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS_PLURAL:
-        raise MalformedEvent(
-            "unknown kind", field="data.kind", value=repr(kind), valid=", ".join(KINDS_PLURAL)
-        )
-    for key, rule, valid in rules:
-        value = body.get(key)
-        if not isinstance(value, str) or not rule.fullmatch(value):
-            raise MalformedEvent(
-                "missing or not valid", field=f"data.{key}", value=repr(value), valid=valid
-            )
-        fields[key] = value
-    return ObjectName(kind=kind, **fields)
+def _read_text(parent: Mapping[str, Any], path: str, form: _Form) -> str:
+    """Return a text of a form by the last part of its path."""
+    value = parent.get(path.rpartition(".")[2], "")
+    if isinstance(value, str) and form.pattern.fullmatch(value):
+        return value
+    shown = value if isinstance(value, str) else repr(value)
+    raise MalformedEvent("missing or not valid", field=path, value=shown, valid=form.valid)
 
 
 T = TypeVar("T")
+_NOTHING: dict[str, Any] = {}
 ENTRY_BYTES_MAX = 1_000_000
 """Cloud Logging takes 256 KiB for each entry: https://cloud.google.com/logging/quotas."""
 _RESOURCE = "gke_nodepool"  # assumes: audit-entry
 _METHOD = re.compile(
     r"google\.container\.v1(?:alpha1|beta1)?\.ClusterManager\.(Create|Delete)NodePool"
 )
-_LABELS = {
-    "project_id": re.compile(r"[a-z0-9.:-]{1,100}"),
-    "location": re.compile(r"[a-z0-9-]{1,63}"),
-    "cluster_name": re.compile(r"[a-z0-9-]{1,63}"),
-    "nodepool_name": re.compile(r"[a-z0-9-]{1,63}"),
-}
+_PROJECT = _Form(re.compile(r"[a-z0-9.:-]{1,100}"), "a project")
+_WORD = _Form(re.compile(r"\w{1,100}"), "a word")
+_PLACE = _Form(re.compile(r"[a-z0-9-]{1,63}"), "a name of Google Cloud")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,47 +231,34 @@ class EndedOperation:
 
 
 def parse_entry(data: bytes) -> EndedOperation | None:
-    """Return the operation whose end an entry reports; None for an entry about anything else.
-
-    Raises:
-        MalformedEvent: the data is not an entry of the log, or a field has another type or form.
-    """
+    """Return the operation whose end an entry reports; None for an entry about anything else."""
     entry = parse_json_object(data, bytes_max=ENTRY_BYTES_MAX, valid="an entry of Cloud Logging")
-    resource = _get(entry, "resource", dict)
-    payload = _get(entry, "protoPayload", dict, {})
-    method = _METHOD.fullmatch(_get(payload, "protoPayload.methodName", str, ""))
-    ended = _get(_get(entry, "operation", dict, {}), "operation.last", bool, False)  # noqa: FBT003 -- the default
-    if _get(resource, "resource.type", str) != _RESOURCE or method is None or not ended:
+    resource = _get(entry, "resource", _NOTHING)
+    payload = _get(entry, "protoPayload", _NOTHING)
+    method = _METHOD.fullmatch(_get(payload, "protoPayload.methodName", ""))
+    ended = _get(_get(entry, "operation", _NOTHING), "operation.last", False)  # noqa: FBT003 -- the default
+    if _read_text(resource, "resource.type", _WORD) != _RESOURCE or method is None or not ended:
         return None
-    labels = _get(resource, "resource.labels", dict)
-    project, location, cluster, pool = (_read_label(labels, name) for name in _LABELS)
-    status = _get(payload, "protoPayload.status", dict, {})  # assumes: audit-status
-    code = _get(status, "protoPayload.status.code", int, 0)
+    labels = _get(resource, "resource.labels", _NOTHING)
+    project = _read_text(labels, "resource.labels.project_id", _PROJECT)
+    location = _read_text(labels, "resource.labels.location", _PLACE)
+    cluster = _read_text(labels, "resource.labels.cluster_name", _PLACE)
+    status = _get(payload, "protoPayload.status", _NOTHING)  # assumes: audit-status
+    code = _get(status, "protoPayload.status.code", 0)
+    words = _get(status, "protoPayload.status.message", "")
     return EndedOperation(
         cluster=f"projects/{project}/locations/{location}/clusters/{cluster}",
-        pool=pool,
+        pool=_read_text(labels, "resource.labels.nodepool_name", _PLACE),
         created=method[1] == "Create" and code == 0,
         deleted=method[1] == "Delete",
-        problem=(_get(status, "protoPayload.status.message", str, "") or f"code {code}")
-        if code
-        else "",
+        problem=(words or f"code {code}") if code else "",
     )
 
 
-def _get(parent: Mapping[str, Any], field: str, kind: type[T], absent: T | None = None) -> T:
-    """Return a field by the last part of its path; `absent` stands for a field that is missing."""
-    found = parent.get(field.rpartition(".")[2], absent)
-    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        value = "" if found is None else str(found)
-        raise MalformedEvent(
-            "has another type, or is missing", field=field, value=value, valid=kind.__name__
-        )
-    return found
-
-
-def _read_label(labels: Mapping[str, Any], name: str) -> str:
-    field, form = f"resource.labels.{name}", _LABELS[name]
-    found = _get(labels, field, str)
-    if not form.fullmatch(found):
-        raise MalformedEvent("not such a name", field=field, value=found, valid=form.pattern)
-    return found
+def _get(parent: Mapping[str, Any], path: str, absent: T) -> T:
+    """Return a field of the type of `absent` by the last part of its path."""
+    value = parent.get(path.rpartition(".")[2], absent)
+    if type(value) is type(absent):
+        return value
+    valid = type(absent).__name__
+    raise MalformedEvent("has another type", field=path, value=repr(value), valid=valid)
