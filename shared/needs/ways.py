@@ -64,9 +64,24 @@ class Wish:
     settings: Settings
 
     def check(self, way: Way) -> None:
-        """Accept a way with whose nodes the pods are content."""
+        """Accept a way that GKE offers in the cluster, and on whose nodes the pods can run."""
+        region, template = find_region(self.cluster), self.template
+        if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
+            raise UnsupportedSelector(
+                "not a zone of the cluster's region",
+                field=labels.ZONE,
+                value=way.zone,
+                valid=f"a zone of {region}",
+            )
         known = list_known_labels(self.shape, way, self.settings) | dict(self.node_labels)
-        check_nodes(self.template, known)
+        check_nodes(template, known)
+        if way.tier == Tier.RESERVATION:
+            _check_names(way.reservation)
+        elif way.tier == Tier.FLEX_START:
+            _check_flex_start(way.run_seconds, self.shape)
+        elif way.tier == Tier.SPOT and find_tier(template) != Tier.SPOT:
+            # GKE adds the toleration to pods that select spot nodes.
+            _check_toleration(template)
 
     @property
     def zone(self) -> str:
@@ -84,7 +99,7 @@ def list_ways(wish: Wish, workload: WorkloadView) -> tuple[Way, ...]:
         return _list_annotated(wish)
     listed = () if wish.settings.force_on_demand else _list_policy(wish, workload)
     fitting = [
-        way for way in listed if reaches(way.zone, wish.disks) and not _find_misfit(way, wish)
+        way for way in listed if _reaches(way.zone, wish.disks) and not _find_misfit(way, wish)
     ]
     if fitting:
         return tuple(fitting)
@@ -113,14 +128,14 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
                 field=_FIELD,
                 valid=f"at most {WAYS_MAX}",
             )
-        check_reservation(way.reservation, wish.cluster, wish.settings)
+        _check_reservation(way.reservation, wish.cluster, wish.settings)
         misfit = _find_misfit(way, wish) or _find_needless(way, checked, wish.flex_wait)
         if misfit is not None:
             raise CapacityConflict(f"candidate {number}, {way}: {misfit}", field=_FIELD)
         checked.append(way)
-    reached = tuple(way for way in checked if reaches(way.zone, wish.disks))
+    reached = tuple(way for way in checked if _reaches(way.zone, wish.disks))
     if not reached:
-        check_zone(checked[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {checked[0]}")
+        _check_zone(checked[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {checked[0]}")
     return reached
 
 
@@ -171,26 +186,14 @@ def _find_needless(way: Way, earlier: list[Way], flex_wait: int) -> Rejected | N
 
 def _find_misfit(way: Way, wish: Wish) -> Rejected | None:
     """Return why the pods could not run on the nodes of a way; None if they can."""
-    template, region = wish.template, find_region(wish.cluster)
     try:
-        if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
-            raise CapacityConflict(
-                "not a zone of the cluster's region", value=way.zone, valid=f"a zone of {region}"
-            )
         wish.check(way)
-        if way.tier == Tier.RESERVATION:
-            check_names(way.reservation)
-        elif way.tier == Tier.FLEX_START:
-            check_flex_start(way.run_seconds, wish.shape)
-        elif way.tier == Tier.SPOT and find_tier(template) != Tier.SPOT:
-            # GKE adds the toleration to pods that select spot nodes.
-            _check_spot(template)
     except Rejected as error:
         return error
     return None
 
 
-def _check_spot(template: PodTemplate) -> None:
+def _check_toleration(template: PodTemplate) -> None:
     if not template.tolerates(SPOT_TAINT):
         raise CapacityConflict(
             "the pods do not tolerate the taint of spot nodes",
@@ -209,14 +212,15 @@ def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: S
             value=" + ".join(tiers),
             valid="one of them",
         )
-    way = Way(tiers[0] if tiers else Tier.ON_DEMAND, machine=shape.machine_type)
-    if way.tier == Tier.RESERVATION:
+    tier = tiers[0] if tiers else Tier.ON_DEMAND
+    way = Way(tier, machine=shape.machine_type)
+    if tier == Tier.RESERVATION:
         reservation = _read_reservation(template, cluster, settings)
         return dataclasses.replace(way, reservation=reservation)
-    if way.tier == Tier.FLEX_START:
+    if tier == Tier.FLEX_START:
         text = template.find_selector(labels.MAX_RUN_DURATION)
         seconds = parse_count(text or str(settings.max_run_duration_seconds))
-        check_flex_start(seconds, shape, text or "")
+        _check_flex_start(seconds, shape, text or "")
         return dataclasses.replace(way, run_seconds=seconds or 0)
     return way
 
@@ -243,18 +247,18 @@ def _read_reservation(template: PodTemplate, cluster: str, settings: Settings) -
         block=template.find_selector(labels.RESERVATION_BLOCKS) or "",
         subblock=template.find_selector(labels.RESERVATION_SUBBLOCKS) or "",
     )
-    check_names(reservation)
+    _check_names(reservation)
     if reservation.subblock and not reservation.block:
         raise CapacityConflict(
             "the pod selects a sub-block without its block",
             field=labels.RESERVATION_BLOCKS,
             valid="the name of the block",
         )
-    check_reservation(reservation, cluster, settings)
+    _check_reservation(reservation, cluster, settings)
     return reservation
 
 
-def check_names(reservation: Reservation) -> None:
+def _check_names(reservation: Reservation) -> None:
     """Accept a reservation whose names are valid."""
     names = (
         (labels.RESERVATION_NAME, reservation.name, _RESOURCE_NAME),
@@ -267,7 +271,7 @@ def check_names(reservation: Reservation) -> None:
             raise CapacityConflict("not a name", field=key, value=value, valid=rule.pattern)
 
 
-def check_reservation(reservation: Reservation, cluster: str, settings: Settings) -> None:
+def _check_reservation(reservation: Reservation, cluster: str, settings: Settings) -> None:
     """Accept a reservation that the settings list, and none."""
     project, name = reservation.project, reservation.name
     setting, listed = "allowed_reservations", settings.allowed_reservations
@@ -279,7 +283,7 @@ def check_reservation(reservation: Reservation, cluster: str, settings: Settings
         check_listed(name, listed, setting, field)
 
 
-def check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
+def _check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
     """Accept a run time, or its text, and a shape for which GKE offers flex-start."""
     if not shape.flex_start:
         problem = f"GKE does not offer flex-start for {shape.generation}"
@@ -315,12 +319,12 @@ def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | No
     return None
 
 
-def reaches(zone: str, disks: Iterable[Disk]) -> bool:
+def _reaches(zone: str, disks: Iterable[Disk]) -> bool:
     """Return whether pods in a zone can use all of some disks."""
     return all(zone in disk.zones for disk in disks)
 
 
-def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
+def _check_zone(zone: str, disks: Iterable[Disk], *, field: str) -> None:
     """Accept a zone in which pods can use all of some disks."""
     for disk in disks:
         if zone not in disk.zones:
@@ -330,15 +334,12 @@ def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
 
 def _choose_zone(zone: str, disks: Sequence[Disk]) -> str:
     """Return a zone in which pods can use all of some disks: the one named, if it will do."""
-    first, *others = disks
-    common = [each for each in (zone, *first.zones) if reaches(each, disks)]
+    common = [each for each in (zone, *disks[0].zones) if _reaches(each, disks)]
     if common:
         return common[0]
-    apart = (each for each in others if not set(each.zones) & set(first.zones))
-    other = next(apart, others[-1])
     raise CapacityConflict(
-        f"the pods can use all of their disks in no zone: {first}, and {other}",
-        field=f"PersistentVolumeClaim {other.claim}",
+        f"the pods can use all of their disks in no zone: {', and '.join(map(str, disks))}",
+        field=f"PersistentVolumeClaim {disks[-1].claim}",
         valid="disks with a zone in common",
     )
 
@@ -347,20 +348,14 @@ def read_zone(
     template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
 ) -> str:
     """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
-    location, region = cluster.split("/")[3], find_region(cluster)
+    location = cluster.split("/")[3]
     usual = settings.clusters[cluster].zone or (location if _ZONE.fullmatch(location) else "")
-    chosen = _select_zone(template)
+    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
+    chosen = own or reserved or ""
     if chosen:
-        check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
+        _check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
     elif disks:
         chosen = _choose_zone(usual, disks)
-    if chosen and not chosen.startswith(f"{region}-"):
-        raise UnsupportedSelector(
-            "not a zone of the cluster's region",
-            field=labels.ZONE,
-            value=chosen,
-            valid=f"a zone of {region}",
-        )
     if not (chosen or usual):
         raise ZoneMissing(
             "no zone is set for the node pool",
@@ -369,16 +364,6 @@ def read_zone(
             f"clusters.{cluster}.zone",
         )
     return chosen or usual
-
-
-def _select_zone(template: PodTemplate) -> str:
-    """Return the zone that a pod selects for itself or for its reservation; empty for none."""
-    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
-    if own and reserved not in (None, own):
-        raise UnsupportedSelector(
-            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
-        )
-    return own or reserved or ""
 
 
 def find_region(cluster: str) -> str:

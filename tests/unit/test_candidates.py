@@ -165,7 +165,11 @@ def test_forced_on_demand_knows_no_list() -> None:
     ("text", "shape", "message"),
     [
         ("- spot: true", {"tolerations": ()}, "candidate 1, spot in us-east5-b: the pods do not tolerate"),
-        ("- {}\n- location: {zones: [us-west1-c]}", {}, "candidate 2, on-demand in us-west1-c: not a zone of the"),
+        (
+            "- {}\n- location: {zones: [us-west1-c]}",
+            {},
+            "us-west1-c: topology.kubernetes.io/zone: not a zone of the",
+        ),
         ("- location: {zones: [mars]}", {}, "valid: a zone of us-east5"),
         (
             "- location: {zones: [us-east5-a]}",

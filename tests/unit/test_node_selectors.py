@@ -207,10 +207,10 @@ def test_without_any_zone_the_setting_to_make_is_named() -> None:
     ],
 )
 def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) -> None:
-    cluster, use = in_cluster("us-east5", "us-east5-b")
+    refused = refuse_shape(selectors=selectors)
 
-    with refuses(UnsupportedSelector, match="us-east5"):
-        read_zone(a_template(selectors=selectors), cluster, use)
+    assert refused.reason == Reason.SELECTOR_UNSUPPORTED
+    assert "valid: a zone of us-east5" in refused.message
 
 
 # --- capacity ---
