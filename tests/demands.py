@@ -50,7 +50,7 @@ def plan_demands(
 ) -> list[Demand | Decision]:
     """The demand of each need of a workload, or why it never gets a pool from us."""
     wanted = want(workload, *pods, use=use)
-    left = [Decision(Verdict.NOTHING, other.reason, other.message) for _, other in wanted.left]
+    left = [other for _, other in wanted.left]
     return [*(answer_need(wanted, need) for need in wanted.needs), *left]
 
 

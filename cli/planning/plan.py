@@ -208,10 +208,7 @@ def _plan_workload(
     found = make_plan(scene)
     later = _count_growth(workload, wanted, cluster, settings)
     planned = [_plan_need(need, look, found, settings, later.get(need.key, 0)) for need in wanted.needs]
-    planned += [
-        PlannedNeed(key=key, need=need, decision=Decision(Verdict.NOTHING, other.reason, other.message))
-        for need, other in wanted.left
-    ]
+    planned += [PlannedNeed(key=key, need=need, decision=other) for need, other in wanted.left]
     made.chips[key.namespace] += sum(each.chips for each in planned)
     return planned
 

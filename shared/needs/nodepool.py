@@ -47,17 +47,10 @@ def build_body(
     on_channel: bool,
     settings: Settings,
 ) -> Json:
-    """Return the ``nodePool`` of a CreateNodePool request.
+    """Return the ``nodePool`` of a CreateNodePool request; an elastic one has a maximum.
 
-    Args:
-        demand: what the need asks of GKE, with the way that `choose_way` returns.
-        claim: whose slot it is.
-        tried: which try of the slot it is.
-        maximum: the most nodes of an elastic pool.
-        created_at: unix seconds, for a label, because GKE does not record when a pool was created.
-        cluster_uid: UID of the cluster's namespace ``kube-system``, for a label.
-        on_channel: whether a release channel upgrades the cluster, as with every new cluster.
-        settings: the operator's.
+    The time of creation and the UID of the cluster's ``kube-system`` are for labels: GKE records
+    neither. A release channel upgrades most clusters, as every new one.
     """
     owner = build_owner_labels(
         claim,
@@ -192,7 +185,11 @@ def _build_config(
     optional: Json = {
         "serviceAccount": demand.node_service_account,
         "tags": list(settings.node_tags),
-        "resourceLabels": _build_billing_labels(claim) | settings.resource_labels,
+        "resourceLabels": {
+            "tpu-provisioner-namespace": _name_for_bills(claim.namespace),
+            "tpu-provisioner-workload": _name_for_bills(claim.name),
+            **settings.resource_labels,
+        },
         "bootDiskKmsKey": settings.node_boot_disk_kms_key,
         "enableConfidentialStorage": settings.node_confidential_storage,
         "diskType": disk_type,
@@ -210,17 +207,15 @@ def _build_config(
     return config | _build_capacity(demand.way, claim)
 
 
-def measure_labels(node_labels: Mapping[str, str]) -> int:
-    """Return how many characters of GKE's budget these node labels take, separators included."""
-    return sum(len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in node_labels.items())
-
-
 def check_label_budget(node_labels: Mapping[str, str]) -> None:
     """Accept node labels that fit GKE's budget."""
-    total = measure_labels(node_labels)
+    sizes = {
+        key: len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in node_labels.items()
+    }
+    total = sum(sizes.values())
     if total > NODE_LABEL_CHARACTERS_MAX:
         copied = [key for key in node_labels if not labels.is_owner_key(key)] or list(node_labels)
-        longest = max(copied, key=lambda key: len(key) + len(node_labels[key]))
+        longest = max(copied, key=sizes.__getitem__)
         raise LabelBudgetExceeded(
             f"the node labels have {total} characters together; the longest label is {longest}",
             field="nodePool.config.labels",
@@ -229,15 +224,9 @@ def check_label_budget(node_labels: Mapping[str, str]) -> None:
         )
 
 
-def _build_billing_labels(claim: Claim) -> dict[str, str]:
-    """Return labels of the virtual machines that split a bill, with valid characters only."""
-    own_labels = {
-        "tpu-provisioner-namespace": claim.namespace,
-        "tpu-provisioner-workload": claim.name,
-    }
-    return {
-        key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in own_labels.items()
-    }
+def _name_for_bills(name: str) -> str:
+    """Return a name as the value of a label of machines, with valid characters only."""
+    return re.sub(r"[^a-z0-9_-]", "-", name.lower())[:63]
 
 
 def _build_taints(demand: Demand, claim: Claim) -> list[Json]:

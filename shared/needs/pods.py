@@ -147,7 +147,7 @@ class _Finder:
         # A queue or a webhook may give a pod to another server than its spec does.
         other = find_other_server(pod.template) if is_free else None
         if other is not None:
-            return Decision(Verdict.NOTHING, other.reason, other.message)
+            return other
         spec = self.kind.find_template(pod, self.workload)
         if spec is not None and is_free:
             check_pod(pod.template, spec, self.workload, self.settings)

@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.decisions import Reason
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindNotServed, NotAllowed, OwnerKindUnknown, UnknownResource
-from shared.model.needs import Obstacle
 from shared.settings import is_allowed
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
@@ -47,35 +46,35 @@ _CUBE = 64
 """Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
 
 
-def find_other_server(template: PodTemplate) -> Obstacle | None:
+def find_other_server(template: PodTemplate) -> Decision | None:
     """Return why the pods of a template are not for this provisioner; None if they are."""
     key = labels.DISABLE_AUTOPROVISIONING
     if "true" in (template.labels.get(key), template.annotations.get(key)):
         text = f"the pod's label or annotation {key}=true opts out"
-        return Obstacle(Reason.DEMAND_OPTED_OUT, text)
+        return _leave(Reason.DEMAND_OPTED_OUT, text)
     by_request = any(each in template.annotations for each in labels.PROVISIONING_REQUESTS)
     if by_request or any(map(template.selects, _OF_GKE)):
         text = "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself"
-        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
+        return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
     if template.selects(labels.QUEUED):
         text = f"left to GKE: queued provisioning by Kueue; the pod selects {labels.QUEUED}"
-        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
+        return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
     if dynamic := _find_dynamic_slice(template):
-        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic))
+        return _leave(Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic))
     return None
 
 
-def find_chosen_pool(template: PodTemplate) -> Obstacle | None:
+def find_chosen_pool(template: PodTemplate) -> Decision | None:
     """Return that a spec names a node pool. A controller may name that of a leader to others."""
     if not template.selects(labels.NODE_POOL):
         return None
     text = f"the pod selects a node pool by its name; remove {labels.NODE_POOL} to get a new one"
-    return Obstacle(Reason.DEMAND_BOUND_ELSEWHERE, text)
+    return _leave(Reason.DEMAND_BOUND_ELSEWHERE, text)
 
 
 def find_other_owner(
     workload: WorkloadView, namespace_labels: Mapping[str, str], *, gpus: bool
-) -> Obstacle | None:
+) -> Decision | None:
     """Return why a whole workload is not for this provisioner; None if it is.
 
     The label that opts one pod out also opts out a workload and a namespace. Its value ``gpu`` opts
@@ -85,14 +84,18 @@ def find_other_owner(
     value = namespace_labels.get(key, "")
     if workload.marks.get(key) == "true":
         text = f"the label or annotation {key}=true of its {name} opts out"
-        return Obstacle(Reason.DEMAND_OPTED_OUT, text)
+        return _leave(Reason.DEMAND_OPTED_OUT, text)
     if value == "true" or (value == "gpu" and gpus):
         text = f"the label {key}={value} of namespace {workload.namespace} opts out"
-        return Obstacle(Reason.DEMAND_OPTED_OUT, text)
+        return _leave(Reason.DEMAND_OPTED_OUT, text)
     if workload.managed_elsewhere:
         text = f"another controller manages its {name} (spec.managedBy)"
-        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
+        return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
     return None
+
+
+def _leave(reason: Reason, text: str) -> Decision:
+    return Decision(Verdict.NOTHING, reason, text)
 
 
 def check_workload(workload: WorkloadView, template: PodTemplate, settings: Settings) -> None:

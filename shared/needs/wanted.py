@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
-from shared.model.decisions import Decision, Verdict
 from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod
 from shared.model.pools import PoolShape
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shared.kinds.kind import SliceOfPod
+    from shared.model.decisions import Decision
     from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
     from shared.needs.pods import Place
     from shared.settings import Settings
@@ -72,7 +72,7 @@ class Wanted:
     """By the key of the need: what the body of a pool is built from."""
     pods: tuple[Pod, ...] = ()
     refusals: tuple[PodRefusal, ...] = ()
-    left: tuple[tuple[Need, Obstacle], ...] = ()
+    left: tuple[tuple[Need, Decision], ...] = ()
     """What somebody else serves, and why."""
 
     @property
@@ -221,7 +221,7 @@ class Answer:
 
     need: Need
     demand: Demand | None = None
-    other: Obstacle | None = None
+    other: Decision | None = None
     """Somebody else serves its pods."""
 
 
@@ -371,18 +371,12 @@ def _view_pods(
     for each in places:
         # A pod beyond the spec, for example of an index that a running Job has left.
         answer = answers.get(((each.group, each.addition), each.pin)) or usual.get(each.group)
-        refusal = each.refusal or _refuse_other(answer)
+        refusal = each.refusal or (answer.other if answer else None)
         if refusal is not None and not each.pod.node_name:
             refusals.append(PodRefusal(pod=each.pod, decision=refusal))
         need = answer.need if answer and refusal is None else None
         views.append(_view_pod(each, need, pools_of))
     return tuple(views), tuple(refusals)
-
-
-def _refuse_other(answer: Answer | None) -> Decision | None:
-    if answer is None or answer.other is None:
-        return None
-    return Decision(Verdict.NOTHING, answer.other.reason, answer.other.message)
 
 
 def _view_pod(place: Place, need: Need | None, pools_of: Mapping[str, str]) -> Pod:

@@ -18,7 +18,7 @@ from shared.model.failures import Failure, classify_failure
 from shared.model.messages import Event, EventType, ObjectName, Observed, format_message, parse_entry
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
-from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
+from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX
 from shared.shapes.catalogue import TPU_FAMILIES, TPU_MACHINES
 from shared.shapes.shape import Placement
 from shared.shapes.tpus import count_chips
@@ -141,7 +141,11 @@ def test_limits(lab: Lab) -> None:
 def _fill(lab: Lab, characters: int) -> dict[str, str]:
     """Return labels that have so many characters, with separators and the label of the run."""
     labels = dict[str, str]()
-    while (room := characters - measure_labels({**labels, LABEL: lab.run})) > 4:
+
+    def measure() -> int:
+        return sum(len(key) + len(value) + 2 for key, value in {**labels, LABEL: lab.run}.items())
+
+    while (room := characters - measure()) > 4:
         labels[f"l{len(labels):02d}"] = "x" * min(63, room - 5)
     return labels
 
