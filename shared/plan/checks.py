@@ -13,7 +13,7 @@ from shared.plan.attempts import may_use
 from shared.plan.short import is_whole
 
 if TYPE_CHECKING:
-    from shared.plan.counting import Census, Want
+    from shared.plan.counting import Census, Slice
     from shared.plan.scene import Pool
 
 
@@ -49,5 +49,5 @@ def is_complete(census: Census) -> bool:
     return not kept.unserved and all(_is_full(want, pool) for want, pool in kept.served)
 
 
-def _is_full(want: Want, pool: Pool) -> bool:
+def _is_full(want: Slice, pool: Pool) -> bool:
     return is_whole(pool) and (pool.ready or 0) >= (want.need.nodes or 0)

@@ -69,13 +69,13 @@ class _Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The live pods of one slice, or all of an elastic need that run on no pool of others."""
+    """One slice with its live pods; of an elastic need all that run on no pool of others."""
 
     need: Need
-    pods: tuple[Pod, ...]
+    pods: tuple[Pod, ...] = ()
     asks: Asks
     """What the spec asks, and what its live pods add."""
-    places: frozenset[str]
+    places: frozenset[str] = frozenset()
     """The pools on which its pods run."""
     outside: int = 0
     """How many of its pods run on pools that are not its owner's."""
@@ -89,21 +89,11 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """One slice that wants a pool."""
-
-    need: Need
-    asks: Asks
-    places: frozenset[str] = frozenset()
-    waiting_since: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """Which pool counts for which slice."""
 
-    served: tuple[tuple[Want, Pool], ...]
-    unserved: tuple[Want, ...]
+    served: tuple[tuple[Slice, Pool], ...]
+    unserved: tuple[Slice, ...]
     left: tuple[Pool, ...]
 
 
@@ -317,7 +307,7 @@ class Census:
         """What the spec asks of needs that have not all the pools that they may use."""
         return frozenset(want.need.asks for want in self.kept.unserved)
 
-    def _bound(self, lister: Callable[[Census, Need], list[Want]]) -> list[Want]:
+    def _bound(self, lister: Callable[[Census, Need], list[Slice]]) -> list[Slice]:
         """Return the wants of all needs in their order, of each need at most what it may use."""
         wants = [
             want
@@ -326,11 +316,11 @@ class Census:
         ]
         return self._sort(wants)
 
-    def _sort(self, wants: Iterable[Want]) -> list[Want]:
+    def _sort(self, wants: Iterable[Slice]) -> list[Slice]:
         """Return those first that run on a counted pool, then on any, then those that ask most."""
         return sorted(wants, key=self._rank_want)
 
-    def _rank_want(self, want: Want) -> tuple[bool, bool, int]:
+    def _rank_want(self, want: Slice) -> tuple[bool, bool, int]:
         runs = not want.places.isdisjoint(self.counted_names)
         return not runs, not want.places, -len(want.asks.labels)
 
@@ -346,10 +336,6 @@ def _group(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for each in items:
         groups.setdefault(key(each), []).append(each)
     return groups
-
-
-def _make_want(each: Slice) -> Want:
-    return Want(each.need, each.asks, each.places, each.waiting_since)
 
 
 def find_taken(census: Census) -> dict[str, Pool]:
@@ -385,15 +371,15 @@ def runs_elsewhere(census: Census, each: Slice) -> bool:
     return bound >= each.need.hosts
 
 
-def list_demands(census: Census, need: Need) -> list[Want]:
+def list_demands(census: Census, need: Need) -> list[Slice]:
     """Return the slices that need a pool now: they run on a counted one, or a pod of them waits.
 
     A queued workload with quota has no pods yet: then it is each slice that its Workload admits.
     """
     if census.queued:
-        return [Want(need, need.asks)] * census.most[need.key]
+        return [Slice(need=need, asks=need.asks)] * census.most[need.key]
     return [
-        _make_want(each)
+        each
         for each in census.slices[need.key]
         if not each.places.isdisjoint(census.counted_names) or _waits_for_pool(each)
     ]
@@ -403,15 +389,15 @@ def _waits_for_pool(each: Slice) -> bool:
     return each.waiting_since is not None and not (each.mixed or each.outside or each.need.never)
 
 
-def list_kept(census: Census, need: Need) -> list[Want]:
+def list_kept(census: Census, need: Need) -> list[Slice]:
     """Return the slices that a workload may have: those that live, and what the spec adds."""
     slices = census.slices[need.key]
     live = [each for each in slices if need.elastic or not runs_elsewhere(census, each)]
     spec = max(0, census.most[need.key] - len(live))
-    return [_make_want(each) for each in live] + [Want(need, need.asks)] * spec
+    return live + [Slice(need=need, asks=need.asks)] * spec
 
 
-def assign(census: Census, wants: Sequence[Want], pools: Sequence[Pool]) -> Assignment:
+def assign(census: Census, wants: Sequence[Slice], pools: Sequence[Pool]) -> Assignment:
     """Return which pool counts for which slice. Each pool counts for one.
 
     A slice takes the pool on which it runs, or one that was made for its need; what is left after
@@ -441,12 +427,12 @@ class _Free:
         # Each list is gone through once: a pool that was taken is never free again.
         self._fitting = {key: iter(each) for key, each in fitting.items()}
 
-    def take_own(self, want: Want) -> Pool | None:
+    def take_own(self, want: Slice) -> Pool | None:
         """Return the pool on which a slice runs, or one made for its need; it is free no more."""
         place = self.pools.get(min(want.places & self.pools.keys(), default=""))
         return self._take(place or self._find(want.need.key, want.asks))
 
-    def take_any(self, want: Want) -> Pool | None:
+    def take_any(self, want: Slice) -> Pool | None:
         """Return the first pool that fits a slice; it is free no more."""
         return self._take(self._find("", want.asks))
 

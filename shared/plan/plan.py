@@ -14,7 +14,7 @@ from shared.model.decisions import Reason
 from shared.plan.asks import list_asks
 from shared.plan.attempts import find_record, list_free_slots, plan_attempt
 from shared.plan.checks import decide_check
-from shared.plan.counting import Census, Want
+from shared.plan.counting import Census, Slice
 from shared.plan.elastic import count_chips, count_wanted, size_pool
 from shared.plan.limits import Means, count_nodes
 from shared.plan.notices import list_notices
@@ -126,12 +126,12 @@ def _plan_adds(census: Census, draft: _Draft) -> None:
             _plan_size(census, draft, need)
 
 
-def _list_lacking(census: Census) -> list[tuple[Need, list[Want]]]:
+def _list_lacking(census: Census) -> list[tuple[Need, list[Slice]]]:
     """Return each need with its slices that lack a pool.
 
     As long as one cannot begin for which the others wait, a pool is of no use to these.
     """
-    lacking = {need.key: list[Want]() for need in census.scene.needs}
+    lacking = {need.key: list[Slice]() for need in census.scene.needs}
     for want in census.demanded.unserved:
         lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
     pairs = [(need, lacking[need.key]) for need in census.scene.needs]
@@ -139,7 +139,7 @@ def _list_lacking(census: Census) -> list[tuple[Need, list[Want]]]:
     return held or pairs
 
 
-def _plan_creates(census: Census, draft: _Draft, wants: list[Want], *, affordable: bool) -> None:
+def _plan_creates(census: Census, draft: _Draft, wants: list[Slice], *, affordable: bool) -> None:
     """Plan the pools that a need lacks, as many as limits and operation slots allow now."""
     need = wants[0].need
     if census.scene.stop:

@@ -174,7 +174,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "takers with a pool on its way take too": ("find_taken", change_scene("find_taken", takers_served=False)),
     "slices are kept as the spec lists them": (
         "list_kept",
-        lambda census, need: [counting.Want(need, need.asks)] * counting.count_to_keep(census, need),
+        lambda census, need: [counting.Slice(need=need, asks=need.asks)] * counting.count_to_keep(census, need),
     ),
     "those that ask most come before those that run": (
         "Census._rank_want",
