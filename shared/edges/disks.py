@@ -10,74 +10,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from shared.edges.kubernetes import ObjectMeta, Record
-from shared.edges.pod_requests import Expression  # noqa: TC001 -- msgspec reads it
-from shared.edges.pods import RequiredNodes  # noqa: TC001 -- msgspec reads it
+from shared.edges.kubernetes import JsonObject, Unreadable
+from shared.kinds.objects import UnexpectedValue, read_objects, read_text, read_texts
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, Rejected
 from shared.model.times import parse_time
 from shared.model.workloads import Disk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from shared.edges.kubernetes import KubernetesApi
+    from shared.kinds.objects import Json
 
 ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
 """The second is that of Google's CSI drivers, the third that of old volumes:
 https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver."""
 _WAITS = "WaitForFirstConsumer"
+"""The volume of such a class is made when a pod is placed."""
 _BETWEEN_ZONES = "__"
 """Between the zones of a regional disk in a label:
 https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
-
-
-class VolumeClaimSpec(Record):
-    """What a claim asks for, and its volume."""
-
-    volume_name: str = ""
-    storage_class_name: str | None = None
-
-
-class VolumeClaim(Record):
-    """A PersistentVolumeClaim."""
-
-    spec: VolumeClaimSpec = msgspec.field(default_factory=VolumeClaimSpec)
-
-
-class VolumeAffinity(Record):
-    """The nodes that can use a volume."""
-
-    required: RequiredNodes | None = None
-
-
-class VolumeSpec(Record):
-    """What a volume is, as far as it is read."""
-
-    node_affinity: VolumeAffinity | None = None
-
-
-class Volume(Record):
-    """A PersistentVolume."""
-
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
-
-
-class TopologyTerm(Record):
-    """Requirements that hold together."""
-
-    match_label_expressions: list[Expression] | None = None
-
-
-class StorageClass(Record):
-    """A StorageClass."""
-
-    allowed_topologies: list[TopologyTerm] | None = None
-    volume_binding_mode: str = "Immediate"
-    """``WaitForFirstConsumer``: the volume is made when a pod is placed."""
 
 
 def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
@@ -91,65 +44,71 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
         return _read_claim(api, namespace, claim)
     except Denied as error:
         return Disk(claim=claim, unbound=f"cannot be judged: {error}")
+    except UnexpectedValue as error:
+        raise Unreadable(f"the disk of claim {namespace}/{claim}: {error}") from error
 
 
 def _read_claim(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
     path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
     try:
-        spec = api.get(path, VolumeClaim).spec
+        body = api.get(path, JsonObject)
     except NotFound:
         return Disk(claim=claim, zones=(), unbound="does not exist")
     except Rejected:  # the API server lets each of these names be any text
         return None
-    if spec.volume_name:
-        return _read_volume(api, claim, spec.volume_name)
-    return _read_class(api, claim, spec.storage_class_name or "")
+    volume = read_text(body, "spec", "volumeName")
+    if volume:
+        return _read_volume(api, claim, volume)
+    return _read_class(api, claim, read_text(body, "spec", "storageClassName"))
 
 
 def _read_volume(api: KubernetesApi, claim: str, name: str) -> Disk | None:
-    try:
-        volume = api.get(f"/api/v1/persistentvolumes/{name}", Volume)
-    except (NotFound, Rejected):
-        return None
-    zones = _find_zones_of_volume(volume)
-    made_at = parse_time(volume.metadata.creation_timestamp)
+    volume = _find(api, f"/api/v1/persistentvolumes/{name}")
+    required = ("spec", "nodeAffinity", "required")
+    terms = read_objects(volume, *required, "nodeSelectorTerms")
+    zones = _find_zones([read_objects(each, "matchExpressions") for each in terms])
+    own_labels = read_texts(volume, "metadata", "labels")
+    labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
+    zones = zones or tuple(sorted({*labelled.split(_BETWEEN_ZONES)} - {""}))
+    made_at = parse_time(read_text(volume, "metadata", "creationTimestamp"))
     return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
 
 
 def _read_class(api: KubernetesApi, claim: str, name: str) -> Disk | None:
     """Return where a claim without a volume will get it; a class that binds at once must do so."""
-    try:
-        path = f"/apis/storage.k8s.io/v1/storageclasses/{name}"
-        storage = api.get(path, StorageClass) if name else StorageClass()
-    except (NotFound, Rejected):
-        storage = StorageClass()
-    if storage.volume_binding_mode != _WAITS:
+    storage = _find(api, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else {}
+    if read_text(storage, "volumeBindingMode") != _WAITS:
         return Disk(claim=claim, zones=(), unbound="is not bound to a volume yet")
-    zones = _find_zones(
-        each.match_label_expressions or () for each in storage.allowed_topologies or ()
-    )
+    terms = read_objects(storage, "allowedTopologies")
+    zones = _find_zones([read_objects(each, "matchLabelExpressions") for each in terms])
     return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
 
 
-def _find_zones_of_volume(volume: Volume) -> tuple[str, ...]:
-    affinity, own_labels = volume.spec.node_affinity, volume.metadata.labels or {}
-    terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
-    of_label = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
-    labelled = tuple(sorted(set(of_label.split(_BETWEEN_ZONES)))) if of_label else ()
-    return _find_zones(each.match_expressions or () for each in terms) or labelled
+def _find(api: KubernetesApi, path: str) -> Json:
+    """Return an object; empty if there is none, or its name is none that the API accepts."""
+    try:
+        return api.get(path, JsonObject)
+    except (NotFound, Rejected):
+        return {}
 
 
-def _find_zones(terms: Iterable[Iterable[Expression]]) -> tuple[str, ...]:
+def _find_zones(terms: Sequence[Sequence[Json]]) -> tuple[str, ...]:
     """Return the zones that satisfy one of several terms; empty if any zone does."""
     zones: set[str] = set()
     for term in terms:
-        # A class has no operator, because it can only list values.
-        sets = [
-            set(each.values or ())
-            for each in term
-            if each.key in ZONE_KEYS and each.operator in ("", "In")
-        ]
+        sets = [set(_list_zones(each)) for each in term if _names_zones(each)]
         if not sets:
             return ()
         zones |= set.intersection(*sets)
     return tuple(sorted(zones))
+
+
+def _names_zones(expression: Json) -> bool:
+    # A class has no operator, because it can only list values.
+    listed = read_text(expression, "operator") in ("", "In")
+    return listed and read_text(expression, "key") in ZONE_KEYS
+
+
+def _list_zones(expression: Json) -> list[str]:
+    values = expression.get("values")
+    return [str(each) for each in values] if isinstance(values, list) else []

@@ -186,7 +186,6 @@ def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> N
 @pytest.mark.parametrize(
     "answers",
     [
-        {"listManagedInstances": b'{"managedInstances": null}'},
         {"listManagedInstances": b'{"managedInstances": [{"currentAction": "CREATING"}]}'},
         {"listManagedInstances": b'{"managedInstances": [{"instance": "i", "lastAttempt": {"errors": []}}]}'},
         {"listManagedInstances": b"[]"},
