@@ -17,7 +17,7 @@ from cli.printing import count
 from shared.engine.act import claim_slot, explain_act
 from shared.engine.look import Key, Look, Standing
 from shared.engine.tell import explain_answer
-from shared.kinds.table import SLICES_MAX
+from shared.kinds.kind import SLICES_MAX
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shared.kinds.table import get_kind, list_slices
+from shared.kinds.table import get_kind
 from shared.model import labels
-from shared.model.decisions import Reason
 from shared.model.errors import Rejected
-from shared.model.workloads import PodView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.kinds.kind import SliceOfPod
     from shared.model.workloads import WorkloadView
     from shared.needs.demand import Demand
 
+_FIRST = "0"
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 
 
@@ -64,27 +62,12 @@ def list_pool_needs(demand: Demand) -> list[str]:
 
 def list_mixed(workload: WorkloadView) -> list[str]:
     """Return how to keep slices apart where only a webhook can, from the functions' refusal."""
-    try:
-        firsts = {each.group.name: each for each in reversed(list_slices(workload)) if each.group.whole}
-    except Rejected:
-        return []
-    return [text for each in firsts.values() if (text := _find_mixed(each, workload))]
-
-
-def _find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
-    pod = PodView(
-        namespace=workload.namespace,
-        name=f"{each.name}-0",
-        uid=workload.uid,
-        template=each.group.template,
-        controller_kind=workload.kind,
-        controller_name=workload.name,
-        controller_uid=workload.uid,
-    )
-    try:
-        get_kind(workload.kind).find_slice(pod, workload)
-    except Rejected as error:
-        if error.reason != Reason.SLICES_MAY_MIX:
-            raise
-        return f"a way to keep its slices apart, else its pods are refused [{error.reason}]: {error.valid}"
-    return ""
+    kind, ways = get_kind(workload.kind), list[str]()
+    for group in workload.groups:
+        try:
+            kind.check_apart(group.template, workload, group, _FIRST)
+        except Rejected as error:
+            ways.append(
+                f"a way to keep its slices apart, else its pods are refused [{error.reason}]: {error.valid}"
+            )
+    return ways

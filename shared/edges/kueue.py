@@ -182,7 +182,7 @@ def inject_flavors(
     As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
 
     Args:
-        kind: of the owner; one with `Kind.pod_sets`.
+        kind: of the owner; one with `Kind.queued`.
         body: the owner.
         queued: its Workload.
         flavors: by name.
@@ -191,7 +191,7 @@ def inject_flavors(
         Rejected: a pod template selects another value; Kueue never resumes such a workload.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(body))
-    for pod_set, found in kind.pod_sets(changed) if kind.pod_sets else ():
+    for pod_set, found in kind.list_pod_sets(changed):
         template: Any = found
         spec = template.setdefault("spec", {})
         selector, tolerations = (
@@ -311,7 +311,7 @@ class KueueQueues:
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload with what its flavors add; None if it is gone."""
         kind = find_kind(queued.owner_kind)
-        if kind is None or kind.pod_sets is None:
+        if kind is None or not kind.queued:
             return None
         try:
             body = self._api.get(kind.path_of(queued.namespace, queued.owner_name), JsonObject)

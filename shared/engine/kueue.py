@@ -98,7 +98,7 @@ def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
 def is_answered(name: str) -> bool:
     """Return whether workloads of a kind get their pools before their pods."""
     kind = find_kind(name)
-    return kind is not None and kind.pod_sets is not None
+    return kind is not None and kind.queued
 
 
 def refuse_checks(

@@ -1,63 +1,44 @@
-"""Defines one kind of workload: how its pods and slices are found, and when they are over.
+"""One kind of workload: how its pods and slices are found, and when they are over.
 
-An entry is one `Kind` in its own module. Exporter, functions and CLI use only the table. Pods that
-need no slice share elastic pools: one per workload and shape, whose size follows the spec. The pod
-template alone determines such a pool, so that every pod of a shape and the spec give the same name.
+A kind is a class in its own module, and one line in the table. Its methods are pure, accept any
+object that the API accepts, and raise `shared.model.errors.Rejected` for a spec or a pod that shows
+no clear slices. Exporter, functions and command line use the table only.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.model import labels
-from shared.model.errors import Rejected
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.errors import Rejected, TooManySlices
+from shared.model.workloads import PodTemplate, SliceGroup
 from shared.shapes.gpus import RACK_SCALE
 from shared.shapes.slices import TPU_TAINT
 from shared.shapes.tpus import find_shape
 
+if TYPE_CHECKING:
+    from shared.model.workloads import PodView, WorkloadView
+
 Json = Mapping[str, Any]
 TemplateReader = Callable[[Json], PodTemplate]
 """Reads the JSON of a PodTemplateSpec; passed in by edges."""
-_MARK = "any"
-_DIGEST_CHARACTERS = 6
-_READABLE_CHARACTERS = 63 - len(_MARK) - _DIGEST_CHARACTERS - 2
-_ANNOTATIONS = (
-    labels.ADDITIONAL_NODE_NETWORKS,
-    labels.CAPACITY,
-    labels.COPY_LABELS,
-    labels.NODE_SERVICE_ACCOUNT,
-    labels.SLICE_TOPOLOGY,
-)
-"""The annotations of a pod that change its nodes."""
+SLICES_MAX = 10_000
+"""The most slices of one workload. Each is a node pool, and no cluster has as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceOfPod:
-    """One slice of a live workload."""
+    """The slice of a live pod."""
 
     name: str
     """Unique within its namespace and kind; the same for replaced pods; a valid label value."""
     group: SliceGroup
 
 
-def find_controller_uid(find_owner: Callable[[PodView], str], pod: PodView) -> str:
-    """Return the UID of the controller, for a kind that is the controller of its pods."""
-    return pod.controller_uid if find_owner(pod) else ""
-
-
-def _find_nothing(*_of: object) -> None:
-    """Return None, where a kind has nothing of its own to find or to refuse."""
-
-
-def _find_only_template(_pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-    return workload.templates.get("")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """The API path of the objects of a kind."""
 
@@ -95,53 +76,13 @@ class Resource:
         return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Resource):
-    """One kind of workload. Every function is pure and accepts any object that the API accepts."""
+class Kind(Resource, ABC):
+    """One kind of workload."""
 
-    pod_selector: str
+    pod_selector: str = ""
     """Label selector, for the server, of the pods that may be leaders; see `table.select_pods`."""
-    find_owner: Callable[[PodView], str]
-    """Return the workload's name, by the pod; empty if the pod is not of this kind."""
-    find_owner_uid: Callable[[PodView], str] = lambda _pod: ""
-    """Return the workload's UID, by the pod; empty if the pod does not have it."""
-    is_leader: Callable[[PodView], bool] = lambda _pod: True
-    """Return whether the pod is the leader of its slice. If the pods do not show it, all are
-    leaders."""
-    is_whole: Callable[[PodView], bool] = lambda _pod: False
-    """Return whether the pod is one of several that need their own pool (`SliceGroup.whole`)."""
-
-    read: Callable[[Json, TemplateReader], WorkloadView]
-    """Return a workload from the API's JSON; raises `shared.kinds.objects.UnexpectedValue`."""
-    find_slice: Callable[[PodView, WorkloadView], SliceOfPod | None]
-    """Return the slice of a pod; None if the live workload does not have it (a forged or stale
-    pod). Raises `shared.model.errors.SliceUnknown` if the slice is not clear."""
-    find_group: Callable[[PodView, WorkloadView], SliceGroup | None] = _find_nothing
-    """Return the group of the spec that a pod belongs to, if groups of slices and of elastic pods
-    may exist side by side; None for any other kind, and if the spec has no such group."""
-    find_template: Callable[[PodView, WorkloadView], PodTemplate | None] = _find_only_template
-    """Return the template of the spec for a pod, even one without accelerators; None if the spec
-    has no such pods. The pod may be forged."""
-    check_index: Callable[[PodView, WorkloadView], None] = _find_nothing
-    """Accept a pod that may get a new pool. Raises `shared.model.errors.SliceUnknown` if its index
-    is beyond the spec, for a kind whose `find_slice` also knows pods that run beyond it."""
-    list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]] = lambda _workload: ()
-    """Return all slices of the spec; each group has the template that the pods of the slice will
-    have. Raises `shared.model.errors.Rejected` as `find_slice` does."""
     name_label: str = ""
     """Label on all pods of a workload, whose value is its name; empty if no label has it."""
-    pod_sets: Callable[[Json], list[tuple[str, Json]]] | None = None
-    """Return the pod templates of an object by the names that Kueue gives its pod sets. None for a
-    kind that gets no node pools before it has pods."""
-
-    parents: tuple[Resource, ...] = ()
-    """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
-    watched: bool = True
-    """Whether the exporter watches the workloads too. For bare pods only the tick reads them."""
-    whole: bool = False
-    """All slices of a workload wait for each other."""
-    groups_apart: bool = False
-    """No group of a workload waits for another one."""
     mark: str = ""
     """Label on everything that the kind's controller creates, so that the lists of later kinds in
     the table leave it out."""
@@ -150,8 +91,107 @@ class Kind(Resource):
     ``namespace_slice``."""
     pin_taint: str = ""
     """Taint on the nodes of a pinned slice, which its pods tolerate."""
+    parents: tuple[Resource, ...] = ()
+    """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
+    watched: bool = True
+    """Whether the exporter watches the workloads too. For bare pods only the tick reads them."""
+    whole: bool = False
+    """All slices of a workload wait for each other."""
+    groups_apart: bool = False
+    """No group of a workload waits for another one."""
+    queued: bool = False
+    """It gets its pools before it has pods, if Kueue waits for them; see `list_pod_sets`."""
     install: str = ""
     """Command that installs the kind, if every cluster needs it; else empty."""
+
+    @abstractmethod
+    def find_owner(self, pod: PodView) -> str:
+        """Return the workload's name, by the pod; empty if the pod is not of this kind."""
+
+    def find_owner_uid(self, pod: PodView) -> str:
+        """Return the workload's UID, by the pod; empty if the pod does not have it."""
+        own = self.find_owner(pod) and pod.controller_kind == self.name
+        return pod.controller_uid if own else ""
+
+    def is_leader(self, _pod: PodView) -> bool:
+        """Return whether a pod leads its slice. If the pods do not show it, all of them do."""
+        return True
+
+    @abstractmethod
+    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
+        """Return a workload from the API's JSON; `objects.UnexpectedValue` for a wrong field."""
+
+    def find_template(self, _pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+        """Return the template of the spec for a pod, even one without accelerators.
+
+        None if the spec has no such pods. The pod may be forged.
+        """
+        return workload.templates.get("")
+
+    def find_group(self, _pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+        """Return the group whose slices a pod of the workload runs on; None if there is none."""
+        return next(iter(workload.groups), None)
+
+    def find_slot(self, _pod: PodView, _workload: WorkloadView, _group: SliceGroup) -> str | None:
+        """Return what tells a pod's slice from the others of its group; empty for an only one.
+
+        None if the live workload does not have it (a forged or stale pod).
+        """
+        return ""
+
+    def check_spec(self, workload: WorkloadView) -> None:
+        """Accept a workload whose slices are clear."""
+
+    def check_index(self, pod: PodView, workload: WorkloadView) -> None:
+        """Accept a pod that may get a new pool: its index is not beyond the spec."""
+
+    def check_apart(
+        self, template: PodTemplate, workload: WorkloadView, group: SliceGroup, slot: str
+    ) -> None:
+        """Accept pods of a slice that cannot run on the nodes of another one."""
+
+    def list_pod_sets(self, _body: Json) -> list[tuple[str, Json]]:
+        """Return the pod templates of an object by the names that Kueue gives its pod sets."""
+        return []
+
+    def find_slice(self, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+        """Return the slice of a pod; None if the live workload does not have it."""
+        if self.find_owner(pod) != workload.name:
+            return None
+        self.check_spec(workload)
+        group = self.find_group(pod, workload)
+        if group is None or not group.replicas:
+            return None
+        slot = "" if group.elastic else self.find_slot(pod, workload, group)
+        if slot is None:
+            return None
+        return SliceOfPod(name=name_slice(workload, group, slot), group=group)
+
+    def list_groups(self, workload: WorkloadView) -> list[SliceGroup]:
+        """Return the groups of the spec that need nodes, each with how many slices it needs now."""
+        groups = [
+            each for each in workload.groups if each.template.wants_accelerator and not each.beside
+        ]
+        slices = sum(max(each.replicas, 0) for each in groups if not each.elastic)
+        if slices > SLICES_MAX:
+            raise TooManySlices(
+                "too many slices for one workload",
+                field="spec",
+                value=str(slices),
+                valid=f"at most {SLICES_MAX}: fewer replicas, or several workloads",
+            )
+        self.check_spec(workload)
+        return groups
+
+
+def name_slice(workload: WorkloadView, group: SliceGroup, slot: str) -> str:
+    """Return the name of a slice, from its workload's, its group's and its slot."""
+    return "-".join(part for part in (workload.name, group.name, slot) if part)
+
+
+def is_leader(kind: Kind, pod: PodView) -> bool:
+    """Return whether a pod is a leader: any pod of an elastic pool, else see `Kind.is_leader`."""
+    return kind.is_leader(pod) or is_free(pod.template)
 
 
 def is_free(template: PodTemplate) -> bool:
@@ -161,63 +201,15 @@ def is_free(template: PodTemplate) -> bool:
     return not RACK_SCALE.intersection(template.list_values(labels.GPU_ACCELERATOR))
 
 
-def is_elastic(group: SliceGroup) -> bool:
-    """Return whether the pods of a group share one elastic pool."""
-    return group.elastic or (is_free(group.template) and not (group.whole or group.pinned))
+def share_nodes(group: SliceGroup) -> SliceGroup:
+    """Return a group as one elastic pool if each of its pods can run on any node of its shape.
 
-
-def name_shape(template: PodTemplate) -> str:
-    """Return a short text that is the same for all pods that can run on each other's nodes.
-
-    CPU, memory and GKE's number of chips are left out, because the cluster may add to them.
+    Its replicas are pods then.
     """
-    selected = sorted(template.node_selector.keys() - {labels.ACCELERATOR_COUNT})
-    asked = [
-        f"{template.chips}/{template.gpus}",
-        *template.other_resources,
-        *(f"claim {each}" for each in template.volume_claims),
-        *(f"{key}={template.node_selector[key]}" for key in selected),
-        *(
-            f"{key} in {','.join(sorted(template.node_affinity[key]))}"
-            for key in sorted(template.node_affinity)
-        ),
-        *(
-            f"{key}:{template.annotations[key]}"
-            for key in _ANNOTATIONS
-            if key in template.annotations
-        ),
-    ]
-    copied = (key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(","))
-    asked += [
-        f"{key}~{template.labels[key]}" for key in sorted(set(copied)) if key in template.labels
-    ]
-    return labels.hash_text("".join(f"{len(part)}:{part}" for part in asked), _DIGEST_CHARACTERS)
-
-
-def name_elastic(workload_name: str, template: PodTemplate) -> str:
-    """Return the slice name of an elastic pool, ``<workload>-any-<shape>``: a valid label value."""
-    readable = workload_name[:_READABLE_CHARACTERS].rstrip("-._")
-    return f"{readable}-{_MARK}-{name_shape(template)}"
-
-
-def list_elastic(workload: WorkloadView) -> list[SliceOfPod]:
-    """Return the elastic pools of a workload's spec, each with the number of pods it needs now.
-
-    Groups of one shape share a pool. Its template has the largest CPU and memory of these groups.
-    One without pods now may have some again.
-    """
-    pools: dict[str, SliceGroup] = {}
-    for group in filter(is_elastic, workload.groups):
-        pods = 0 if group.idle else max(group.replicas, 0) * (group.pods or max(group.hosts, 1))
-        name = name_elastic(workload.name, group.template)
-        pool = dataclasses.replace(
-            group, replicas=pods, pods=1, hosts=0, slots=None, elastic=True, idle=False
-        )
-        if other := pools.get(name):
-            template = merge_requests(other.template, group.template)
-            pool = dataclasses.replace(other, replicas=other.replicas + pods, template=template)
-        pools[name] = pool
-    return [SliceOfPod(name=name, group=group) for name, group in pools.items()]
+    if group.whole or group.pinned or not is_free(group.template):
+        return group
+    pods = max(group.replicas, 0) * (group.pods or max(group.hosts, 1))
+    return dataclasses.replace(group, replicas=pods, hosts=1, pods=0, slots=None, elastic=True)
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
@@ -229,23 +221,6 @@ def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
         storage_bytes=max(one.storage_bytes, other.storage_bytes),
         tolerations=tuple(each for each in one.tolerations if each in other.tolerations),
     )
-
-
-def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    """Return the elastic pool of a pod, by the template of its spec, else as `Kind.find_slice`."""
-    template, group = kind.find_template(pod, workload), kind.find_group(pod, workload)
-    shares = group is None or is_elastic(group)
-    if shares and template is not None and kind.find_owner(pod) == workload.name:
-        name = name_elastic(workload.name, template)
-        for each in list_elastic(workload):
-            if each.name == name and each.group.replicas:
-                return each
-    return kind.find_slice(pod, leave_out_elastic(workload))
-
-
-def is_leader(kind: Kind, pod: PodView) -> bool:
-    """Return whether a pod is a leader: any pod of an elastic pool, else see `Kind.is_leader`."""
-    return kind.is_leader(pod) or (is_free(pod.template) and not kind.is_whole(pod))
 
 
 def is_one_host(template: PodTemplate) -> bool:
@@ -275,9 +250,3 @@ def _count_hosts(template: PodTemplate) -> int | None:
     except Rejected:
         return None
     return shape.node_count
-
-
-def leave_out_elastic(workload: WorkloadView) -> WorkloadView:
-    """Return the workload with only the groups that are slices."""
-    slices = tuple(group for group in workload.groups if not is_elastic(group))
-    return dataclasses.replace(workload, groups=slices)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from shared.model import labels
-from shared.model.counts import bound_count
+from shared.model.counts import bound_count, take_percent
 from shared.model.times import parse_time
 
 Json = Mapping[str, Any]
@@ -77,6 +77,18 @@ def read_objects(body: Json, *path: str) -> list[Json]:
         if not isinstance(each, dict):
             raise UnexpectedValue(".".join(path), each, "an object")
     return found
+
+
+def read_surge(body: Json, *path: str, replicas: int, default: int | str) -> int:
+    """Return ``maxSurge`` of an update: a number, or a percentage of replicas, rounded up."""
+    value = read_object(body, *path).get("maxSurge", default)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(bound_count(value), 0)
+    surge = take_percent(replicas, value) if isinstance(value, str) else None
+    if surge is None:
+        field = ".".join((*path, "maxSurge"))
+        raise UnexpectedValue(field, value, "a whole number or a percentage")
+    return surge
 
 
 def read_identity(kind: str, body: Json) -> dict[str, Any]:

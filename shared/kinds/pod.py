@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, SliceOfPod
+from shared.kinds.kind import Kind
 from shared.kinds.objects import read_flag, read_identity, read_objects, read_text
 from shared.model.errors import OwnerKindUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
@@ -19,53 +19,51 @@ if TYPE_CHECKING:
 
     from shared.kinds.kind import Json, TemplateReader
 
-NAME = "Pod"
 _OF_NODES = ("DaemonSet", "Node")
 _OVER = ("Succeeded", "Failed")
 
 
-def _find_owner(pod: PodView) -> str:
-    return "" if pod.controller_kind in _OF_NODES else pod.name
+class BarePod(Kind):
+    """The pod without controller, and every pod whose controller is of no other kind."""
 
+    name = "Pod"
+    api_version = "v1"
+    plural = "pods"
+    watched = False
 
-def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
-    template = read_template(body)  # a pod has the metadata and the spec of a template
-    controlled = any(
-        read_flag(each, "controller") for each in read_objects(body, "metadata", "ownerReferences")
-    )
-    phase = read_text(body, "status", "phase")
-    group = SliceGroup(name="", replicas=1, hosts=1, template=template, elastic=True)
-    return WorkloadView(
-        **read_identity(NAME, body),
-        groups=(group,) if template.wants_accelerator and not controlled else (),
-        templates={"": template},
-        terminal=phase if phase in _OVER else "",
-    )
+    def __init__(self, other_kinds: Sequence[Kind]) -> None:
+        self._others = ", ".join(kind.name for kind in other_kinds)
 
+    def find_owner(self, pod: PodView) -> str:
+        """Return the pod's own name."""
+        return "" if pod.controller_kind in _OF_NODES else pod.name
 
-def make_pod(other_kinds: Sequence[str]) -> Kind:
-    """Return the entry; its refusals name the other kinds."""
+    def find_owner_uid(self, pod: PodView) -> str:
+        """Return the pod's own UID."""
+        return pod.uid
 
-    def find_slice(pod: PodView, _workload: WorkloadView) -> SliceOfPod | None:
-        """Refuse the pod: a pod without controller is found before this is called."""
-        if not pod.controller_kind:
-            return None
-        raise OwnerKindUnknown(
-            f"its controller {pod.controller_kind} {pod.controller_name} is not a supported kind "
-            "of workload",
-            field="metadata.ownerReferences",
-            value=f"{pod.controller_api_version} {pod.controller_kind}".strip(),
-            valid=f"a pod of {', '.join(other_kinds)}, or a pod without controller",
+    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
+        """Return a pod: one elastic pool of one node."""
+        template = read_template(body)  # a pod has the metadata and the spec of a template
+        owners = read_objects(body, "metadata", "ownerReferences")
+        free = not any(read_flag(each, "controller") for each in owners)
+        phase = read_text(body, "status", "phase")
+        group = SliceGroup(name="", hosts=1, template=template, elastic=True)
+        return WorkloadView(
+            **read_identity(self.name, body),
+            groups=(group,) if template.wants_accelerator and free else (),
+            templates={"": template},
+            terminal=phase if phase in _OVER else "",
         )
 
-    return Kind(
-        name=NAME,
-        api_version="v1",
-        plural="pods",
-        pod_selector="",
-        watched=False,
-        find_owner=_find_owner,
-        find_owner_uid=lambda pod: pod.uid,
-        read=_read,
-        find_slice=find_slice,
-    )
+    def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+        """Return the pod's group; one with a controller is refused."""
+        if pod.controller_kind:
+            raise OwnerKindUnknown(
+                f"its controller {pod.controller_kind} {pod.controller_name} is not a supported "
+                "kind of workload",
+                field="metadata.ownerReferences",
+                value=f"{pod.controller_api_version} {pod.controller_kind}".strip(),
+                valid=f"a pod of {self._others}, or a pod without controller",
+            )
+        return super().find_group(pod, workload)

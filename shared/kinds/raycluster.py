@@ -21,10 +21,9 @@ A RayJob creates a RayCluster and may keep it after its end; it is read for one 
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, Resource, SliceOfPod, find_controller_uid, is_mistaken
+from shared.kinds.kind import Kind, Resource, is_mistaken, name_slice, share_nodes
 from shared.kinds.objects import (
     parse_index,
     read_flag,
@@ -41,19 +40,15 @@ from shared.model.errors import SlicesMayMix, SliceUnknown
 from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from shared.kinds.kind import Json, TemplateReader
 
-NAME = "RayCluster"
-API_VERSION = "ray.io/v1"
 CLUSTER = "ray.io/cluster"
 GROUP = "ray.io/group"
 NODE_TYPE = "ray.io/node-type"
 WORKER = "worker"
 HEAD = "head"
-HEAD_GROUP = "headgroup"
-"""The name of the head's group, in KubeRay's labels and here."""
+_OF_HEAD = "the head"
+"""The name of the head's group here; no worker group can have it."""
 REPLICA_INDEX = "ray.io/worker-group-replica-index"
 REPLICA_NAME = "ray.io/worker-group-replica-name"
 HOST_INDEX = "ray.io/replica-host-index"
@@ -63,7 +58,6 @@ index."""
 OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
 _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
-RAYJOB = Resource(name="RayJob", api_version="ray.io/v1", plural="rayjobs")
 _JOB_INVALID = "ValidationFailed"
 _JOB_ENDED = ("Complete", "Failed", _JOB_INVALID)
 _EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
@@ -72,18 +66,146 @@ _RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 _REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
 
 
-def _find_owner(pod: PodView) -> str:
-    name = pod.template.labels.get(CLUSTER, "")
-    return name if pod.controller_kind == NAME and pod.controller_name == name else ""
+class RayJob(Resource):
+    """The RayJob, which may keep its RayCluster after its end."""
+
+    name = "RayJob"
+    api_version = "ray.io/v1"
+    plural = "rayjobs"
 
 
-def _is_leader(pod: PodView) -> bool:
-    # All pods of a replica are created at once; without the label no pod is known to be the first.
-    return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
+RAYJOB = RayJob()
 
 
-def _is_whole(pod: PodView) -> bool:
-    return HOST_INDEX in pod.template.labels  # only on replicas of several hosts
+class RayCluster(Kind):
+    """The RayCluster."""
+
+    name = "RayCluster"
+    api_version = "ray.io/v1"
+    other_versions = ("v1alpha1",)
+    plural = "rayclusters"
+    pod_selector = name_label = mark = CLUSTER
+    parents = (RAYJOB,)
+    queued = groups_apart = True
+
+    def find_owner(self, pod: PodView) -> str:
+        """Return the name of the pod's controller, if it and a label name the same cluster."""
+        name = pod.template.labels.get(CLUSTER, "")
+        return name if (pod.controller_kind, pod.controller_name) == (self.name, name) else ""
+
+    def is_leader(self, pod: PodView) -> bool:
+        """Return whether it is the first host of its replica; without a label nothing shows it."""
+        return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
+
+    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
+        """Return a cluster. It has no terminal state."""
+        scales = read_flag(body, "spec", "enableInTreeAutoscaling")
+        of_head = read_object(body, "spec", "headGroupSpec", "template")
+        head = read_template(of_head) if of_head else PodTemplate()
+        workers = [
+            _read_group(body, each, read_template, scales=scales)
+            for each in read_objects(body, "spec", "workerGroupSpecs")
+        ]
+        of_gpus = SliceGroup(name=_OF_HEAD, hosts=1, template=head, elastic=True)
+        return WorkloadView(
+            **read_identity(self.name, body),
+            groups=(*workers, *[of_gpus] * (head.gpus > 0)),
+            templates={HEAD: head},
+            suspended=read_flag(body, "spec", "suspend"),
+            suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
+            suspend_set_at=read_suspend_set_at(body),
+            managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
+            parent=read_parent(body),
+        )
+
+    def find_template(self, pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+        """Return the template of the pod's group, or the head's."""
+        if pod.template.labels.get(NODE_TYPE) == HEAD:
+            return workload.templates.get(HEAD)
+        group = self.find_group(pod, workload)
+        return group.template if group else None
+
+    def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+        """Return the worker group in the pod's label, or the group of a head with GPUs."""
+        keys = pod.template.labels
+        name = _OF_HEAD if keys.get(NODE_TYPE) == HEAD else keys.get(GROUP)
+        return next((each for each in workload.groups if each.name == name), None)
+
+    def find_slot(self, pod: PodView, workload: WorkloadView, group: SliceGroup) -> str | None:
+        """Return the slot of a worker. One of several hosts must be kept apart from the others."""
+        slot = _find_slot(pod, group)
+        if slot is not None:
+            self.check_apart(pod.template, workload, group, slot)
+        return slot
+
+    def check_apart(
+        self, template: PodTemplate, workload: WorkloadView, group: SliceGroup, slot: str
+    ) -> None:
+        """Refuse pods of several hosts that can run on another replica's pool.
+
+        The webhook's affinities keep them off, or a selector for the slice, or there is no other
+        replica of this shape. `REPLICA_NAME` does not pin a slot, because the next replica has
+        another name.
+        """
+        name = name_slice(workload, group, slot)
+        pins = {name, f"{workload.namespace}_{name}"} & set(template.node_selector.values())
+        apart = group.hosts == 1 or template.node_pool_affinity or pins
+        if apart or is_mistaken(group.template):
+            return
+        alike = [
+            each
+            for each in workload.groups
+            if each.hosts > 1 and _ask_alike(each.template, group.template)
+        ]
+        if sum(each.slots or 0 for each in alike) <= 1:
+            return
+        raise SlicesMayMix(
+            "nothing keeps the pods of two replicas on separate node pools, so neither might get "
+            "all of its hosts",
+            field="spec.affinity",
+            valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on "
+            f"{labels.NODE_POOL}; or an admission policy that adds a nodeSelector with a key of "
+            f"your own and the value {name}",
+        )
+
+    def check_spec(self, workload: WorkloadView) -> None:
+        """Refuse new pools for the workers of a cluster whose head would get none."""
+        head = workload.templates.get(HEAD)
+        if head is not None and head.wants_accelerator and not head.gpus:
+            raise SliceUnknown(
+                f"the head of {self.name} {workload.name} requests TPUs, and only workers get them",
+                field="spec.headGroupSpec.template",
+                valid="no TPUs in the head; move its work that needs them to a worker group",
+            )
+
+    def check_index(self, pod: PodView, workload: WorkloadView) -> None:
+        """Refuse a new pool for a replica index of twice the replicas or more.
+
+        KubeRay gives a new replica the lowest free index, so it is below the number of replicas; as
+        many that terminate may hold indexes too. Pods that run on a higher index since a scale-down
+        need no new pool.
+        """
+        group, slot = self.find_group(pod, workload), parse_index(_read_slot(pod))
+        if group is None or slot is None or slot < 2 * group.replicas:
+            return
+        raise SliceUnknown(
+            f"the replica index of this pod is far above the replicas of worker group {group.name}",
+            field=f"metadata.labels {REPLICA_INDEX}",
+            value=str(slot),
+            valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and "
+            "KubeRay creates it again with the lowest free index",
+        )
+
+    def list_pod_sets(self, body: Json) -> list[tuple[str, Json]]:
+        """Return the template of the head, and of each worker group."""
+        workers = [
+            (read_text(group, "groupName").lower(), read_object(group, "template"))
+            for group in read_objects(body, "spec", "workerGroupSpecs")
+        ]
+        return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
+
+
+RAYCLUSTER = RayCluster()
 
 
 def _read_slot(pod: PodView) -> str:
@@ -94,29 +216,9 @@ def _read_slot(pod: PodView) -> str:
     return slot if parse_index(slot) is not None else ""
 
 
-def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
-    scales = read_flag(body, "spec", "enableInTreeAutoscaling")
-    of_head = read_object(body, "spec", "headGroupSpec", "template")
-    head = read_template(of_head) if of_head else PodTemplate()
-    workers = [
-        _read_group(each, read_template, scales=scales)
-        for each in read_objects(body, "spec", "workerGroupSpecs")
-    ]
-    # The last one, so that a worker group of that name is found first.
-    heads = [SliceGroup(name=HEAD_GROUP, hosts=1, template=head, elastic=True)] if head.gpus else []
-    return WorkloadView(
-        **read_identity(NAME, body),
-        groups=(*workers, *heads),
-        templates={HEAD: head},
-        suspended=read_flag(body, "spec", "suspend"),
-        suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
-        suspend_set_at=read_suspend_set_at(body),
-        managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
-        parent=read_parent(body),
-    )
-
-
-def _read_group(body: Json, read_template: TemplateReader, *, scales: bool) -> SliceGroup:
+def _read_group(
+    cluster: Json, body: Json, read_template: TemplateReader, *, scales: bool
+) -> SliceGroup:
     """Return a worker group with its replicas within their bounds, or none if it is suspended.
 
     KubeRay counts in the same way: GetWorkerGroupDesiredReplicas in
@@ -126,54 +228,18 @@ def _read_group(body: Json, read_template: TemplateReader, *, scales: bool) -> S
     most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
     least = max(0, read_number(body, "minReplicas"))
     wanted = min(max(read_number(body, "replicas"), least), most)
-    return SliceGroup(
-        name=read_text(body, "groupName"),
+    name, template = read_text(body, "groupName"), read_template(read_object(body, "template"))
+    own = {CLUSTER: read_text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
+    group = SliceGroup(
+        name=name,
         replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
         slots=most,
         grows=most if most < _REPLICAS_MAX and (scales or not wanted) else 0,
         hosts=max(hosts, 1),
         whole=hosts > 1,
-        template=read_template(read_object(body, "template")),
+        template=dataclasses.replace(template, labels=template.labels | own),
     )
-
-
-def _find_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
-    if pod.template.labels.get(NODE_TYPE) == HEAD:
-        return next(
-            (each for each in workload.groups if each.name == HEAD_GROUP and each.elastic), None
-        )
-    return next(
-        (each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None
-    )
-
-
-def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-    if pod.template.labels.get(NODE_TYPE) == HEAD:
-        return workload.templates.get(HEAD)
-    group = _find_group(pod, workload)
-    return group.template if group else None
-
-
-def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    if not _find_owner(pod):
-        return None
-    if pod.template.labels.get(NODE_TYPE) != WORKER:
-        raise SliceUnknown(
-            f"this pod of {NAME} {workload.name} requests accelerators but is not a worker",
-            field=NODE_TYPE,
-            value=pod.template.labels.get(NODE_TYPE, "none"),
-            valid=f"{WORKER}; request TPUs in a worker group and not in the head",
-        )
-    group = _find_group(pod, workload)
-    if group is None or not group.replicas:  # the group has no replicas, so the pod will be deleted
-        return None
-    slot = _find_slot(pod, group)
-    if slot is None:
-        return None
-    name = _name_slice(workload, group, slot)
-    if group.hosts > 1:
-        _check_apart(pod, workload, group, name)
-    return SliceOfPod(name=name, group=group)
+    return share_nodes(group)
 
 
 def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
@@ -192,111 +258,10 @@ def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
     )
 
 
-def _check_index(pod: PodView, workload: WorkloadView) -> None:
-    """Refuse a new pool for a replica index of twice the replicas or more.
-
-    KubeRay gives a new replica the lowest free index, so it is below the number of replicas; as
-    many that terminate may hold indexes too. Pods that run on a higher index since a scale-down
-    need no new pool. A cluster whose head gets no nodes needs none either.
-    """
-    _refuse_head(workload)
-    group, slot = _find_group(pod, workload), parse_index(_read_slot(pod))
-    if group is None or slot is None or slot < 2 * group.replicas:
-        return
-    raise SliceUnknown(
-        f"the replica index of this pod is far above the replicas of worker group {group.name}",
-        field=f"metadata.labels {REPLICA_INDEX}",
-        value=str(slot),
-        valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and "
-        "KubeRay creates it again with the lowest free index",
-    )
-
-
-def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: str) -> None:
-    """Accept a pod that cannot run on another replica's pool.
-
-    The webhook's affinities keep it off, or a selector for the slice, or there is no other replica
-    of this shape. `REPLICA_NAME` does not pin a slot, because the next replica has another name.
-    """
-    template = pod.template
-    pins = {name, f"{workload.namespace}_{name}"}
-    apart = template.node_pool_affinity or pins & set(template.node_selector.values())
-    if apart or is_mistaken(group.template):
-        return
-    alike = [
-        each
-        for each in workload.groups
-        if each.hosts > 1 and _ask_alike(each.template, group.template)
-    ]
-    if sum(each.slots or 0 for each in alike) <= 1:
-        return
-    raise SlicesMayMix(
-        "nothing keeps the pods of two replicas on separate node pools, so neither might get all "
-        "of its hosts",
-        field="spec.affinity",
-        valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on "
-        f"{labels.NODE_POOL}; "
-        "or an admission policy that adds a nodeSelector with a key of your own and the value "
-        f"{name}",
-    )
-
-
-def _refuse_head(workload: WorkloadView) -> None:
-    """Refuse new pools for the workers of a cluster whose head would get none."""
-    head = workload.templates.get(HEAD)
-    if head is not None and head.wants_accelerator and not head.gpus:
-        raise SliceUnknown(
-            f"the head of {NAME} {workload.name} requests TPUs, and only workers get them",
-            field="spec.headGroupSpec.template",
-            valid="no TPUs in the head; move its work that needs them to a worker group",
-        )
-
-
 def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
     """Return whether two templates select the same accelerator and topology."""
     keys = (labels.ACCELERATOR, labels.TOPOLOGY)
     return all(one.list_values(key) == other.list_values(key) for key in keys)
-
-
-def _name_slice(workload: WorkloadView, group: SliceGroup, slot: str) -> str:
-    return f"{workload.name}-{group.name}-{slot}"
-
-
-def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
-    _refuse_head(workload)
-    return [
-        SliceOfPod(
-            name=_name_slice(workload, group, str(index)),
-            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
-        )
-        for group in workload.groups
-        for index in range(group.replicas)
-    ]
-
-
-def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
-    """Return the template with the labels that KubeRay (from 1.6 on) adds to a first host.
-
-    The random `REPLICA_NAME` and what the webhook adds are left out. See
-    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go.
-    """
-    pod_labels = {
-        CLUSTER: workload.name,
-        GROUP: group.name,
-        NODE_TYPE: WORKER,
-        REPLICA_INDEX: str(index),
-    }
-    if group.hosts > 1:
-        pod_labels[HOST_INDEX] = _FIRST
-    return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
-
-
-def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
-    groups = read_objects(body, "spec", "workerGroupSpecs")
-    workers = [
-        (read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups
-    ]
-    return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
 
 
 def read_parent(body: Json) -> Parent | None:
@@ -349,27 +314,3 @@ def _lets_go(body: Json, ended: str) -> bool:
     else:
         policies = {read_text(strategy, _EARLIER_RULES.get(outcome, ""), "policy")}
     return bool(policies & _RELEASING)
-
-
-RAYCLUSTER = Kind(
-    name=NAME,
-    api_version=API_VERSION,
-    other_versions=("v1alpha1",),
-    plural="rayclusters",
-    groups_apart=True,
-    pod_selector=CLUSTER,
-    find_owner=_find_owner,
-    find_owner_uid=partial(find_controller_uid, _find_owner),
-    is_leader=_is_leader,
-    is_whole=_is_whole,
-    read=_read,
-    find_slice=_find_slice,
-    check_index=_check_index,
-    find_group=_find_group,
-    find_template=_find_template,
-    list_slices=_list_slices,
-    name_label=CLUSTER,
-    parents=(RAYJOB,),
-    pod_sets=_list_pod_sets,
-    mark=CLUSTER,
-)

@@ -1,4 +1,4 @@
-"""The table. A new kind of workload is an entry in its own module, and a name in `KINDS`."""
+"""The table. A new kind of workload is a class in its own module, and a line in `KINDS`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,23 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
-from shared.kinds.kind import leave_out_elastic, list_elastic
 from shared.kinds.leaderworkerset import LEADERWORKERSET
-from shared.kinds.pod import make_pod
+from shared.kinds.pod import BarePod
 from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
-from shared.model.errors import TooManySlices
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from shared.kinds.kind import Kind, SliceOfPod
+    from shared.kinds.kind import Kind
     from shared.model.workloads import PodView, WorkloadView
 
 _CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
-KINDS: tuple[Kind, ...] = (*_CONTROLLED, make_pod([kind.name for kind in _CONTROLLED]))
+KINDS: tuple[Kind, ...] = (*_CONTROLLED, BarePod(_CONTROLLED))
 """In the order in which a pod is matched: a kind comes before any kind whose objects it creates."""
 PARENT, judge_parent = RAYJOB, judge_rayjob
 """The kind that makes workloads of another kind, and what it keeps after its own end."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
-SLICES_MAX = 10_000
-"""The most slices of one workload. Each is a node pool, and no cluster has as many."""
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -43,21 +39,6 @@ def get_kind(name: str) -> Kind:
 def find_kind_of_pod(pod: PodView) -> Kind | None:
     """Return the first kind in the table whose workload the pod belongs to, or None."""
     return next((kind for kind in KINDS if kind.find_owner(pod)), None)
-
-
-def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
-    """Return the slices and elastic pools of a spec, with the templates of their pods."""
-    slices = leave_out_elastic(workload)
-    wanted = sum(max(group.replicas, 0) for group in slices.groups)
-    if wanted > SLICES_MAX:
-        raise TooManySlices(
-            "too many slices for one workload",
-            field="spec",
-            value=str(wanted),
-            valid=f"at most {SLICES_MAX}: fewer replicas, or several workloads",
-        )
-    kind = get_kind(workload.kind)
-    return [*(kind.list_slices(slices) if slices.groups else ()), *list_elastic(workload)]
 
 
 def select_pods(kind: Kind) -> str:

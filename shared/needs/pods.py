@@ -12,7 +12,6 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import find_slice
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -41,6 +40,8 @@ _OF_PLACED = (labels.NODE_POOL, labels.HOSTNAME)
 """By these a controller sends a pod to nodes that it has chosen, for example to those of a leader
 that runs."""
 _NONE = "none"
+NO_GROUP = "-"
+"""In place of the name of a group, for pods that the spec has no slice for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Place:
     @property
     def group(self) -> str:
         """Return the name of its group."""
-        return name_group(self.own) if self.own else ""
+        return self.own.group.name if self.own else NO_GROUP
 
     @property
     def pin(self) -> str:
@@ -99,20 +100,15 @@ class Place:
         return self.own.name if self.own and self.own.group.pinned else ""
 
 
-def name_group(own: SliceOfPod) -> str:
-    """Return a text that is the same for all slices of one group."""
-    return own.name if own.group.elastic else f"group {own.group.name}"
-
-
 def place_pods(
     pods: Sequence[PodView],
-    slices: Sequence[SliceOfPod],
+    groups: Sequence[SliceGroup],
     workload: WorkloadView,
     settings: Settings,
 ) -> list[Place]:
     """Return the live pods of a workload, each with its slice and what the slice's pods add."""
-    groups = {name_group(each): each.group for each in slices}
-    finder = _Finder(get_kind(workload.kind), workload, settings, groups)
+    by_name = {each.name: each for each in groups}
+    finder = _Finder(get_kind(workload.kind), workload, settings, by_name)
     places = [finder.find(pod) for pod in pods]
     # The pods of one slice share its nodes, so what one of them adds is asked of all.
     adding = [each for each in places if each.own and not each.own.group.elastic]
@@ -165,7 +161,7 @@ class _Finder:
 
     def _find_own(self, place: Place) -> SliceOfPod | None:
         try:
-            return find_slice(self.kind, place.pod, self.workload)
+            return self.kind.find_slice(place.pod, self.workload)
         except Rejected as error:
             if not self.kind.groups_apart:
                 place.lost = Obstacle(error.reason, str(error))

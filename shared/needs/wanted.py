@@ -10,18 +10,20 @@ serves.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.kinds.table import get_kind, list_slices
+from shared.kinds.kind import merge_requests, name_slice
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
 from shared.needs.demand import Demand, build_demand
-from shared.needs.pods import NOTHING, Addition, enlarge, name_group, place_pods
+from shared.needs.pods import NOTHING, Addition, enlarge, place_pods
 from shared.needs.refusals import (
     check_spelling,
     find_chosen_pool,
@@ -35,7 +37,6 @@ from shared.shapes.slices import find_slice_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from shared.kinds.kind import SliceOfPod
     from shared.model.decisions import Decision
     from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
     from shared.needs.pods import Place
@@ -91,16 +92,16 @@ def list_wanted(
     namespace_labels: Mapping[str, str] | None = None,
 ) -> Wanted:
     """Return what a workload needs; `pools_of` has the pool of each node that a pod may run on."""
-    slices: Sequence[SliceOfPod] = ()
+    groups: Sequence[SliceGroup] = ()
     unclear: list[Obstacle] = []
     try:
-        slices = list_slices(workload)
+        groups = get_kind(workload.kind).list_groups(workload)
     except Rejected as error:
         unclear.append(Obstacle(error.reason, str(error)))
-    places = place_pods(pods, slices, workload, settings)
+    places = place_pods(pods, groups, workload, settings)
     unclear += [each.lost for each in places if each.lost]
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
-    answers = asker.answer_all(list_parts(slices, places))
+    answers = asker.answer_all(list_parts(workload, groups, places))
     views, refusals = _view_pods(places, answers, pools_of)
     return Wanted(
         needs=(*map(_refuse_all, unclear[:1]), *_merge(answers.values())),
@@ -133,34 +134,53 @@ class Part:
     """None of its pods is live."""
 
 
-def list_parts(slices: Sequence[SliceOfPod], places: Sequence[Place]) -> dict[PartKey, Part]:
-    """Return the parts of the groups whose pods want accelerators, in the order of the spec."""
-    by_group: dict[str, list[SliceOfPod]] = {}
-    for each in slices:
-        if each.group.template.wants_accelerator:
-            by_group.setdefault(name_group(each), []).append(each)
-    live: dict[str, list[Place]] = {name: [] for name in by_group}
+def list_parts(
+    workload: WorkloadView, groups: Sequence[SliceGroup], places: Sequence[Place]
+) -> dict[PartKey, Part]:
+    """Return the parts of groups whose pods want accelerators, in the order of the spec."""
+    live: dict[str, list[Place]] = {group.name: [] for group in groups}
     for place in places:
         if place.group in live and place.refusal is None:
             live[place.group].append(place)
-    return {
-        (name, addition): part
-        for name, members in by_group.items()
-        for addition, part in _cut(members, live[name])
+    parts = {
+        (group.name, addition): part
+        for group in groups
+        for addition, part in _cut(workload, group, live[group.name])
     }
+    return _join(parts)
 
 
-def _cut(slices: Sequence[SliceOfPod], live: Sequence[Place]) -> Iterator[tuple[Addition, Part]]:
+def _join(parts: dict[PartKey, Part]) -> dict[PartKey, Part]:
+    """Let elastic groups share a pool if only the size of their pods differs: it fits the largest.
+
+    A pool of smaller machines would count for the larger pods too, because fit ignores size.
+    """
+    alike: dict[str, list[PartKey]] = {}
+    for key, part in parts.items():
+        if part.group.elastic:
+            spec = dataclasses.replace(part.spec, cpu_millis=0, memory_bytes=0, storage_bytes=0)
+            asked = _make_key(dataclasses.replace(part, spec=spec))
+            alike.setdefault(asked, []).append(key)
+    for keys in alike.values():
+        shared = [parts[key] for key in keys]
+        pods = sum(part.group.replicas for part in shared)
+        template = functools.reduce(merge_requests, [part.group.template for part in shared])
+        spec = functools.reduce(merge_requests, [part.spec for part in shared])
+        for key in keys:
+            group = dataclasses.replace(parts[key].group, template=template, replicas=pods)
+            parts[key] = dataclasses.replace(parts[key], group=group, spec=spec)
+    return parts
+
+
+def _cut(
+    workload: WorkloadView, group: SliceGroup, live: Sequence[Place]
+) -> Iterator[tuple[Addition, Part]]:
     """Yield the parts of one group of the spec with its live pods."""
-    group, last = slices[0].group, slices[-1].group
-    # A label or selector that differs between its slices says nothing of their pools.
-    common = group.template.labels.items() & last.template.labels.items()
-    spec = dataclasses.replace(group.template, labels=dict(sorted(common)))
-    template = enlarge(spec, [each.pod.template for each in live if each.sizes])
+    template = enlarge(group.template, [each.pod.template for each in live if each.sizes])
     additions = {each.slice: each.addition for each in live}
     seen = _count_pods(live) if group.elastic else Counter(additions.values())
-    pins = _list_pins(slices, additions)
-    shares = dict.fromkeys(pins, 1) if group.pinned else _share(seen, slices)
+    pins = _list_pins(workload, group, additions)
+    shares = dict.fromkeys(pins, 1) if group.pinned else _share(seen, group)
     for addition, number in shares.items():
         part = Part(
             group=dataclasses.replace(
@@ -168,7 +188,7 @@ def _cut(slices: Sequence[SliceOfPod], live: Sequence[Place]) -> Iterator[tuple[
                 template=addition.apply(template),
                 replicas=number if group.elastic else group.replicas,
             ),
-            spec=addition.apply(spec),
+            spec=addition.apply(group.template),
             most=number,
             pins=pins.get(addition, ()),
             added=addition != NOTHING,
@@ -181,10 +201,9 @@ def _count_pods(live: Sequence[Place]) -> Counter[Addition]:
     return Counter(each.addition for each in live if not each.pod.deleting)
 
 
-def _share(seen: Counter[Addition], slices: Sequence[SliceOfPod]) -> dict[Addition, int]:
+def _share(seen: Counter[Addition], group: SliceGroup) -> dict[Addition, int]:
     """Return how many slices, or pods of an elastic group, add the same."""
-    group = slices[0].group
-    left = max(group.replicas if group.elastic else len(slices) - group.over, 0)
+    left = max(group.replicas - (0 if group.elastic else group.over), 0)
     shares = Counter[Addition]()
     for addition, number in seen.most_common():
         shares[addition] = min(number, left)
@@ -197,7 +216,7 @@ def _share(seen: Counter[Addition], slices: Sequence[SliceOfPod]) -> dict[Additi
 
 
 def _list_pins(
-    slices: Sequence[SliceOfPod], additions: Mapping[str, Addition]
+    workload: WorkloadView, group: SliceGroup, additions: Mapping[str, Addition]
 ) -> dict[Addition, list[str]]:
     """Return the slices of a pinned group that have not ended, by what their live pods add.
 
@@ -205,13 +224,14 @@ def _list_pins(
     are as many; in a restart more have none.
     """
     pins: dict[Addition, list[str]] = {}
-    if not slices[0].group.pinned:
+    if not group.pinned:
         return pins
-    without = [each.name for each in slices if each.name not in additions]
-    ended = frozenset(without if len(without) == slices[0].group.over else ())
+    slices = [name_slice(workload, group, str(index)) for index in range(group.replicas)]
+    without = [each for each in slices if each not in additions]
+    ended = frozenset(without if len(without) == group.over else ())
     for each in slices:
-        if each.name not in ended:
-            pins.setdefault(additions.get(each.name, NOTHING), []).append(each.name)
+        if each not in ended:
+            pins.setdefault(additions.get(each, NOTHING), []).append(each)
     return pins
 
 
@@ -303,7 +323,7 @@ def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, 
         need,
         asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
-        nodes=shape.node_count * (part.most > 0) if elastic else None,
+        nodes=shape.node_count * (part.group.replicas > 0) if elastic else None,
     )
 
 

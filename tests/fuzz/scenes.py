@@ -9,8 +9,9 @@ import yaml
 
 from shared.edges.pods import read_workload
 from shared.kinds.kind import Kind
-from shared.kinds.table import KINDS, list_slices
+from shared.kinds.table import KINDS
 from shared.model import labels
+from tests.slices import list_slices
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _FILES = {

@@ -281,7 +281,7 @@ def _plan_ray(made: Workload) -> Iterator[PodPlan]:
             key = slice_name if made.pinned and made.shape.hosts > 1 else ""
             template, name = _say(made, fields), f"{made.name}-g-worker-{index}{host}"
             age = f"{name}/{made.restarts}/{made.shape.accelerator}"
-            owner = "RayCluster", made.name, made.uid, raycluster.API_VERSION
+            owner = "RayCluster", made.name, made.uid, raycluster.RAYCLUSTER.api_version
             yield PodPlan(age, slice_name, name, template, *owner, key)
 
 
@@ -294,7 +294,7 @@ def _plan_lws(made: Workload) -> Iterator[PodPlan]:
                 leaderworkerset.GROUP_INDEX: str(index),
                 leaderworkerset.WORKER_INDEX: str(host),
             }
-            notes = {leaderworkerset.SIZE: str(made.shape.hosts), leaderworkerset.LEADER_ASKS_FOR_CHIPS: "true"}
+            notes = {leaderworkerset.LEADER_ASKS_FOR_CHIPS: "true"}
             name, owner = (f"{leader}-{host}", leader) if host else (leader, made.name)
             key, template = leader if made.pinned else "", _say(made, fields, notes)
             age = f"{name}/{made.restarts}/{made.shape.accelerator}"

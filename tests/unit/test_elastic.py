@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from shared.edges.pod_requests import parse_quantity
 from shared.edges.pods import read_template
 from shared.kinds.job import JOB
-from shared.kinds.kind import find_slice, is_elastic, list_elastic, name_elastic
+from shared.kinds.kind import share_nodes
 from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
-from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import SliceUnknown
@@ -22,6 +21,7 @@ from shared.needs.demand import Demand
 from tests.builders import a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, want
 from tests.refusals import refuses
+from tests.slices import list_slices
 from tests.unit.live_pods import plan
 from tests.unit.test_kind_job import a_job, a_pod
 
@@ -88,35 +88,6 @@ def test_accelerators_that_are_not_whole_are_refused_with_the_amount(amount: Any
     assert a_gpu_template(amount).unreadable_amounts == (f"{labels.GPU_RESOURCE}={amount}",)
 
 
-def test_pods_of_one_shape_have_one_name_whatever_the_cluster_adds_to_them() -> None:
-    plain = a_gpu_template()
-    asked = a_gpu_template(cpu="4", memory="8Gi")
-    labelled = dataclasses.replace(plain, labels={"pod-template-hash": "x"}, annotations={"istio": "yes"})
-    counted = dataclasses.replace(plain, node_selector=plain.node_selector | {labels.ACCELERATOR_COUNT: "8"})
-    assert len({name_elastic("train", each) for each in (plain, asked, labelled, counted)}) == 1
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        a_gpu_template(2),
-        a_gpu_template(selector={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"}),
-        a_gpu_template(selector=L4 | {labels.SPOT: "true"}),
-        a_gpu_template(selector=L4 | {labels.ZONE: "us-east5-a"}),
-        a_gpu_template(selector=L4 | {labels.GPU_SHARING: "mps"}),
-        dataclasses.replace(a_gpu_template(), node_affinity={"team": ("red",)}),
-        dataclasses.replace(a_gpu_template(), annotations={labels.ADDITIONAL_NODE_NETWORKS: "a:b"}),
-    ],
-)
-def test_what_shapes_the_nodes_changes_the_name(other: PodTemplate) -> None:
-    assert name_elastic("train", other) != name_elastic("train", a_gpu_template())
-
-
-@given(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", fullmatch=True))
-def test_every_name_is_a_legal_label_value(workload: str) -> None:
-    assert len(name_elastic(workload, a_gpu_template())) <= 63
-
-
 @pytest.mark.parametrize(
     ("group", "expected"),
     [
@@ -132,21 +103,23 @@ def test_every_name_is_a_legal_label_value(workload: str) -> None:
 def test_gpus_that_nothing_binds_together_are_elastic_and_tpus_where_the_kind_says_so(
     group: SliceGroup, *, expected: bool
 ) -> None:
-    assert is_elastic(group) is expected
+    assert share_nodes(group).elastic is expected
 
 
-def test_groups_of_one_shape_share_a_pool_that_is_large_enough_for_all() -> None:
-    big = a_gpu_template(cpu="6")
+def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_all() -> None:
     groups = (
         SliceGroup(name="a", replicas=2, hosts=3, template=a_gpu_template()),
-        SliceGroup(name="b", replicas=4, template=big),
-        SliceGroup(name="c", replicas=0, template=a_gpu_template(2)),
-        SliceGroup(name="d", replicas=5, template=a_gpu_template(4), idle=True),
+        SliceGroup(name="b", replicas=4, template=a_gpu_template(cpu="6")),
+        SliceGroup(name="c", replicas=0, template=a_gpu_template()),
+        SliceGroup(name="d", replicas=0, template=a_gpu_template(2)),
     )
-    shared, *empty = list_elastic(dataclasses.replace(a_jobset(), groups=groups))
+    workload = dataclasses.replace(a_jobset(), groups=tuple(map(share_nodes, groups)))
 
-    assert (shared.group.replicas, shared.group.template.cpu_millis) == (10, 6000)
-    assert [(each.group.replicas, each.group.template.gpus) for each in empty] == [(0, 2), (0, 4)]
+    found = want(workload)
+
+    assert [(need.most, need.nodes) for need in found.needs] == [(10, 10), (0, 0)]
+    machines = [found.demands[need.key].shape.machine_type for need in found.needs]
+    assert machines == ["g2-standard-8", "g2-standard-24"]
 
 
 def test_a_pool_that_the_spec_may_use_again_is_a_need_of_no_nodes() -> None:
@@ -162,7 +135,7 @@ def a_gpu_job(**spec: Any) -> WorkloadView:
 @pytest.mark.parametrize("index", [None, "0", "3"])
 def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None) -> None:
     job = a_gpu_job(parallelism=6, completions=6)
-    found = find_slice(JOB, a_pod(index, template=a_gpu_body()), job)
+    found = JOB.find_slice(a_pod(index, template=a_gpu_body()), job)
     assert found is not None
     assert [each.name for each in list_slices(job)] == [found.name]
     assert found.group.replicas == 6
@@ -173,12 +146,12 @@ def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None) -> None:
 def test_pods_of_a_job_that_have_succeeded_need_no_nodes(mode: str | None, succeeded: int, nodes: int) -> None:
     status = {"succeeded": succeeded}
     job = a_job(template=a_gpu_body(), completionMode=mode, parallelism=4, completions=9, status=status)
-    assert [each.group.replicas for each in list_elastic(job)] == [nodes]
+    assert [group.replicas for group in job.groups] == [nodes]
 
 
 def test_a_pod_that_selects_more_than_its_spec_is_of_the_same_pool() -> None:
     job, other = a_gpu_job(), a_gpu_body(selector=L4 | {"team": "red"})
-    found = find_slice(JOB, a_pod(None, template=other), job)
+    found = JOB.find_slice(a_pod(None, template=other), job)
 
     assert found is not None
     assert [each.name for each in list_slices(job)] == [found.name]
@@ -187,7 +160,7 @@ def test_a_pod_that_selects_more_than_its_spec_is_of_the_same_pool() -> None:
 def test_the_pods_of_a_leader_and_workers_set_are_counted_by_template() -> None:
     template = {"leaderTemplate": a_gpu_body(1), "workerTemplate": a_gpu_body(4), "size": 3}
     body = {"metadata": {"name": "serve"}, "spec": {"replicas": 2, "leaderWorkerTemplate": template}}
-    found = list_elastic(LEADERWORKERSET.read(body, read_template))
+    found = list_slices(LEADERWORKERSET.read(body, read_template))
     assert {each.group.template.gpus: each.group.replicas for each in found} == {1: 2, 4: 4}
 
 

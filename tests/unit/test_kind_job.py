@@ -7,11 +7,11 @@ import pytest
 from shared.edges.pods import read_template
 from shared.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.kinds.objects import UnexpectedValue
-from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from tests.refusals import refuses
+from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, require
 
 SEVERAL_HOSTS = a_pod_body(topology="4x4")
@@ -108,7 +108,7 @@ OF_CPU = {"spec": {"containers": [{"name": "c"}]}}
     ],
 )
 def test_the_spec_names_its_slices(spec: dict[str, Any], slices: list[str], hosts: int) -> None:
-    found = JOB.list_slices(a_job(**spec))
+    found = list_slices(a_job(**spec))
     assert [each.name for each in found] == slices
     assert {each.group.hosts for each in found} <= {hosts}
 
@@ -128,24 +128,24 @@ def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str
     with refuses(SliceUnknown, match=r"completionMode.*Indexed"):
         JOB.find_slice(a_pod(None), job)
     with refuses(SliceUnknown, match="have no completion index"):
-        JOB.list_slices(job)
+        list_slices(job)
 
 
 @pytest.mark.parametrize("template", [WITHOUT_CHIPS, MISSHAPEN], ids=["no chips", "no topology"])
 def test_a_slice_that_cannot_be_read_is_left_to_the_demand_to_refuse(template: dict[str, Any]) -> None:
     job = a_job(completionMode=None, template=template)
-    assert [each.name for each in JOB.list_slices(job)] == ["train"]
+    assert [each.name for each in list_slices(job)] == ["train"]
     assert JOB.find_slice(a_pod(None, template=template), job) is not None
 
 
 def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
     job = a_job(completionMode=None, completions=None, parallelism=0, template=SEVERAL_HOSTS)
-    assert JOB.list_slices(job) == []
+    assert list_slices(job) == []
 
 
 def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
     template = require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4")
-    assert [each.name for each in JOB.list_slices(a_job(template=template))] == ["train"]
+    assert [each.name for each in list_slices(a_job(template=template))] == ["train"]
 
 
 @pytest.mark.parametrize(

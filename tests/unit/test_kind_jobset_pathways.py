@@ -6,11 +6,11 @@ import pytest
 
 from shared.edges.pods import read_template
 from shared.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
-from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.workloads import PodView, WorkloadView
 from tests.builders import JOBSET_UID, a_pod, a_template
 from tests.demands import want
+from tests.slices import list_slices
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
 ON_SLICE = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"}

@@ -15,9 +15,7 @@ from shared.kinds.leaderworkerset import (
     LEADER_ASKS_FOR_CHIPS,
     LEADERWORKERSET,
     SET_NAME,
-    SIZE,
     SUBGROUP_INDEX,
-    SUBGROUP_SIZE,
     SUBGROUPS_MAX,
     WORKER_INDEX,
 )
@@ -25,8 +23,9 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import select_pods_of
 from shared.model import labels
 from shared.model.errors import SliceUnknown
-from shared.model.workloads import PodView, WorkloadView
+from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from tests.refusals import refuses
+from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
@@ -72,20 +71,16 @@ def a_pod(
     worker: int = 0,
     *,
     group: int = 0,
-    size: int = 4,
     template: dict[str, Any] | None = None,
     leader_asks: bool = False,
     subgroup: int | None = None,
-    subgroup_size: int | None = None,
     **overrides: Any,
 ) -> PodView:
     leader = f"serve-{group}"
     pod_labels = {SET_NAME: "serve", GROUP_INDEX: str(group), WORKER_INDEX: str(worker)}
-    notes = {SIZE: str(size)} | ({LEADER_ASKS_FOR_CHIPS: "true"} if leader_asks and worker else {})
+    notes = {LEADER_ASKS_FOR_CHIPS: "true"} if leader_asks and worker else {}
     if subgroup is not None:
         pod_labels[SUBGROUP_INDEX] = str(subgroup)
-    if subgroup_size is not None:
-        notes[SUBGROUP_SIZE] = str(subgroup_size)
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": leader if worker else "serve"}
     plain = {
         "name": f"{leader}-{worker}" if worker else leader,
@@ -97,7 +92,7 @@ def a_pod(
 
 
 def names(workload: WorkloadView) -> list[str]:
-    return [each.name for each in LEADERWORKERSET.list_slices(workload)]
+    return [each.name for each in list_slices(workload)]
 
 
 SUBGROUPS_OF_2 = {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}
@@ -129,26 +124,26 @@ LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
         pytest.param({"replicas": 0}, {}, id="scaled to nothing"),
         pytest.param({"leader": OF_CPU, "worker": OF_CPU}, {}, id="no accelerators"),
         pytest.param(
-            {"subgroups": SUBGROUPS_OF_2, "replicas": 1}, {"serve-0-0": 2, "serve-0-1": 2}, id="two sub-groups"
+            {"subgroups": SUBGROUPS_OF_2, "replicas": 1}, {"serve-0-0": 2, "serve-1-0": 2}, id="two sub-groups"
         ),
         pytest.param(
             {"subgroups": {"subGroupSize": 2}, "replicas": 1},
-            {"serve-0-0": 2, "serve-0-1": 2},
+            {"serve-0-0": 2, "serve-1-0": 2},
             id="the usual policy",
         ),
         pytest.param(
             {"subgroups": SUBGROUPS_OF_2, "size": 5, "leader": CHIPLESS, "replicas": 1},
-            {"serve-0-0": 2, "serve-0-1": 2},
+            {"serve-0-0": 2, "serve-1-0": 2},
             id="a chipless leader on top of the first sub-group",
         ),
         pytest.param(
             {"subgroups": SUBGROUPS_OF_2, "size": 5, "replicas": 1},
-            {"serve-0-0": 3, "serve-0-1": 2},
+            {"serve-0-0": 3, "serve-1-0": 2},
             id="a leader with chips on top: its hosts are too many, which the demand refuses",
         ),
         pytest.param(
             {"subgroups": SUBGROUPS_OF_2, "leader": CHIPLESS, "replicas": 1},
-            {"serve-0-0": 1, "serve-0-1": 2},
+            {"serve-0-0": 1, "serve-1-0": 2},
             id="a chipless leader in place of a host: too few, which the demand refuses",
         ),
         pytest.param(
@@ -169,7 +164,7 @@ LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
     ],
 )
 def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any], slices: dict[str, int]) -> None:
-    found = LEADERWORKERSET.list_slices(a_set(**fields))
+    found = list_slices(a_set(**fields))
     assert {each.name: each.group.hosts for each in found} == slices
 
 
@@ -181,24 +176,13 @@ def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any]
         pytest.param(a_pod(0, template=CHIPLESS), True, id="a chipless leader that selects the slice"),
         pytest.param(a_pod(0, template=OF_CPU), False, id="a leader on a CPU node"),
         pytest.param(a_pod(1), True, id="worker 1 of a leader without chips"),
-        pytest.param(a_pod(2), False, id="worker 2"),
-        pytest.param(a_pod(0, subgroup=0, subgroup_size=2), True, id="the leader of two sub-groups"),
-        pytest.param(a_pod(1, subgroup=0, subgroup_size=2, leader_asks=True), False, id="its first worker"),
-        pytest.param(
-            a_pod(2, subgroup=1, subgroup_size=2, leader_asks=True), True, id="first of the second sub-group"
-        ),
-        pytest.param(a_pod(3, subgroup=1, subgroup_size=2, leader_asks=True), False, id="second of the second"),
-        pytest.param(a_pod(1, subgroup=0, subgroup_size=2, size=5), True, id="first worker below an extra leader"),
-        pytest.param(
-            a_pod(2, subgroup=0, subgroup_size=2, size=5), False, id="second worker below an extra leader"
-        ),
-        pytest.param(
-            a_pod(3, subgroup=1, subgroup_size=2, size=5), True, id="next sub-group below an extra leader"
-        ),
+        pytest.param(a_pod(2), True, id="worker 2 of a leader without chips"),
+        pytest.param(a_pod(0, subgroup=0), True, id="the leader of two sub-groups"),
+        pytest.param(a_pod(1, subgroup=0, leader_asks=True), False, id="its first worker"),
+        pytest.param(a_pod(2, subgroup=1, leader_asks=True), True, id="first of the second sub-group"),
+        pytest.param(a_pod(1, subgroup=0), True, id="first worker below an extra leader"),
         pytest.param(a_pod(1, labels={SET_NAME: "serve", WORKER_INDEX: "first"}), False, id="no index"),
         pytest.param(a_pod(1, labels={SET_NAME: "serve"}), False, id="no label of the controller"),
-        pytest.param(a_pod(1, annotations={SIZE: "9" * 5000}), True, id="a size beyond all numbers"),
-        pytest.param(a_pod(1, subgroup=0, annotations={SUBGROUP_SIZE: "0"}), True, id="sub-groups of nothing"),
     ],
 )
 def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> None:
@@ -214,7 +198,7 @@ def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> No
             a_pod(0, subgroup=0), {"subgroups": SUBGROUPS_OF_2}, "serve-0-0", id="a leader of sub-groups"
         ),
         pytest.param(
-            a_pod(2, subgroup=1), {"subgroups": SUBGROUPS_OF_2}, "serve-0-1", id="a worker of a sub-group"
+            a_pod(2, subgroup=1), {"subgroups": SUBGROUPS_OF_2}, "serve-1-0", id="a worker of a sub-group"
         ),
         pytest.param(
             a_pod(0, template=CHIPLESS),
@@ -261,7 +245,7 @@ TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "ope
         pytest.param(CHIPLESS, OF_SPOT, labels.SPOT, id="chipless, not on spot"),
         pytest.param(change(CHIPLESS, {labels.ZONE: "a"}), WORKER, labels.ZONE, id="chipless, with more"),
         pytest.param(WORKER, OF_TEAM, "example.com/team", id="chips, without a label"),
-        pytest.param(TOLERANT, OF_SPOT, f"the toleration of {labels.SPOT}", id="only the leader tolerates spot"),
+        pytest.param(TOLERANT, OF_SPOT, "", id="only the leader tolerates spot"),
         pytest.param(OF_SPOT, TOLERANT, "", id="the workers tolerate more"),
         pytest.param(OF_TEAM, WORKER, "", id="chips, with more"),
         pytest.param(require(WORKER, labels.ZONE, "us-east5-a"), OF_ZONE, "", id="a zone by affinity"),
@@ -269,7 +253,13 @@ TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "ope
 )
 def test_a_leader_and_its_workers_need_the_same_nodes(leader: Any, worker: Any, field: str) -> None:
     with refuses(SliceUnknown, match=f"differ in {field};") if field else nullcontext():
-        LEADERWORKERSET.list_slices(a_set(leader=leader, worker=worker))
+        list_slices(a_set(leader=leader, worker=worker))
+
+
+def test_a_slice_asks_for_what_serves_leader_and_workers() -> None:
+    (group,) = a_set(leader=TOLERANT, worker=change(OF_SPOT, {})).groups
+
+    assert not group.template.tolerates(SPOT_TAINT)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +275,7 @@ def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str,
         with refuses(SliceUnknown, match="leaderTemplate"):
             LEADERWORKERSET.find_slice(pod, found)
     with refuses(SliceUnknown, match="without chips"):
-        LEADERWORKERSET.list_slices(found)
+        list_slices(found)
 
 
 def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:

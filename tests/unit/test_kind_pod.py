@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from shared.edges.pods import Pod, read_template, view_pod
-from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
+from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import expect_decision
 from tests.demands import expect_demand, want
+from tests.slices import list_slices
 from tests.unit.live_pods import WAITS, a_pod_body, decide
 
 POD = get_kind("Pod")

@@ -9,7 +9,6 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import (
     CLUSTER,
     GROUP,
-    HOST_INDEX,
     NODE_TYPE,
     RAYCLUSTER,
     REPLICA_INDEX,
@@ -20,6 +19,7 @@ from shared.model.decisions import Reason
 from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from tests.refusals import refuses
+from tests.slices import list_slices
 from tests.unit.rayclusters import (
     EARLIER_UID,
     SUSPENDED,
@@ -107,11 +107,6 @@ def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides
     assert name_of(pod) is None
     own = a_worker(controller_uid=EARLIER_UID)
     assert (RAYCLUSTER.find_owner(own), RAYCLUSTER.find_owner_uid(own)) == ("llm", EARLIER_UID)
-
-
-def test_a_head_that_asks_for_chips_is_told_that_only_workers_get_any() -> None:
-    with refuses(SliceUnknown, match=r"requests accelerators but is not a worker.*valid: worker"):
-        name_of(a_worker(pod_labels={NODE_TYPE: "head", **indexed(0)}, affinity=True))
 
 
 def test_a_group_that_the_spec_no_longer_has_has_no_slices() -> None:
@@ -277,16 +272,16 @@ def test_what_the_schema_does_not_allow_is_named(body: dict[str, Any]) -> None:
         RAYCLUSTER.read(body, read_template)
 
 
-def test_all_wanted_slices_are_listed_as_their_first_hosts_will_be() -> None:
+def test_all_wanted_slices_are_listed_with_the_labels_of_all_their_hosts() -> None:
     workload = a_raycluster(
         a_group(), ONE_HOST | {"groupName": "solo", "replicas": 1}, a_group("off", suspend=True)
     )
 
-    found = {each.name: each.group.template.labels for each in RAYCLUSTER.list_slices(workload)}
+    found = {each.name: each.group.template.labels for each in list_slices(workload)}
 
     base = {CLUSTER: "llm", NODE_TYPE: "worker"}
     assert found == {
-        "llm-tpu-0": {**base, GROUP: "tpu", REPLICA_INDEX: "0", HOST_INDEX: "0"},
-        "llm-tpu-1": {**base, GROUP: "tpu", REPLICA_INDEX: "1", HOST_INDEX: "0"},
-        "llm-solo-0": {**base, GROUP: "solo", REPLICA_INDEX: "0"},
+        "llm-tpu-0": {**base, GROUP: "tpu"},
+        "llm-tpu-1": {**base, GROUP: "tpu"},
+        "llm-solo-0": {**base, GROUP: "solo"},
     }

@@ -3,20 +3,21 @@
 from typing import Any
 
 from shared.edges.pods import read_template
-from shared.kinds.kind import find_slice
-from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
-from shared.kinds.table import list_slices
+from shared.kinds.raycluster import CLUSTER, GROUP, NODE_TYPE, RAYCLUSTER
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import expect_decision
+from tests.demands import want
 from tests.refusals import refuses
+from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_of, decide, plan
 from tests.unit.rayclusters import UID, a_body, a_group
 
 Json = dict[str, Any]
+HEAD_GROUP = "headgroup"
 L4, T4 = ({labels.GPU_ACCELERATOR: f"nvidia-{name}"} for name in ("l4", "tesla-t4"))
 CPU: Json = {"spec": {"containers": [{"name": "c"}]}}
 
@@ -75,21 +76,21 @@ def test_a_head_alone_is_a_complete_cluster() -> None:
 
 def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
     workload = a_cluster(gpu_workers(), head=a_template())
-    of_head = find_slice(RAYCLUSTER, a_pod(a_template()), workload)
-    of_worker = find_slice(RAYCLUSTER, a_pod(a_template(), "worker", "gpu"), workload)
 
-    assert of_head == of_worker
-    assert of_head is not None
-    assert of_head.group.replicas == 3
+    found = want(workload, a_pod(a_template()), a_pod(a_template(), "worker", "gpu"))
+
+    assert [need.nodes for need in found.needs] == [3]
+    assert {pod.need for pod in found.pods} == {found.needs[0].key}
 
 
 def test_a_worker_group_may_have_the_name_of_the_head_s() -> None:
     group = gpu_workers(T4) | {"groupName": HEAD_GROUP}
     workload = a_cluster(group, head=a_template())
-    of_worker = find_slice(RAYCLUSTER, a_pod(a_template(selector=T4), "worker"), workload)
+    of_worker = RAYCLUSTER.find_slice(a_pod(a_template(selector=T4), "worker"), workload)
 
     assert of_worker is not None
     assert of_worker.group.replicas == 2
+    assert pools(workload) == {"nvidia-tesla-t4": 2, "nvidia-l4": 1}
 
 
 def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
@@ -99,8 +100,7 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
 
     with refuses(SliceUnknown, match="no TPUs in the head; move its work"):
         list_slices(workload)
-    for pod, text in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
+    for pod in (a_pod(head), worker):
         found = expect_decision(decide(pod, workload))
         assert found.reason == Reason.SLICE_UNKNOWN
-        assert text in found.message
-    assert find_slice(RAYCLUSTER, worker, workload) is not None, "workers that run keep their pool"
+        assert "no TPUs in the head" in found.message

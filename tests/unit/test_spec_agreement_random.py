@@ -3,7 +3,6 @@
 import copy
 import random
 
-from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.errors import Rejected
 from shared.model.needs import Tier
@@ -11,6 +10,7 @@ from shared.model.workloads import WorkloadView
 from shared.needs.demand import Demand
 from shared.needs.selectors import find_tier
 from tests.demands import plan_demands
+from tests.slices import list_slices
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 
 SEEDS = 6_000
