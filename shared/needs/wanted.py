@@ -164,11 +164,12 @@ def _join(parts: dict[PartKey, Part]) -> dict[PartKey, Part]:
     for keys in alike.values():
         shared = [parts[key] for key in keys]
         pods = sum(part.group.replicas for part in shared)
+        unseen = all(part.unseen for part in shared)
         template = functools.reduce(merge_requests, [part.group.template for part in shared])
         spec = functools.reduce(merge_requests, [part.spec for part in shared])
         for key in keys:
             group = dataclasses.replace(parts[key].group, template=template, replicas=pods)
-            parts[key] = dataclasses.replace(parts[key], group=group, spec=spec)
+            parts[key] = dataclasses.replace(parts[key], group=group, spec=spec, unseen=unseen)
     return parts
 
 

@@ -342,7 +342,7 @@ def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> Non
     pods = (pod, dataclasses.replace(pod, template=template))
     one, other = (expect_demand(decide(each, workload)) for each in pods)
 
-    assert one == other
+    assert (one.need.key, one.shape, one.need.asks) == (other.need.key, other.shape, other.need.asks)
     assert one.shape.machine_type == "g2-standard-32"
 
 
