@@ -149,6 +149,13 @@ class Autoscaler:
 
 
 def _draw_pod(pod: SimPod) -> picture.Pod:
+    """Return a pod as the autoscaler sees it, anew only if it has changed."""
+    if pod.drawn is None or pod.drawn[0] is not pod.view:
+        pod.drawn = pod.view, _draw_pod_anew(pod)
+    return pod.drawn[1]
+
+
+def _draw_pod_anew(pod: SimPod) -> picture.Pod:
     key, view = pod.plan.pool_key, pod.view
     held = [_PINNED] if key and pod.workload.kind == "JobSet" else []
     held += [labels.SPOT] if pod.tolerates_spot and pod.workload.spot else []
@@ -168,8 +175,10 @@ def _draw_pod(pod: SimPod) -> picture.Pod:
 
 
 def _share(operator: str, key: str) -> tuple[picture.Term, ...]:
+    if not key:
+        return ()
     has = picture.Requirement(_KEY, "Exists"), picture.Requirement(_KEY, operator, (key,))
-    return (picture.Term(labels.NODE_POOL, has, None),) if key else ()
+    return (picture.Term(labels.NODE_POOL, has, None),)
 
 
 def _draw_node(node: Node) -> picture.Node:
