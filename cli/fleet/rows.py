@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.prices import find_pool_price, find_tier
-from shared.engine.act import explain_act
-from shared.engine.tell import describe_wait, explain_answer
+from shared.engine.tell import describe_wait, explain_act, explain_answer
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.failures import classify_failure
 from shared.model.pools import PoolStatus

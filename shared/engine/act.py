@@ -1,4 +1,4 @@
-"""Does the acts of a plan, each right after the age of the look is compared, and says what it does.
+"""Does the acts of a plan, each right after the age of the look is compared.
 
 What exists is deleted, bounded or marked; pools are created and maxima raised, each counted against
 limits and slots before its call. A refusal is a fact of the next look. No write is inside another.
@@ -7,13 +7,12 @@ limits and slots before its call. A refusal is a fact of the next look. No write
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.engine.budget import REFUSALS, Sent
-from shared.engine.scenes import make_claim
+from shared.engine.tell import claim_slot, describe_act, find_demand, find_need
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (
@@ -26,115 +25,31 @@ from shared.model.errors import (
     NoPlace,
     OldLook,
     OutOfTime,
-    ProvisionerError,
-    Rejected,
     Throttled,
 )
 from shared.model.failures import decide_gke_answer
-from shared.model.names import Try, build_name
-from shared.model.pools import ELASTIC_SLOT, PoolStatus
-from shared.needs.nodepool import build_body, choose_way
-from shared.plan.counting import Census
-from shared.plan.scene import Verb, Word
+from shared.model.names import Try
+from shared.model.pools import PoolStatus
+from shared.needs.nodepool import build_body
+from shared.plan.scene import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shared.engine.look import Look
     from shared.engine.outside import Ports
-    from shared.model.names import Claim
+    from shared.engine.tell import Outcome
     from shared.model.pools import NodePool
-    from shared.needs.demand import Demand
-    from shared.plan.scene import Act, Need
-
-_MARKS = {
-    Verb.MARK: "is idle, and stays for pods that fit",
-    Verb.CLOSE: "was idle for its time, and takes no new pods",
-    Verb.OPEN: "is in use again",
-}
-
-
-def find_need(act: Act, look: Look) -> Need:
-    """Return what an act is for."""
-    return next(need for need in look.scene.needs if need.key == act.need)
-
-
-def claim_slot(act: Act, look: Look) -> Claim:
-    """Return whose slot a create is for."""
-    need, uid = find_need(act, look), look.workload.uid if look.workload else ""
-    return make_claim(look.key, uid, need.key, ELASTIC_SLOT if need.elastic else act.slot)
-
-
-def explain_act(act: Act, look: Look) -> Decision:
-    """Return what an act does, and why."""
-    name = act.pool
-    if act.verb == Verb.CREATE:
-        demand = choose_way(look.wanted.demands[act.need], act.candidate, empty=act.empty)
-        name = build_name(claim_slot(act, look), act.attempt, act.useless)
-        return _explain_create(name, demand)
-    if act.verb == Verb.DELETE:
-        return _explain_delete(act, look)
-    if act.verb == Verb.RAISE:
-        text = f"node pool {name} may have {act.maximum} nodes"
-        return Decision(Verdict.RESIZE, Reason.POOL_GROWS, text)
-    if act.verb in (Verb.LOWER, Verb.SWITCH_OFF):
-        text = f"node pool {name} may have at most {act.maximum} nodes"
-        return Decision(Verdict.RESIZE, Reason.POOL_SHRINKS, text)
-    return Decision(Verdict.KEEP, Reason.POOL_WARM, f"node pool {name} {_MARKS[act.verb]}")
-
-
-def _explain_create(name: str, demand: Demand) -> Decision:
-    text = f"creating node pool {name}: {demand.shape}, {demand.place}"
-    return Decision(Verdict.CREATE, Reason.POOL_ABSENT, text)
-
-
-def _explain_delete(act: Act, look: Look) -> Decision:
-    text, workload = f"deleting node pool {act.pool}", look.workload
-    if workload is None or workload.deleting:
-        return Decision(Verdict.DELETE, Reason.OWNER_GONE, f"{text}: its workload is gone")
-    if workload.terminal:
-        text = f"{text}: its workload is over ({workload.terminal})"
-        return Decision(Verdict.DELETE, Reason.WORKLOAD_OVER, text)
-    if workload.suspended:
-        text = f"{text}: its workload is suspended"
-        return Decision(Verdict.DELETE, Reason.WORKLOAD_SUSPENDED, text)
-    failure = _describe_failure(act.pool, look)
-    if failure:
-        return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"{text}, which {failure}")
-    text = f"{text}: its workload does not need it"
-    return Decision(Verdict.DELETE, Reason.POOL_SURPLUS, text)
-
-
-def _describe_failure(name: str, look: Look) -> str:
-    """Return what is wrong with a pool of a live workload; empty if nothing is."""
-    pool = look.pools[name]
-    if pool.error and pool.status != PoolStatus.RUNNING:
-        return f"failed: {pool.error}"
-    viewed = next(each for each in look.scene.pools if each.name == name)
-    lacks = viewed.word == Word.CAUSE or not viewed.maximum
-    if not lacks or viewed.present:
-        return ""
-    return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
-
+    from shared.plan.scene import Act
 
 LOOK_SECONDS = 10.0
 """How old a look may be when an act rests on it. Most looks take less than a second."""
 REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """What came of one act."""
-
-    act: Act
-    pool: str
-    decision: Decision
-    demand: Demand | None = None
-    """What the pool is for; None where an existing pool is changed."""
-    refused: bool = False
-    """GKE refused it at once, so the next way may follow."""
-    error: ProvisionerError | None = None
-    """Why another delivery of the same message may help."""
+UID_SECONDS = 60.0
+"""How long the UID of a cluster is not read again."""
+KUBE_SYSTEM = "kube-system"
+_LIMIT = "because a limit of the operator is reached"
+_SLOTS = "because GKE runs as many operations as it allows; the create follows when one has ended"
 
 
 def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
@@ -156,56 +71,48 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
         raise OldLook(f"the look at {look.key} took too long to act on")
 
 
-def do_act(act: Act, look: Look, ports: Ports) -> Done:
+def do_act(act: Act, look: Look, ports: Ports) -> Outcome:
     """Do one act that changes an existing pool, and return what came of it.
 
     Raises:
         OldLook: the look is too old to act on.
         ProvisionerError: GKE or the cluster gave no answer, or refused for a time.
     """
-    if act.verb == Verb.DELETE:
-        return _delete(act, look, ports)
-    if act.verb in (Verb.LOWER, Verb.SWITCH_OFF):
-        return _lower(act, look, ports)
+    told, cluster = describe_act(act, look), look.key.cluster
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
-        return _mark(act, look, ports)
-    raise Broken(f"{act.verb} of node pool {act.pool} is no act on a pool that exists")
-
-
-def _delete(act: Act, look: Look, ports: Ports) -> Done:
+        _mark(act, look, ports)
+        return told
     if ports.takes is None:
-        raise Broken(f"this function does not delete node pool {act.pool}")
+        raise Broken(f"this function does not {act.verb} node pool {act.pool}")
+    if act.verb != Verb.DELETE:
+        expect_young(look, ports)
+        lower = partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
+        return _submit(told, lower, "bounded")
     obstacle = find_obstacle(act, look, ports)
     if obstacle is not None:
-        return Done(act=act, pool=act.pool, decision=obstacle)
+        return dataclasses.replace(told, decision=obstacle)
     expect_young(look, ports, look.users_read_at)
-    call = partial(ports.takes.delete, look.key.cluster, act.pool)
-    done = _submit(act, call, explain_act(act, look), "deleted")
-    if done.decision.verdict != Verdict.DELETE:
-        ports.budget.give_back_deletion(look.key.cluster, act.pool)
+    done = _submit(told, partial(ports.takes.delete, cluster, act.pool), "deleted")
+    if not done.acted:
+        ports.budget.give_back_deletion(cluster, act.pool)
     return done
 
 
-def _lower(act: Act, look: Look, ports: Ports) -> Done:
-    if ports.takes is None:
-        raise Broken(f"this function does not bound node pool {act.pool}")
-    expect_young(look, ports)
-    call = partial(ports.takes.lower_maximum, look.key.cluster, act.pool, act.maximum)
-    return _submit(act, call, explain_act(act, look), "bounded")
-
-
-def _submit(act: Act, call: Callable[[], None], decision: Decision, words: str) -> Done:
+def _submit(told: Outcome, call: Callable[[], None], words: str) -> Outcome:
     """Make a call; what GKE refuses becomes the decision."""
     try:
         call()
     except REFUSED as error:
-        refusal = decide_gke_answer(act.pool, words, error)
-        busy = error if isinstance(error, Busy) else None
-        return Done(act=act, pool=act.pool, decision=refusal, error=busy)
-    return Done(act=act, pool=act.pool, decision=decision)
+        return dataclasses.replace(
+            told,
+            decision=decide_gke_answer(told.pool, words, error),
+            refused=isinstance(error, REFUSALS),
+            error=error if isinstance(error, Busy) else None,
+        )
+    return told
 
 
-def _mark(act: Act, look: Look, ports: Ports) -> Done:
+def _mark(act: Act, look: Look, ports: Ports) -> None:
     """Mark the nodes of a warm pool as idle or closed, or take the mark away."""
     live, since = ports.clusters[look.key.cluster], None
     if act.verb != Verb.OPEN:
@@ -219,12 +126,6 @@ def _mark(act: Act, look: Look, ports: Ports) -> Done:
         if (node.idle_since, node.closed) != (since, closed)
     ]
     ports.crew.gather(marks)
-    return Done(act=act, pool=act.pool, decision=explain_act(act, look))
-
-
-UID_SECONDS = 60.0
-"""How long the UID of a cluster is not read again."""
-KUBE_SYSTEM = "kube-system"
 
 
 def read_cluster_uid(cluster: str, ports: Ports) -> str:
@@ -274,90 +175,62 @@ def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
     """
     label = pool.owner.cluster_uid if pool.owner else ""
     if label:
-        return label == look.cluster_uid
+        return label == read_cluster_uid(look.key.cluster, ports)
     if look.nodes.get(pool.name):
         return True
     live = ports.clusters[look.key.cluster]
     return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))
 
 
-_LIMIT = "because a limit of the operator is reached"
-_SLOTS = "because GKE runs as many operations as it allows; the create follows when one has ended"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Order:
     """One create, or one higher maximum, that is ready to be sent."""
 
     act: Act
+    told: Outcome
+    """If GKE accepts it."""
     sent: Sent
     call: Callable[[], None]
-    decision: Decision
-    """If GKE accepts it."""
-    demand: Demand | None = None
 
 
-def order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
-    """Return a create that is to be sent; or what came of it without a call."""
-    need, cluster, claim = find_need(act, look), look.key.cluster, claim_slot(act, look)
-    name = build_name(claim, act.attempt, act.useless)
-    demand = choose_way(look.wanted.demands[act.need], act.candidate, empty=act.empty)
-    own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
-    if ports.adds is None:
-        raise Broken(f"this function does not create node pool {name}")
-    try:
-        body = build_body(
-            dataclasses.replace(demand, node_labels=demand.node_labels | own),
-            claim,
-            Try(attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless),
-            maximum=act.maximum,
-            created_at=int(ports.clock.now()),
-            cluster_uid=look.cluster_uid,
-            on_channel=bool(ports.pools.find_channel(cluster)),
-            settings=ports.settings,
-        )
-    except Rejected as error:
-        refusal = Decision(Verdict.REFUSE, error.reason, str(error))
-        return Done(act=act, pool=name, decision=refusal, demand=demand)
-    nodes = act.maximum if need.elastic else need.hosts
-    sent = Sent(
-        pool=name,
-        namespace=look.key.namespace,
-        chips=nodes * need.chips,
-        way=need.ways[act.candidate],
-    )
-    call = partial(ports.adds.create, cluster, body)
-    decision = _explain_create(name, demand)
-    return Order(act=act, sent=sent, call=call, decision=decision, demand=demand)
-
-
-def order_raise(act: Act, look: Look, ports: Ports) -> Order:
-    """Return a higher maximum that is to be sent."""
-    if ports.adds is None:
-        raise Broken(f"this function does not raise the maximum of node pool {act.pool}")
-    need = find_need(act, look)
-    more = act.maximum - look.pools[act.pool].node_count
-    sent = Sent(
-        pool=act.pool, namespace=look.key.namespace, chips=more * need.chips, maximum=act.maximum
-    )
-    raises = partial(ports.adds.raise_maximum, look.key.cluster, act.pool, act.maximum)
-    call = partial(raises, least=act.maximum if need.part else 0)
-    return Order(act=act, sent=sent, call=call, decision=explain_act(act, look))
-
-
-def send_alone(each: Order, look: Look, ports: Ports) -> Done:
-    """Send one order if limits and slots have room for it.
+def order(act: Act, look: Look, ports: Ports) -> Order:
+    """Return what is to be sent for an act.
 
     Raises:
-        OldLook: the look is too old to act on.
-        ProvisionerError: GKE gave no answer.
+        Rejected: GKE would not accept it.
     """
-    expect_young(look, ports)
-    refusal = take_room([each], look, ports)
-    return refusal[0] if refusal else send(each, look, ports)
+    told, need = describe_act(act, look), find_need(act, look)
+    sent = Sent(pool=told.pool, namespace=look.key.namespace)
+    if ports.adds is None:
+        raise Broken(f"this function does not {act.verb} node pool {told.pool}")
+    if act.verb == Verb.RAISE:
+        sent.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
+        sent.maximum, least = act.maximum, act.maximum if need.part else 0
+        raises = partial(ports.adds.raise_maximum, look.key.cluster, act.pool, act.maximum)
+        return Order(act, told, sent, partial(raises, least=least))
+    sent.chips = (act.maximum if need.elastic else need.hosts) * need.chips
+    sent.way = need.ways[act.candidate]
+    body = _build_body(act, look, ports)
+    return Order(act, told, sent, partial(ports.adds.create, look.key.cluster, body))
 
 
-def take_room(orders: Sequence[Order], look: Look, ports: Ports) -> list[Done]:
+def _build_body(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
+    """Return the node pool that a create sends."""
+    demand, cluster = find_demand(act, look), look.key.cluster
+    own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
+    return build_body(
+        dataclasses.replace(demand, node_labels=demand.node_labels | own),
+        claim_slot(act, look),
+        Try(attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless),
+        maximum=act.maximum,
+        created_at=int(ports.clock.now()),
+        cluster_uid=read_cluster_uid(cluster, ports),
+        on_channel=bool(ports.pools.find_channel(cluster)),
+        settings=ports.settings,
+    )
+
+
+def take_room(orders: Sequence[Order], look: Look, ports: Ports) -> list[Outcome]:
     """Write down all of some orders, or return why none of them is sent."""
     try:
         sent = [each.sent for each in orders]
@@ -368,51 +241,33 @@ def take_room(orders: Sequence[Order], look: Look, ports: Ports) -> list[Done]:
     return [_wait(each, Verdict.REFUSE, Reason.LIMIT_REACHED, _LIMIT) for each in orders]
 
 
-def _wait(each: Order, verdict: Verdict, reason: Reason, cause: str) -> Done:
-    what = "gets no more nodes" if each.act.pool else "is not created"
-    decision = Decision(verdict, reason, f"node pool {each.sent.pool} {what}, {cause}")
-    return Done(act=each.act, pool=each.sent.pool, decision=decision, demand=each.demand)
+def _wait(each: Order, verdict: Verdict, reason: Reason, cause: str) -> Outcome:
+    what = "gets no more nodes" if each.sent.maximum else "is not created"
+    text = f"node pool {each.sent.pool} {what}, {cause}"
+    return dataclasses.replace(each.told, decision=Decision(verdict, reason, text))
 
 
-def send(each: Order, look: Look, ports: Ports) -> Done:
+def send(each: Order, look: Look, ports: Ports) -> Outcome:
     """Send an order that was written down, and return what GKE answered.
 
     Raises:
         OldLook: the look is too old to act on.
         ProvisionerError: GKE gave no answer.
     """
-    cluster, name = look.key.cluster, each.sent.pool
-    try:
+
+    def call() -> None:
         expect_young(look, ports)
-    except ProvisionerError:
-        ports.budget.forget(cluster, each.sent)
-        raise
-    done = partial(Done, act=each.act, pool=name, demand=each.demand)
+        each.call()
+
     try:
-        ports.budget.submit(cluster, each.sent, each.call, ports.clock)
+        submit = partial(ports.budget.submit, look.key.cluster, each.sent, call, ports.clock)
+        done = _submit(each.told, submit, "created")
     except AlreadyExists:
-        text = f"node pool {name} is being created"
-        return done(decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text))
+        text = f"node pool {each.sent.pool} is being created"
+        decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
+        return dataclasses.replace(each.told, decision=decision)
     except Throttled as error:
         wait = _wait(each, Verdict.WAIT, Reason.NO_OPERATION_SLOT, _SLOTS)
         return dataclasses.replace(wait, error=error)
-    except REFUSED as error:
-        return done(
-            decision=decide_gke_answer(name, "created", error),
-            # A higher maximum has no other way, so it would be asked for again and again.
-            refused=isinstance(error, REFUSALS) and each.act.verb == Verb.CREATE,
-            error=error if isinstance(error, Busy) else None,
-        )
-    return done(decision=each.decision)
-
-
-def count_rest(look: Look, acts: Sequence[Act]) -> int:
-    """Return the chips that a gang which began lacks beside its pools and what is sent now."""
-    scene, created = look.scene, Counter(act.need for act in acts)
-    if not acts and not scene.pools:
-        return 0
-    lacking = Counter(want.need.key for want in Census(scene).demanded.unserved)
-    return sum(
-        max(0, lacking[need.key] - created[need.key]) * need.hosts * need.chips
-        for need in scene.needs
-    )
+    # A higher maximum has no other way, so it would be asked for again and again.
+    return dataclasses.replace(done, refused=done.refused and not each.sent.maximum)

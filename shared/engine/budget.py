@@ -54,7 +54,7 @@ class Sent:
 
     pool: str
     namespace: str
-    chips: int
+    chips: int = 0
     maximum: int = 0
     """Of an elastic pool that gets more nodes; 0 for a create."""
     way: Way | None = None
@@ -221,7 +221,13 @@ class Budget:
         """Send what was written down.
 
         It counts until a list that began after GKE's answer shows it, unless GKE refuses it.
+
+        Raises:
+            NoPlace: GKE has said meanwhile that it runs as many operations as it allows.
         """
+        if clock.now() < self._books[cluster].rests_until:
+            self.forget(cluster, sent)
+            raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
         try:
             call()
         except Unavailable:

@@ -1,32 +1,51 @@
-"""What Kueue says of a workload in one of its queues with our check, and which checks are ours."""
+"""What Kueue says of a workload in one of its queues with our check, and what it is told.
+
+A check is answered for all slices of a workload or for none: it is Ready when all pools of it run.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.look import Queued, Standing
+from shared.engine.tell import Outcome
 from shared.kinds.table import find_kind
 from shared.model import labels
-from shared.model.errors import ProvisionerError, Rejected
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import Rejected
 from shared.model.kueue import find_seconds
 from shared.model.times import format_time
 from shared.plan.attempts import find_pause
+from shared.plan.counting import Census
 from shared.plan.scene import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
+    from shared.engine.look import Look
     from shared.engine.outside import Ports, Queues
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.workloads import WorkloadView
+    from shared.plan.scene import Plan
 
-RETRY = "Retry"
+_READY, _RETRY, _REJECTED, _PENDING = "Ready", "Retry", "Rejected", "Pending"
+_STATES = {
+    Reason.CHECK_READY: (_READY, "all node pools of the workload run"),
+    Reason.CHECK_RETRY: (
+        _RETRY,
+        "not all node pools of the workload came in time, so those that did are given back",
+    ),
+    Reason.CHECK_REJECTED: (_REJECTED, "the workload can never be served"),
+}
+_REASONS = {state: reason for reason, (state, _) in _STATES.items()}
 _ELSEWHERE = "another controller runs this workload in another cluster (spec.managedBy)"
 _NO_CHECK = (
     "node pools for workloads of this kind are created when their pods wait; take this admission "
     "check out of their queue"
 )
+WRITE_SECONDS = 10.0
 
 
 def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standing:
@@ -40,7 +59,7 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
         if state is None:
             continue
         if not each.holds_quota:
-            lost_at, retried = each.lost_at or 0.0, state.state == RETRY
+            lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
         return _read_owner(queues, each, state, checks[state.name].seconds, workload)
     return Standing()
@@ -69,20 +88,6 @@ def _read_owner(
     return Standing(queue=Queue.QUOTA, owner=owner, plain=workload, queued=entry)
 
 
-def mark_checks(cluster: str, ports: Ports) -> list[tuple[str, Exception]]:
-    """Say of each check that it is answered, or why not; return the errors."""
-    queues, errors = ports.queues.get(cluster), list[tuple[str, Exception]]()
-    if queues is None:
-        return []
-    try:
-        for check in queues.list_checks():
-            if not check.is_told:
-                queues.mark_active(check)
-    except ProvisionerError as error:
-        errors.append((f"AdmissionChecks of {cluster}", error))
-    return errors
-
-
 def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
     """Return the Workloads with quota whose check of ours is Pending, the oldest first."""
     queues = ports.queues.get(cluster)
@@ -101,19 +106,93 @@ def is_answered(name: str) -> bool:
     return kind is not None and kind.queued
 
 
-def refuse_checks(
-    cluster: str, others: Iterable[QueuedWorkload], ports: Ports
+def tend_checks(
+    cluster: str, queued: Sequence[QueuedWorkload], ports: Ports
 ) -> list[tuple[str, Exception]]:
-    """Give back the quota of Workloads of other kinds, with words; return the errors."""
-    queues, errors = ports.queues[cluster], list[tuple[str, Exception]]()
-    names, now = _list_checks(queues), format_time(ports.clock.now())
-    for queued in others:
-        state = queued.find_pending(names)
-        if state is None:
-            continue
-        answer = dataclasses.replace(state, state=RETRY, message=_NO_CHECK, since=now)
-        try:
-            queues.write_state(queued, answer, retry_seconds=find_pause(state.retries))
-        except ProvisionerError as error:
-            errors.append((str(queued), error))
-    return errors
+    """Say of each check whether it is answered, and give back the quota of other kinds, with words.
+
+    What could not be written is returned; one object stops no other.
+    """
+    queues = ports.queues.get(cluster)
+    if queues is None:
+        return []
+    checks, now = queues.list_checks(), ports.clock.now()
+    writes = {
+        check.name: partial(queues.mark_active, check) for check in checks if not check.is_told
+    }
+    for each in queued:
+        if not is_answered(each.owner_kind):
+            writes[str(each)] = partial(_refuse_kind, queues, each, checks, now)
+    results = ports.crew.run(list(writes.values()), seconds=WRITE_SECONDS)
+    return [
+        (about, result)
+        for about, result in zip(writes, results, strict=True)
+        if isinstance(result, Exception)
+    ]
+
+
+def _refuse_kind(
+    queues: Queues, queued: QueuedWorkload, checks: Sequence[Check], now: float
+) -> None:
+    state = queued.find_pending(check.name for check in checks if not check.problem)
+    if state:
+        _write(queues, queued, state, (_RETRY, _NO_CHECK), now=now)
+
+
+def _write(
+    queues: Queues,
+    queued: QueuedWorkload,
+    before: CheckState,
+    answer: tuple[str, str],
+    *,
+    now: float,
+) -> None:
+    """Write the state of a check with its message."""
+    state, message = answer
+    since = before.since if state == before.state else format_time(now)
+    pause = find_pause(before.retries) if state == _RETRY else None
+    changed = dataclasses.replace(before, state=state, message=message, since=since)
+    queues.write_state(queued, changed, retry_seconds=pause)
+
+
+def answer_check(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
+    """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds."""
+    queues, queued = ports.queues.get(look.key.cluster), look.standing.queued
+    if queues is None or queued is None or look.scene.stop:
+        return []
+    state, message = _choose_state(look, plan)
+    if (state, message) == (queued.state.state, queued.state.message):
+        return []
+    _write(queues, queued.workload, queued.state, (state, message), now=look.scene.now)
+    reason = _REASONS.get(state, Reason.POOL_IN_PROGRESS)
+    return [
+        Outcome(
+            decision=Decision(Verdict.KEEP, reason, message),
+            cluster=look.key.cluster,
+            subject=str(queued.workload),
+            facts={"check": queued.state.name, "state": state},
+        )
+    ]
+
+
+def _choose_state(look: Look, plan: Plan) -> tuple[str, str]:
+    """Return the state of our check, and its message."""
+    standing = look.standing
+    if standing.unserved:
+        return _RETRY, standing.unserved
+    if standing.refusal:
+        return _REJECTED, standing.refusal
+    states = [_STATES[each.reason] for each in plan.answers if each.reason in _STATES]
+    if not states:
+        return _PENDING, _describe_wait(look, plan)
+    state, message = states[0]
+    never = [need.never.message for need in look.scene.needs if need.never]
+    return state, "; ".join([message, *never])
+
+
+def _describe_wait(look: Look, plan: Plan) -> str:
+    """Return why the check is pending. It changes only when something happened."""
+    wanted = sum(1 if need.elastic else need.most for need in look.scene.needs)
+    text = f"{len(Census(look.scene).counted)} of {wanted} node pools exist or come"
+    causes = sorted({str(answer.reason) for answer in plan.answers})
+    return f"{text}; it waits: {', '.join(causes)}" if causes else text

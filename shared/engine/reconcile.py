@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.act import (
-    LOOK_SECONDS,
-    Done,
-    Order,
-    count_rest,
-    do_act,
-    order_create,
-    order_raise,
-    read_cluster_uid,
-    send,
-    send_alone,
-    take_room,
-)
+from shared.engine.act import LOOK_SECONDS, Order, do_act, order, read_cluster_uid, send, take_room
 from shared.engine.look import Source
 from shared.engine.reads import add_facts, take_look
+from shared.engine.tell import describe_act
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import Broken, OldLook, OutOfTime
+from shared.model.errors import Broken, OldLook, OutOfTime, Rejected
+from shared.plan.counting import Census
 from shared.plan.plan import make_plan
-from shared.plan.scene import Answer, Plan, Verb
+from shared.plan.scene import Act, Answer, Plan, Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from shared.engine.act import Order
     from shared.engine.look import Key, Lists, Look
     from shared.engine.outside import Ports
+    from shared.engine.tell import Outcome
     from shared.model.names import Slot
-    from shared.plan.scene import Act
 
 ROUNDS_MAX = 4
 POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
@@ -53,29 +45,16 @@ class Role(StrEnum):
     COLLECT = "collect"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What came of one key."""
-
-    look: Look
-    plan: Plan
-    done: tuple[Done, ...] = ()
-    errors: tuple[Exception, ...] = ()
-
-
-def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Result:
-    """Look at a workload, plan, and do the acts of one function."""
+def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Run:
+    """Look at a workload, plan, do the acts of one function, and return what came of them."""
     shares = role == Role.PROVISION
     look, plan = plan_for(key, ports, Source(lists=lists, shares=shares))
-    run = _Run(key, ports, look, plan)
+    run = Run(key, ports, look, plan)
     if role == Role.PROVISION:
-        run.hold_rest(plan.adds)
         run.add()
-        run.hold_rest([done.act for done in run.done if done.decision.verdict == Verdict.CREATE])
     else:
         run.take_away()
-    errors = (*run.look.errors, *run.errors)
-    return Result(look=run.look, plan=run.plan, done=tuple(run.done), errors=errors)
+    return run
 
 
 def plan_for(key: Key, ports: Ports, source: Source) -> tuple[Look, Plan]:
@@ -96,39 +75,51 @@ def plan_for(key: Key, ports: Ports, source: Source) -> tuple[Look, Plan]:
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """The acts of one function for one workload."""
 
     key: Key
     ports: Ports
     look: Look
+    """The last one, with its plan."""
     plan: Plan
-    done: list[Done] = dataclasses.field(default_factory=list)
-    errors: list[Exception] = dataclasses.field(default_factory=list)
+    done: list[Outcome] = field(default_factory=list)
+    """What came of the acts."""
+    created: list[Act] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        self._renew()
-        acts, looks = self.plan.adds, 1
+        self._hold_rest(self.plan.adds)
+        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
+            self._look_anew()  # the lists of a tick are old
+        acts, looks = list(self.plan.adds), 0
         while acts:
             late, refused = self._add(acts)
-            if late and looks == LOOKS_MAX:
+            looks += bool(late)
+            if looks == LOOKS_MAX:
                 self._tell_late(late)
-                return
-            if late:
-                looks += 1
-                self._look_anew()
-            elif refused:
-                self._plan_anew()
-            again = {_place(act) for act in (*late, *refused)}
-            acts = tuple(act for act in self.plan.adds if _place(act) in again)
+                break
+            acts = self._plan_again([*late, *refused], fresh=bool(late))
+        self._hold_rest(self.created)
 
-    def _renew(self) -> None:
-        """Look anew before something is created from the lists of a tick that are old."""
-        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
+    def _plan_again(self, acts: Sequence[Act], *, fresh: bool) -> list[Act]:
+        """Return what follows in the places of acts that were not done.
+
+        Where GKE has answered at once, only its refusals are new, so the look serves once more.
+        """
+        if not acts:
+            return []
+        if fresh:
             self._look_anew()
+        else:
+            ways = self.ports.budget.list_refused(self.key.cluster, self.ports.clock.now())
+            scene = dataclasses.replace(self.look.scene, refused=ways)
+            self.look, self.plan = dataclasses.replace(self.look, scene=scene), make_plan(scene)
+        again = {_place(act) for act in acts}
+        return [act for act in self.plan.adds if _place(act) in again]
 
-    def hold_rest(self, acts: Sequence[Act]) -> None:
+    def _hold_rest(self, acts: Sequence[Act]) -> None:
         """Keep room for what a gang lacks beside what is sent, so that no other takes it."""
         rest = count_rest(self.look, acts) if self.look.scene.queue else 0
         self.ports.budget.hold(self.key, rest, self.ports.clock.now())
@@ -137,46 +128,37 @@ class _Run:
         source = Source(shares=True, until=self.look.until)
         self.look, self.plan = plan_for(self.key, self.ports, source)
 
-    def _plan_anew(self) -> None:
-        """Plan from the same look: GKE has answered at once, so only its refusals are new."""
-        ways = self.ports.budget.list_refused(self.key.cluster, self.ports.clock.now())
-        scene = dataclasses.replace(self.look.scene, refused=ways)
-        self.look = dataclasses.replace(self.look, scene=scene)
-        self.plan = make_plan(scene)
-
     def _add(self, acts: Sequence[Act]) -> tuple[list[Act], list[Act]]:
         """Do acts that add; return those for which the look was too old, and those refused."""
-        self.look = self._with_uid(self.look)
+        look, ports = self.look, self.ports
         opens = [act for act in acts if act.verb == Verb.OPEN]
-        late = self._do(opens, [partial(do_act, act, self.look, self.ports) for act in opens])
-        orders = self._order([act for act in acts if act.verb != Verb.OPEN])
-        before = len(self.done)
-        late += self._send(orders)
-        self.ports.memory.acted[self.key] = self.ports.clock.now()
-        return late, [done.act for done in self.done[before:] if done.refused]
+        late, _ = self._do(opens, [partial(do_act, act, look, ports) for act in opens])
+        orders = self._take_room([act for act in acts if act.verb != Verb.OPEN])
+        sends = [partial(send, each, look, ports) for each in orders]
+        later, refused = self._do([each.act for each in orders], sends)
+        ports.memory.acted[self.key] = ports.clock.now()
+        return [*late, *later], refused
 
-    def _order(self, acts: Sequence[Act]) -> list[Order]:
-        """Return what is to be sent; what GKE would not accept is told instead."""
+    def _take_room(self, acts: Sequence[Act]) -> list[Order]:
+        """Return what is to be sent and has room; of a gang all that it lacks, or none."""
         orders: list[Order] = []
         for act in acts:
-            order = order_create if act.verb == Verb.CREATE else order_raise
-            ready = order(act, self.look, self.ports)
-            if isinstance(ready, Order):
-                orders.append(ready)
-            else:
-                self._keep(ready)
-        return orders
-
-    def _send(self, orders: list[Order]) -> list[Act]:
-        """Send orders, those of a gang only if there is room for all that it lacks."""
-        look, ports, acts = self.look, self.ports, [each.act for each in orders]
-        if not look.scene.queue:
-            return self._do(acts, [partial(send_alone, each, look, ports) for each in orders])
-        refusals = take_room(orders, look, ports) if orders else []
-        for refusal in refusals:
-            self._keep(refusal)
-        gang = [] if refusals else [partial(send, each, look, ports) for each in orders]
-        return self._do(acts, gang)
+            try:
+                orders.append(order(act, self.look, self.ports))
+            except Rejected as error:  # GKE would not accept it
+                decision = Decision(Verdict.REFUSE, error.reason, str(error))
+                told = describe_act(act, self.look)
+                self.done.append(dataclasses.replace(told, decision=decision))
+        if self.look.scene.queue:
+            refusals = take_room(orders, self.look, self.ports)
+            self.done += refusals
+            return [] if refusals else orders
+        sent: list[Order] = []
+        for each in orders:
+            refusals = take_room([each], self.look, self.ports)
+            self.done += refusals
+            sent += [] if refusals else [each]
+        return sent
 
     def take_away(self) -> None:
         """Do what takes away, as far as a second plan from a fresh look has it too."""
@@ -189,43 +171,41 @@ class _Run:
 
     def _take_away(self, part: Sequence[Act], looks: int) -> None:
         names = frozenset(act.pool for act in part)
-        self.look = self._with_uid(self.look)  # before the pods, which are read last
+        read_cluster_uid(self.key.cluster, self.ports)  # before the pods, which are read last
         source = Source(again=self.look, names=names, until=self.look.until)
         fresh, second = plan_for(self.key, self.ports, source)
         self.errors += fresh.errors
-        fresh = dataclasses.replace(fresh, cluster_uid=self.look.cluster_uid)
         agreed = [act for act in part if act in second.takes]
-        late = self._do(agreed, [partial(do_act, act, fresh, self.ports) for act in agreed])
+        late, _ = self._do(agreed, [partial(do_act, act, fresh, self.ports) for act in agreed])
         if looks == LOOKS_MAX:
             self._tell_late(late)
             return
         for act in late:
             self._take_away([act], looks + 1)
 
-    def _with_uid(self, look: Look) -> Look:
-        uid = read_cluster_uid(self.key.cluster, self.ports)
-        return dataclasses.replace(look, cluster_uid=uid)
-
-    def _do(self, acts: Sequence[Act], tasks: Sequence[Callable[[], Done]]) -> list[Act]:
-        """Run acts side by side, and return those for which the look was too old.
+    def _do(
+        self, acts: Sequence[Act], tasks: Sequence[Callable[[], Outcome]]
+    ) -> tuple[list[Act], list[Act]]:
+        """Run acts side by side; return those for which the look was too old, and those refused.
 
         One that fails stops no other.
         """
-        late: list[Act] = []
+        late, refused = list[Act](), list[Act]()
         results = self.ports.crew.run(tasks, seconds=ACT_SECONDS)
-        for act, result in zip(acts, results, strict=False):
+        for act, result in zip(acts, results, strict=True):
             if isinstance(result, OldLook):
                 late.append(act)
             elif isinstance(result, Exception):
                 self.errors.append(result)
             else:
-                self._keep(result)
-        return late
+                self._keep(act, result)
+                refused += [act] if result.refused else []
+        return late, refused
 
-    def _keep(self, done: Done) -> None:
-        self.done.append(done)
-        if done.error is not None:
-            self.errors.append(done.error)
+    def _keep(self, act: Act, outcome: Outcome) -> None:
+        self.done.append(outcome)
+        self.errors += [outcome.error] if outcome.error else []
+        self.created += [act] if outcome.decision.verdict == Verdict.CREATE else []
 
     def _tell_late(self, acts: Sequence[Act]) -> None:
         """Say which pools could not be looked at in time."""
@@ -233,7 +213,20 @@ class _Run:
             what = f"node pool {act.pool}" if act.pool else "a node pool that is lacking"
             text = f"{what} could not be looked at within {LOOK_SECONDS:.0f} s, {LOOKS_MAX} times"
             decision = Decision(Verdict.REFUSE, Reason.VIEW_STALE, text)
-            self.done.append(Done(act=act, pool=act.pool, decision=decision))
+            told = describe_act(act, self.look)
+            self.done.append(dataclasses.replace(told, pool=act.pool, decision=decision))
+
+
+def count_rest(look: Look, acts: Sequence[Act]) -> int:
+    """Return the chips that a gang which began lacks beside its pools and what is sent now."""
+    scene, created = look.scene, Counter(act.need for act in acts)
+    if not acts and not scene.pools:
+        return 0
+    lacking = Counter(want.need.key for want in Census(scene).demanded.unserved)
+    return sum(
+        max(0, lacking[need.key] - created[need.key]) * need.hosts * need.chips
+        for need in scene.needs
+    )
 
 
 def _place(act: Act) -> tuple[str, str, Slot]:

@@ -1,35 +1,33 @@
-"""What an owner is told: one log record and one Event for each decision; and what Kueue is told.
+"""What an owner is told: one log record and one Event for each decision.
 
-If an Event cannot be written, that is logged; it never undoes or repeats what was done. Kueue's
-check is answered for all slices of a workload or for none: it is Ready when all pools of it run.
+If an Event cannot be written, that is logged; it never undoes or repeats what was done.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.engine.kueue import RETRY
+from shared.engine.scenes import make_claim
 from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
 from shared.model.failures import RULES, classify_failure, leave_out_operations
+from shared.model.names import build_name
+from shared.model.pools import ELASTIC_SLOT, PoolStatus
 from shared.model.readings import Notice
-from shared.model.times import format_time
-from shared.plan.attempts import find_pause
-from shared.plan.counting import Census
-from shared.plan.scene import Verb
+from shared.needs.nodepool import choose_way
+from shared.plan.scene import Verb, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.engine.act import Done
-    from shared.engine.look import Look, Queued
-    from shared.engine.outside import Cluster, Memory, Ports, Queues
-    from shared.engine.reconcile import Result
+    from shared.engine.look import Look
+    from shared.engine.outside import Cluster, Memory, Ports
     from shared.model.messages import EndedOperation
+    from shared.model.names import Claim
     from shared.model.workloads import PodView, WorkloadView
-    from shared.plan.scene import Answer, Need
+    from shared.needs.demand import Demand
+    from shared.plan.scene import Act, Answer, Need, Plan
 
 _LOG = logging.getLogger("explain")
 TOLD_SECONDS = 1800.0
@@ -86,7 +84,19 @@ ENDED_BY_OPERATIONS = frozenset(
 """The end of an operation may let a workload go on that waits for one of these."""
 TAKERS_MAX = 3
 """So many other workloads are named that use a pool."""
-_ACTED = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
+_CHANGES = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
+
+
+_SHRINKS = Verdict.RESIZE, Reason.POOL_SHRINKS, "may have at most {maximum} nodes"
+_ACTS = {
+    Verb.RAISE: (Verdict.RESIZE, Reason.POOL_GROWS, "may have {maximum} nodes"),
+    Verb.LOWER: _SHRINKS,
+    Verb.SWITCH_OFF: _SHRINKS,
+    Verb.MARK: (Verdict.KEEP, Reason.POOL_WARM, "is idle, and stays for pods that fit"),
+    Verb.CLOSE: (Verdict.KEEP, Reason.POOL_WARM, "was idle for its time, and takes no new pods"),
+    Verb.OPEN: (Verdict.KEEP, Reason.POOL_WARM, "is in use again"),
+}
+"""What an act on an existing pool is told as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,35 +110,126 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
     pod: PodView | None = None
     """That it is about, if it is about one pod."""
+    refused: bool = False
+    """GKE refused the act at once, so the next way may follow."""
+    error: Exception | None = None
+    """Why another delivery of the same message may help."""
 
     @property
     def acted(self) -> bool:
         """Return whether something was changed."""
-        return self.decision.verdict in _ACTED
+        return self.decision.verdict in _CHANGES
 
 
-def list_outcomes(result: Result, ports: Ports) -> list[Outcome]:
-    """Return what came of one key, as far as the function tells it."""
-    look = result.look
-    outcomes = [_describe(done, look) for done in result.done]
-    outcomes += [
-        _describe_answer(answer, look, ports)
-        for answer in result.plan.answers
-        if _is_mine(answer, ports)
+def find_need(act: Act, look: Look) -> Need:
+    """Return what an act is for."""
+    return next(need for need in look.scene.needs if need.key == act.need)
+
+
+def claim_slot(act: Act, look: Look) -> Claim:
+    """Return whose slot a create is for."""
+    need, uid = find_need(act, look), look.workload.uid if look.workload else ""
+    return make_claim(look.key, uid, need.key, ELASTIC_SLOT if need.elastic else act.slot)
+
+
+def find_demand(act: Act, look: Look) -> Demand:
+    """Return what a new pool is built from."""
+    return choose_way(look.wanted.demands[act.need], act.candidate, empty=act.empty)
+
+
+def describe_act(act: Act, look: Look) -> Outcome:
+    """Return what is told of an act when it is done."""
+    facts = {"claim": describe_key(look), "attempt": act.attempt, "slot": str(act.slot)}
+    pool = act.pool
+    if act.verb == Verb.CREATE:
+        pool = build_name(claim_slot(act, look), act.attempt, act.useless)
+        facts |= _describe_create(act, look)
+    return Outcome(
+        decision=explain_act(act, look),
+        cluster=look.key.cluster,
+        pool=pool,
+        subject=str(look.key),
+        facts=facts,
+    )
+
+
+def _describe_create(act: Act, look: Look) -> dict[str, Any]:
+    """Return what the log record of a create has for programs."""
+    demand = find_demand(act, look)
+    waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
+    waited = {"waited_seconds": round(look.scene.now - min(waits), 1)} if waits else {}
+    return {
+        "tier": str(demand.way.tier),
+        "accelerator": demand.shape.accelerator,
+        "chips": demand.shape.chips,
+        "machine_type": demand.shape.machine_type,
+        "node_count": demand.shape.node_count,
+        "topology": demand.shape.topology,
+        "reservation": demand.way.reservation.path,
+        "zone": demand.way.zone,
+        **waited,
+    }
+
+
+def explain_act(act: Act, look: Look) -> Decision:
+    """Return what an act does, and why."""
+    if act.verb == Verb.CREATE:
+        demand, name = (
+            find_demand(act, look),
+            build_name(claim_slot(act, look), act.attempt, act.useless),
+        )
+        text = f"creating node pool {name}: {demand.shape}, {demand.place}"
+        return Decision(Verdict.CREATE, Reason.POOL_ABSENT, text)
+    if act.verb == Verb.DELETE:
+        reason, cause = _find_cause(act.pool, look)
+        return Decision(Verdict.DELETE, reason, f"deleting node pool {act.pool}{cause}")
+    verdict, reason, text = _ACTS[act.verb]
+    return Decision(verdict, reason, f"node pool {act.pool} {text.format(maximum=act.maximum)}")
+
+
+def _find_cause(pool: str, look: Look) -> tuple[Reason, str]:
+    """Return why a pool is deleted."""
+    workload = look.workload
+    if workload is None or workload.deleting:
+        return Reason.OWNER_GONE, ": its workload is gone"
+    if workload.terminal:
+        return Reason.WORKLOAD_OVER, f": its workload is over ({workload.terminal})"
+    if workload.suspended:
+        return Reason.WORKLOAD_SUSPENDED, ": its workload is suspended"
+    failure = _describe_failure(pool, look)
+    if failure:
+        return Reason.POOL_FAILED, f", which {failure}"
+    return Reason.POOL_SURPLUS, ": its workload does not need it"
+
+
+def _describe_failure(name: str, look: Look) -> str:
+    """Return what is wrong with a pool of a live workload; empty if nothing is."""
+    pool = look.pools[name]
+    if pool.error and pool.status != PoolStatus.RUNNING:
+        return f"failed: {pool.error}"
+    viewed = next(each for each in look.scene.pools if each.name == name)
+    lacks = viewed.word == Word.CAUSE or not viewed.maximum
+    if not lacks or viewed.present:
+        return ""
+    return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
+
+
+def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
+    """Return the answers of a plan, as far as the function tells them."""
+    answers = [
+        _describe_answer(answer, look, ports) for answer in plan.answers if _is_mine(answer, ports)
     ]
-    if ports.adds is not None:
-        outcomes += [
-            Outcome(
-                decision=refusal.decision,
-                cluster=look.key.cluster,
-                subject=f"Pod {refusal.pod.namespace}/{refusal.pod.name}",
-                pod=refusal.pod,
-            )
-            for refusal in look.wanted.refusals
-        ]
-        if not outcomes and any(pod.waits for pod in look.scene.pods):
-            outcomes.append(describe_wait(look))
-    return outcomes
+    if ports.adds is None:
+        return answers
+    return answers + [
+        Outcome(
+            decision=refusal.decision,
+            cluster=look.key.cluster,
+            subject=f"Pod {refusal.pod.namespace}/{refusal.pod.name}",
+            pod=refusal.pod,
+        )
+        for refusal in look.wanted.refusals
+    ]
 
 
 def describe_wait(look: Look) -> Outcome:
@@ -157,7 +258,7 @@ def tell(
 
 def _is_mine(answer: Answer, ports: Ports) -> bool:
     """Return whether the function tells an answer; ports that can do both tell all."""
-    reason = Reason(answer.reason)
+    reason = answer.reason
     if reason in _OF_KUEUE:
         return False
     of_collect = reason in _TOLD_BY_COLLECT
@@ -190,36 +291,6 @@ def forget_old(memory: Memory, now: float) -> None:
     for key, at in list(memory.acted.items()):
         if now - at >= TOLD_SECONDS:
             memory.acted.pop(key, None)
-
-
-def _describe(done: Done, look: Look) -> Outcome:
-    demand, act = done.demand, done.act
-    facts: dict[str, Any] = {
-        "claim": describe_key(look),
-        "attempt": act.attempt,
-        "slot": str(act.slot),
-    }
-    if demand is not None:
-        facts |= {
-            "tier": str(demand.way.tier),
-            "accelerator": demand.shape.accelerator,
-            "chips": demand.shape.chips,
-            "machine_type": demand.shape.machine_type,
-            "node_count": demand.shape.node_count,
-            "topology": demand.shape.topology,
-            "reservation": demand.way.reservation.path,
-            "zone": demand.way.zone,
-        }
-    waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
-    if act.verb == Verb.CREATE and waits:
-        facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
-    return Outcome(
-        decision=done.decision,
-        cluster=look.key.cluster,
-        pool=done.pool,
-        subject=str(look.key),
-        facts=facts,
-    )
 
 
 def describe_key(look: Look) -> dict[str, str]:
@@ -255,7 +326,7 @@ def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: st
         look: that the plan was made from.
         refusal: what GKE said at once when it refused such machines.
     """
-    reason = Reason(answer.reason)
+    reason = answer.reason
     if need and need.never and need.never.reason == reason:
         return Decision(Verdict.REFUSE, reason, need.never.message)
     if need and need.waits_for and need.waits_for.reason == reason:
@@ -331,70 +402,3 @@ def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) 
     except Exception as error:  # noqa: BLE001 -- the net of this object
         fields = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
         _LOG.warning("the Event could not be written on the object", extra=fields)
-
-
-_READY, _REJECTED, _PENDING = "Ready", "Rejected", "Pending"
-_STATES = {
-    Reason.CHECK_READY: (_READY, "all node pools of the workload run"),
-    Reason.CHECK_RETRY: (
-        RETRY,
-        "not all node pools of the workload came in time, so those that did are given back",
-    ),
-    Reason.CHECK_REJECTED: (_REJECTED, "the workload can never be served"),
-}
-_REASONS = {state: reason for reason, (state, _) in _STATES.items()}
-
-
-def answer_check(result: Result, ports: Ports) -> list[Outcome]:
-    """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds."""
-    look, queues = result.look, ports.queues.get(result.look.key.cluster)
-    queued = look.standing.queued
-    if queues is None or queued is None or look.scene.stop:
-        return []
-    return _write(queues, queued, _choose_state(result), look)
-
-
-def _choose_state(result: Result) -> tuple[str, str]:
-    """Return the state of our check, and its message."""
-    look, standing = result.look, result.look.standing
-    if standing.unserved:
-        return RETRY, standing.unserved
-    if standing.refusal:
-        return _REJECTED, standing.refusal
-    states = [
-        _STATES[Reason(each.reason)] for each in result.plan.answers if each.reason in _STATES
-    ]
-    if not states:
-        return _PENDING, _describe_wait(result)
-    state, message = states[0]
-    never = [need.never.message for need in look.scene.needs if need.never]
-    return state, "; ".join([message, *never])
-
-
-def _write(queues: Queues, queued: Queued, answer: tuple[str, str], look: Look) -> list[Outcome]:
-    """Write the state of a check unless it says that already."""
-    (name, message), state = answer, queued.state
-    if (name, message) == (state.state, state.message):
-        return []
-    since = state.since if name == state.state else format_time(look.scene.now)
-    changed = dataclasses.replace(state, state=name, message=message, since=since)
-    pause = find_pause(state.retries) if name == RETRY else None
-    queues.write_state(queued.workload, changed, retry_seconds=pause)
-    reason = _REASONS.get(name, Reason.POOL_IN_PROGRESS)
-    return [
-        Outcome(
-            decision=Decision(Verdict.KEEP, reason, message),
-            cluster=look.key.cluster,
-            subject=str(queued.workload),
-            facts={"check": state.name, "state": name},
-        )
-    ]
-
-
-def _describe_wait(result: Result) -> str:
-    """Return why the check is pending. It changes only when something happened."""
-    scene = result.look.scene
-    wanted = sum(1 if need.elastic else need.most for need in scene.needs)
-    text = f"{len(Census(scene).counted)} of {wanted} node pools exist or come"
-    causes = sorted({str(answer.reason) for answer in result.plan.answers})
-    return f"{text}; it waits: {', '.join(causes)}" if causes else text

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
+from shared.engine.kueue import is_answered, list_queued, tend_checks
 from shared.engine.look import Key, Lists, User, take_inventory
 from shared.engine.reads import counts, find_user, list_operations, map_nodes, read_stop, sort_nodes
 from shared.engine.reconcile import Role
@@ -176,13 +176,10 @@ def _list_keys(cluster: str, role: Role, lists: Lists, ports: Ports, done: Tick)
     waiting = list_waiting(lists, cluster, ports)
     try:
         queued = list_queued(cluster, ports)
+        done.errors += tend_checks(cluster, queued, ports)
     except ProvisionerError as error:  # pods that wait are served without Kueue too
         done.errors.append((f"Workloads of {cluster}", error))
         return waiting
-    done.errors += mark_checks(cluster, ports)
-    others = [each for each in queued if not is_answered(each.owner_kind)]
-    if others:
-        done.errors += refuse_checks(cluster, others, ports)
     keys = [
         Key(cluster, each.owner_kind, each.namespace, each.owner_name)
         for each in queued

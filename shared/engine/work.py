@@ -8,15 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shared.engine.kueue import answer_check
 from shared.engine.look import Key
 from shared.engine.reads import DELIVERY_SECONDS
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
     Outcome,
-    answer_check,
+    describe_wait,
     explain_end,
-    list_outcomes,
+    list_answers,
     tell,
     write_event,
 )
@@ -29,7 +30,7 @@ from shared.model.names import parse_name
 if TYPE_CHECKING:
     from shared.engine.look import Lists, Look
     from shared.engine.outside import Ports
-    from shared.engine.reconcile import Result
+    from shared.engine.reconcile import Run
     from shared.model.messages import EndedOperation
     from shared.model.pools import NodePool
 
@@ -88,26 +89,27 @@ def _expect_time(began_at: float, ports: Ports) -> None:
 
 
 def _work_once(key: Key, role: Role, ports: Ports, lists: Lists | None, work: Work) -> None:
-    result = reconcile(key, role, ports, lists)
-    work.look, work.spare = result.look, result.plan.spare
-    outcomes = list_outcomes(result, ports)
+    run = reconcile(key, role, ports, lists)
+    outcomes = [*run.done, *list_answers(run.look, run.plan, ports)]
+    if not outcomes and role == Role.PROVISION and any(pod.waits for pod in run.look.scene.pods):
+        outcomes.append(describe_wait(run.look))
+    work.look, work.spare = run.look, run.plan.spare
     work.refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
-    work.outcomes += tell(outcomes, result.look, ports, tick=lists is not None)
-    work.errors += result.errors
+    work.outcomes += tell(outcomes, run.look, ports, tick=lists is not None)
+    work.errors += [*run.look.errors, *run.errors]
     if role == Role.PROVISION:
-        _take_turn(key, result, ports)
-        work.outcomes += answer_check(result, ports)
+        _take_turn(run, outcomes)
+        work.outcomes += answer_check(run.look, run.plan, ports)
 
 
-def _take_turn(key: Key, result: Result, ports: Ports) -> None:
+def _take_turn(run: Run, outcomes: list[Outcome]) -> None:
     """Let a workload wait for the end of an operation if that may let it go on."""
-    scene, answers = result.look.scene, result.plan.answers
-    reasons = {str(done.decision.reason) for done in result.done}
-    if not ENDED_BY_OPERATIONS & {*reasons, *(str(answer.reason) for answer in answers)}:
-        ports.memory.turns.leave(key)
+    scene, turns = run.look.scene, run.ports.memory.turns
+    if ENDED_BY_OPERATIONS.isdisjoint(each.decision.reason for each in outcomes):
+        turns.leave(run.key)
         return
     since = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now)
-    ports.memory.turns.wait(key, since, begun=bool(scene.queue and scene.pools))
+    turns.wait(run.key, since, begun=bool(scene.queue and scene.pools))
 
 
 def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:

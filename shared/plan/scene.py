@@ -16,6 +16,7 @@ from shared.model.pools import PoolStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from shared.model.decisions import Reason
     from shared.model.names import Slot
     from shared.model.pools import PoolShape
     from shared.model.workloads import Taint
@@ -236,7 +237,7 @@ class Act:
 class Answer:
     """What the owner of the workload is told."""
 
-    reason: str
+    reason: Reason
     need: str = ""
     pool: str = ""
 

@@ -9,7 +9,7 @@ from typing import Any
 from shared.engine.budget import Budget
 from shared.engine.look import Key
 from shared.engine.outside import Memory, Ports
-from shared.engine.reconcile import Result, Role, reconcile
+from shared.engine.reconcile import Role, Run, reconcile
 from shared.engine.threads import Crew
 from shared.engine.tick import Tick, tick
 from shared.engine.work import Work, work_on, work_on_end
@@ -284,10 +284,10 @@ class World:
         self.set_jobset(**{"terminal": "Completed", **fields})
         self.cluster.pods.clear()
 
-    def provision(self) -> Result:
+    def provision(self) -> Run:
         return reconcile(self.key, Role.PROVISION, self.provisioner.ports)
 
-    def collect(self) -> Result:
+    def collect(self) -> Run:
         return reconcile(self.key, Role.COLLECT, self.collector.ports)
 
     def tick(self, role: str) -> Tick:

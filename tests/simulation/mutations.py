@@ -130,7 +130,7 @@ def _agree_with_first(plain: Function) -> Function:
 
     def take_away(run: Any, part: Any, looks: int) -> None:
         plain(run, part, looks)
-        missing = [act for act in part if act.pool not in {done.act.pool for done in run.done}]
+        missing = [act for act in part if act.pool not in {done.pool for done in run.done}]
         for act in missing:
             if str(act.verb) == "delete":
                 run.ports.takes.delete(run.key.cluster, act.pool)
@@ -230,7 +230,7 @@ MUTATIONS = (
     Mutation("b: the record goes first", (("_end_record", _delete_records),), story=_NO_CHIPS),
     Mutation("e: numbers come again", (("number_attempt", _forget_listed),), _fails, seed=11),
     Mutation("f: another name after a refusal", (("number_attempt", _number_refusals),), story=_TWO_WRITERS),
-    Mutation("no second plan", (("_Run._take_away", _agree_with_first),)),
+    Mutation("no second plan", (("Run._take_away", _agree_with_first),)),
     Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=2),
     Mutation("used pools deleted", (("is_used", _always(False)),)),
     Mutation("no stop", (("find_strongest", _start),), lambda each: each.mode != "active" or _ends(each, "stop")),
