@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from cli.exit_codes import say
+from cli.planning.file_disks import FileDisks
 from shared.model.errors import ProvisionerError
 from shared.needs.ways import list_volume_claims
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from shared.engine.outside import Cluster
-    from shared.model.workloads import WorkloadView
+    from shared.model.workloads import Disk, WorkloadView
 
 T = TypeVar("T")
 
@@ -63,23 +64,24 @@ class Namespaces(_LiveFacts):
 
 @dataclass(slots=True)
 class Disks(_LiveFacts):
-    """Reads the disks of the claims that workloads name."""
+    """Reads the disks of the claims that workloads name: from the manifests, else from the cluster."""
 
-    named: bool = False
-    """Some workload names a claim."""
+    files: FileDisks = field(default_factory=lambda: FileDisks({}))
+    unseen: bool = False
+    """Some workload names a claim that no manifest has."""
 
     def add_to(self, workload: WorkloadView) -> WorkloadView:
         """Return a workload with the disks of its claims, as far as they are known."""
-        claims = list_volume_claims(workload)
-        self.named = self.named or bool(claims)
-        return self._ask(lambda live: _read(live, workload, claims), workload) if claims else workload
+        read = (self._find(workload.namespace, claim) for claim in list_volume_claims(workload))
+        return dataclasses.replace(workload, disks=tuple(disk for disk in read if disk is not None))
+
+    def _find(self, namespace: str, claim: str) -> Disk | None:
+        if self.files.has(namespace, claim):
+            return self.files.find_disk(namespace, claim)
+        self.unseen = True
+        return self._ask(lambda live: live.find_disk(namespace, claim), None)
 
     @property
     def assumption(self) -> str:
         """Return what the plan assumes of disks; empty if it has read them or needs none."""
-        return self._assume("no disk binds pods to a zone") if self.named else ""
-
-
-def _read(live: Cluster, workload: WorkloadView, claims: Sequence[str]) -> WorkloadView:
-    found = (live.find_disk(workload.namespace, claim) for claim in claims)
-    return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk is not None))
+        return self._assume("no disk binds pods to a zone") if self.unseen else ""

@@ -324,11 +324,12 @@ def _add_defined(found: Found, body: dict[str, Any]) -> None:
 
 
 def _list_names(body: dict[str, Any]) -> tuple[Named, ...]:
-    """Return the service accounts of a workload's pods and its queue."""
+    """Return the service accounts and claims of a workload's pods, and its queue."""
     home, queue = body["metadata"]["namespace"], body["metadata"].get("labels", {}).get(_QUEUE)
     found = [
         ("ServiceAccount", home, each) for each in find_texts(body, "serviceAccountName") if each != "default"
     ]
+    found += [("PersistentVolumeClaim", home, each) for each in find_texts(body, "claimName")]
     return (*found, ("LocalQueue", home, queue)) if queue else tuple(found)
 
 

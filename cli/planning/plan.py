@@ -337,6 +337,7 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
         with contextlib.suppress(Rejected):  # the rules tell what is wrong with the list
             zones += (zone for item in read_list(each) for zone in item.zones)
         zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
+    zones += (zone for disk in workload.disks for zone in disk.zones)
     region = next((zone.rpartition("-")[0] for zone in zones if ZONE.accepts(zone)), ANY_REGION)
     name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]
     moved = dataclasses.replace(there, zone=there.zone.replace(ANY_REGION, region))
@@ -352,9 +353,11 @@ def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
     """
     made = [each for each in planned if each.creates]
     refused = sum(each.refused for each in planned)
-    left = len(planned) - len(made) - refused
+    waiting = sum(each.decision.verdict == Verdict.WAIT for each in planned)
+    left = len(planned) - len(made) - refused - waiting
     later = sum(each.later for each in made)
-    tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
+    tail = f"; {refused} refused" * bool(refused) + f"; {waiting} waiting" * bool(waiting)
+    tail += f"; {left} not for this provisioner" * bool(left)
     tail += f"; up to {later} more by growth" * bool(later)
     if not planned and unserved:
         return "no pools: what asks for accelerators is not planned"

@@ -12,6 +12,7 @@ from cli.access.cli_settings import read_plan_settings
 from cli.access.deployment_choice import choose_environment, open_deployment
 from cli.exit_codes import ExitCode
 from cli.planning.differences import compare
+from cli.planning.file_disks import FileDisks
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan, summarize
@@ -83,7 +84,7 @@ def run_plan(request: Request) -> Planned:
     settings = read_plan_settings(environ, cluster=request.cluster, zone=request.zone)
     name, ports = next(iter(settings.clusters)), _open_ports(request, environ)
     live = ports.clusters[name] if ports else None
-    namespaces, disks = Namespaces(live), Disks(live)
+    namespaces, disks = Namespaces(live), Disks(live, files=FileDisks(found.defined))
     needs = plan(found.workloads, name, settings, namespaces, disks)
     assumed = [each for each in (namespaces.assumption, disks.assumption) if each] if needs else []
     changes = compare(needs, name, ports) if ports and request.diff else []

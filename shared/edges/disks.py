@@ -8,7 +8,7 @@ https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from shared.edges.kubernetes import JsonObject, Unreadable
 from shared.kinds.objects import UnexpectedValue, read_objects, read_text, read_texts
@@ -20,7 +20,6 @@ from shared.model.workloads import Disk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.objects import Json
 
 ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -33,7 +32,14 @@ _BETWEEN_ZONES = "__"
 https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
 
 
-def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
+class Objects(Protocol):
+    """Where claims, volumes and classes are read."""
+
+    def get(self, path: str, kind: type[JsonObject]) -> JsonObject:
+        """Return one object by its path in the API."""
+
+
+def read_disk(api: Objects, namespace: str, claim: str) -> Disk | None:
     """Return where the volume of a claim can be used, or why it can be used nowhere yet.
 
     None: it can be used anywhere, or an object on the way to it has no name that the API accepts.
@@ -48,22 +54,26 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
         raise Unreadable(f"the disk of claim {namespace}/{claim}: {error}") from error
 
 
-def _read_claim(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
+def _read_claim(api: Objects, namespace: str, claim: str) -> Disk | None:
     path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
     try:
         body = api.get(path, JsonObject)
     except NotFound:
-        return Disk(claim=claim, zones=(), unbound="does not exist")
+        return Disk(claim=claim, unbound="does not exist")
     except Rejected:  # the API server lets each of these names be any text
         return None
+    if read_text(body, "metadata", "deletionTimestamp"):
+        return Disk(claim=claim, unbound="is being deleted")
     volume = read_text(body, "spec", "volumeName")
     if volume:
         return _read_volume(api, claim, volume)
     return _read_class(api, claim, read_text(body, "spec", "storageClassName"))
 
 
-def _read_volume(api: KubernetesApi, claim: str, name: str) -> Disk | None:
+def _read_volume(api: Objects, claim: str, name: str) -> Disk | None:
     volume = _find(api, f"/api/v1/persistentvolumes/{name}")
+    if volume is None:
+        return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
     required = ("spec", "nodeAffinity", "required")
     terms = read_objects(volume, *required, "nodeSelectorTerms")
     zones = _find_zones([read_objects(each, "matchExpressions") for each in terms])
@@ -74,22 +84,26 @@ def _read_volume(api: KubernetesApi, claim: str, name: str) -> Disk | None:
     return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
 
 
-def _read_class(api: KubernetesApi, claim: str, name: str) -> Disk | None:
+def _read_class(api: Objects, claim: str, name: str) -> Disk | None:
     """Return where a claim without a volume will get it; a class that binds at once must do so."""
     storage = _find(api, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else {}
+    unbound = "is not bound to a volume yet"
+    if storage is None:
+        return Disk(claim=claim, unbound=f"{unbound}, and StorageClass {name} does not exist")
     if read_text(storage, "volumeBindingMode") != _WAITS:
-        return Disk(claim=claim, zones=(), unbound="is not bound to a volume yet")
+        hint = "" if name else ", and names no StorageClass that would make one"
+        return Disk(claim=claim, unbound=f"{unbound}{hint}")
     terms = read_objects(storage, "allowedTopologies")
     zones = _find_zones([read_objects(each, "matchLabelExpressions") for each in terms])
     return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
 
 
-def _find(api: KubernetesApi, path: str) -> Json:
-    """Return an object; empty if there is none, or its name is none that the API accepts."""
+def _find(api: Objects, path: str) -> Json | None:
+    """Return an object; None if there is none, or its name is none that the API accepts."""
     try:
         return api.get(path, JsonObject)
     except (NotFound, Rejected):
-        return {}
+        return None
 
 
 def _find_zones(terms: Sequence[Sequence[Json]]) -> tuple[str, ...]:

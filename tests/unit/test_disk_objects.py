@@ -77,7 +77,6 @@ def test_a_volume_says_its_zones(objects: dict[str, Json], zones: tuple[str, ...
 @pytest.mark.parametrize(
     "objects",
     [
-        pytest.param(BOUND, id="its volume is gone"),
         pytest.param(a_volume(), id="a volume without affinity"),
         pytest.param(a_volume([term("other", "x")]), id="an affinity without zones"),
         pytest.param(a_volume([term(GOOGLES, A)], [term("other", "x")]), id="one of two terms has no zone"),
@@ -95,8 +94,18 @@ def test_without_a_known_zone_there_is_no_pin(objects: dict[str, Json]) -> None:
     [
         pytest.param({}, "does not exist", id="no such claim"),
         pytest.param({CLAIM: {}}, "is not bound to a volume yet", id="a claim without a spec"),
-        pytest.param({CLAIM: {"spec": {"storageClassName": ""}}}, "is not bound", id="a person makes the volume"),
-        pytest.param(UNBOUND, "is not bound", id="its class is gone"),
+        pytest.param(
+            {CLAIM: {"spec": {"storageClassName": ""}}},
+            "is not bound to a volume yet, and names no StorageClass",
+            id="a person makes the volume",
+        ),
+        pytest.param(UNBOUND, "is not bound to a volume yet, and StorageClass fast", id="its class is gone"),
+        pytest.param(BOUND, "names PersistentVolume pv-1, which does not exist", id="its volume is gone"),
+        pytest.param(
+            a_volume([term(GOOGLES, A)]) | {CLAIM: {"metadata": {"deletionTimestamp": MADE}}},
+            "is being deleted",
+            id="it is being deleted",
+        ),
         pytest.param(UNBOUND | {CLASS: {"allowedTopologies": []}}, "is not bound", id="it binds at once"),
     ],
 )
