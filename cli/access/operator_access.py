@@ -16,9 +16,10 @@ from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.connection import connection_from_kubeconfig, connection_from_settings
+from shared.edges.connection import connection_from_settings
 from shared.edges.gke import GkePools
 from shared.edges.google import GoogleAccount, GoogleSession
+from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.edges.pubsub import open_publisher_over_rest

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.engine.look import Key, Source
 from shared.engine.outside import Ports

@@ -20,7 +20,7 @@ from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
 from infra.build.render_exporter import BINDING
-from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.engine.outside import Cluster
 from shared.kinds.table import KINDS

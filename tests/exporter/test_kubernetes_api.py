@@ -225,9 +225,17 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
         assert next(events, None) is None
 
 
-def test_importing_it_loads_nothing_of_the_clients_typed_api() -> None:
-    """To import all models takes ten times the CPU, and 80 MiB more."""
-    typed = ("kubernetes.client.models.", "kubernetes.client.api.", "grpc", "aiohttp")
-    code = f"import sys, shared.edges.kubernetes; print([x for x in sys.modules if x.startswith({typed})])"
+@pytest.mark.parametrize(
+    ("module", "left_out"),
+    [
+        ("shared.edges.kubernetes", ("kubernetes", "grpc", "aiohttp", "requests")),
+        ("shared.wiring", ("kubernetes", "pydantic", "oauthlib", "aiohttp")),
+        ("exporter.process", ("kubernetes", "pydantic", "oauthlib", "aiohttp")),
+        # To import all models takes ten times the CPU, and 80 MiB more.
+        ("shared.edges.kubeconfig", ("kubernetes.client.models.", "kubernetes.client.api.", "grpc", "aiohttp")),
+    ],
+)
+def test_what_only_a_kubeconfig_needs_is_loaded_nowhere_else(module: str, left_out: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print([x for x in sys.modules if x.startswith({left_out})])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 
 from exporter.own_cluster import connection_in_cluster
-from shared.edges.connection import (
-    TOKEN_REREAD_SECONDS,
-    TokenFile,
-    connection_from_kubeconfig,
-    connection_from_settings,
-)
+from shared.edges.connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
+from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable
 from shared.settings import ClusterSettings
@@ -54,6 +51,25 @@ def test_the_settings_of_a_private_endpoint_carry_its_authority(tls: TlsServer) 
     api.close()
 
     assert tls.seen[-1] == ("Bearer of-the-account", False)
+
+
+@pytest.mark.parametrize(("excepted", "through"), [("", True), ("127.0.0.1", False), ("other,10.0.0.1", True)])
+def test_the_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
+    excepted: str, through: bool, tls: TlsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://someone:secret@127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", excepted)
+    cluster = ClusterSettings(endpoint=tls.url, ca_data=tls.data("ca.crt"))
+    pool = connection_from_settings(cluster, lambda: "t").open_pool()
+
+    assert isinstance(pool, urllib3.ProxyManager) == through
+    if isinstance(pool, urllib3.ProxyManager):
+        assert str(pool.proxy) == "http://someone:secret@127.0.0.1:9"
+        assert pool.proxy_headers["proxy-authorization"].startswith("Basic ")
+        return
+    api = KubernetesApi(connection_from_settings(cluster, lambda: "t"), timeout_seconds=10)
+    api.get("/api", Stored)
+    api.close()
 
 
 def test_a_broken_authority_is_refused_before_anything_is_sent(tls: TlsServer) -> None:
@@ -138,8 +154,7 @@ def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
     api = KubernetesApi(connection)
     api.get("/api", Stored)
     api.close()
-    # The client writes the scheme in small letters, which HTTP allows.
-    assert (api.namespace, tls.seen[-1]) == ("tpu", ("bearer mounted", False))
+    assert (api.namespace, tls.seen[-1]) == ("tpu", ("Bearer mounted", False))
     ipv6 = connection_in_cluster(environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path)
     assert ipv6.url == f"https://[fd00::1]:{port}"
 
@@ -147,7 +162,11 @@ def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
 def test_outside_a_cluster_the_way_out_is_told(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="set TPU_PROVISIONER_KUBECONFIG instead"):
         connection_in_cluster({}, tmp_path)
-    with pytest.raises(Misconfigured, match="token file does not exist"):
+    (tmp_path / "token").write_text("mounted")
+    with pytest.raises(Misconfigured, match="not an http:// or https:// URL: 'https://:'"):
+        connection_in_cluster({}, tmp_path)
+    (tmp_path / "token").unlink()
+    with pytest.raises(Misconfigured, match="token: cannot be read: No such file"):
         connection_in_cluster({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path)
 
 

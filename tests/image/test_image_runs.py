@@ -15,7 +15,7 @@ import pytest
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.processes.stand_ins import running_stand_in

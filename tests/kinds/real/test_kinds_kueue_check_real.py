@@ -16,7 +16,7 @@ from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from exporter.kubernetes_watch import open_watch
 from exporter.watched_kinds import watch_queues
-from shared.edges.connection import connection_from_kubeconfig
+from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.errors import Denied, StaleView
