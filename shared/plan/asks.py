@@ -54,9 +54,13 @@ def _rests_on_pods(act: Act, census: Census) -> bool:
 
 
 def _rests_on_operations(census: Census, plan: Plan) -> bool:
-    """Return whether a create may follow one that no list shows, and that was not read."""
-    creates = any(act.verb == Verb.CREATE for act in plan.adds)
-    return census.scene.creations is None and creates and _is_old(census)
+    """Return whether a create may follow one that no list shows, and that was not read.
+
+    One that follows a failure rests on them however young its pods are, because they count it.
+    """
+    creates = [act for act in plan.adds if act.verb == Verb.CREATE]
+    follows = any(act.attempt for act in creates)
+    return census.scene.creations is None and bool(creates) and (follows or _is_old(census))
 
 
 def _may_be_short(pool: Pool, census: Census) -> bool:

@@ -666,6 +666,15 @@ ELASTICS: list[tuple[str, Scene, str, str, str]] = [
         "",
     ),
     (
+        "elastic: short, and GKE reports errors of its nodes",
+        scene(
+            1, (*on("any.0", 0, 1), Pod(1, age=800)), [replace(STUCK, state="RUNNING_WITH_ERROR")], ELASTIC_LIST
+        ),
+        "create any.1 demand max=2",
+        "lower any.0 1",
+        "",
+    ),
+    (
         "elastic: short without a node",
         scene(1, [Pod(0, age=800)], [replace(STUCK, nodes=0)], ELASTIC_LIST),
         "create any.1 demand max=3",

@@ -23,6 +23,13 @@ ROWS: list[tuple[str, Row, str]] = [
     ("a demand without a pool", scene(1, [WAITS]), ""),
     ("a young demand rests on no earlier create", scene(1, [replace(WAITS, age=10)], operations=None), ""),
     ("an old demand may have lost a pool", scene(1, [WAITS], operations=None), "operations"),
+    (
+        "a young demand follows a failed pool",
+        scene(
+            1, [replace(WAITS, age=10)], [PoolRow(0, state="ERROR", nodes=0)], NeedRow(list=LIST), operations=None
+        ),
+        "operations",
+    ),
     ("nothing is created, so no operation matters", scene(1, on("0.0", 0), fleet(1), operations=None), ""),
     ("a pool that lacks nodes", scene(1, [WAITS], [UNREAD], NeedRow(list=LIST)), "machines 0.0"),
     ("a pool that is young", scene(1, [WAITS], [replace(UNREAD, age=30)], NeedRow(list=LIST)), ""),

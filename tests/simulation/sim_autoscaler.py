@@ -11,9 +11,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.pools import PoolStatus
 from standins.autoscaler import model, picture
 from tests.simulation.sim_creations import EXHAUSTED
+from tests.simulation.sim_pool_bodies import RESTING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Autoscaler:
         """Return the group of a pool, None if it has none that works now."""
         nodes = self._cluster.list_nodes(pool)
         leaves = any(not node.ready for node in nodes)
-        if not pool.autoscaled or pool.off or leaves or pool.status != PoolStatus.RUNNING:
+        if not pool.autoscaled or pool.off or leaves or pool.status not in RESTING:
             return None
         error = picture.InstanceError("ZONE_RESOURCE_POOL_EXHAUSTED") if pool.refused else None
         target = max(pool.asked, len(nodes))

@@ -11,6 +11,7 @@ from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
 from tests.simulation.sim_truth import count_nodes_wanted, count_slices, find_workload, fits, is_of, list_homes
+from tests.simulation.sim_workloads import list_wanted
 
 if TYPE_CHECKING:
     from shared.model.kueue import CheckState
@@ -24,11 +25,12 @@ LOOK_SECONDS = 15.0
 """The oldest look on which an act may rest: 10 s, and a call of at most 3 s. What changes after it
 is only counted, because nothing can recall a request that is on its way."""
 STOP_SECONDS = LOOK_SECONDS
-CHANGED_SECONDS = 60.0
+CHANGED_SECONDS = 20.0
 """So long after a change of a workload a create may still be for what it was before."""
 TWO_SECONDS = 20.0
 """GKE names no cause, and the product has no reason for another try, so soon after a create."""
 HOUR_SECONDS, SPARE_CREATES = 3600.0, 3
+"""A slot gets so many creates in an hour beside one for each of its ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +132,9 @@ class Judge:
         key = (pool.cluster, owner.uid, owner.need, str(owner.slot))
         times = [at for at in self._created.get(key, ()) if now - at < HOUR_SECONDS]
         self._created[key] = [*times, now]
-        touched = {act.verb for act in self._world.scenario.acts} & {"relabel", "remove-pool"}
-        self._judge_pause(key, pool, touched=bool(touched))
-        if len(times) >= ways + SPARE_CREATES + 1 and not touched and not self._is_several(Role.PROVISION):
+        touched = self._was_done("relabel", "remove-pool")
+        self._judge_pause(key, pool, touched=touched)
+        if len(times) >= ways + SPARE_CREATES and not touched and not self._is_several(Role.PROVISION):
             self.report("creates per hour", f"{pool.name} is create {len(times) + 1} of its slot in an hour")
 
     def _judge_pause(self, key: tuple[str, ...], pool: Pool, *, touched: bool) -> None:
@@ -142,8 +144,7 @@ class Judge:
         """
         before, self._last[key] = self._last.get(key), pool
         made = find_workload(self._world, pool)
-        kinds = {fault.kind for fault in self._world.scenario.faults}
-        if before is None or made is None or touched or kinds & {"vanish", "stale", "crash"}:
+        if before is None or made is None or touched or self._may_fail("vanish", "stale", "crash"):
             return
         if self._world.gke.is_there(before) and self._world.time.now - before.made_at < TWO_SECONDS:
             self.report("one pool per slot", f"{pool.name} is created {TWO_SECONDS:.0f} s after {before.name}")
@@ -170,13 +171,12 @@ class Judge:
 
     def _knows_not(self, pool: Pool) -> bool:
         """Return whether other programs or old answers hid pools from the count."""
-        stale = any(fault.kind in ("stale", "late", "crash", "stall") for fault in self._world.scenario.faults)
         now = self._world.time.now
         go = any(
             each.owner and each.owner.slot is None and now - each.made_at < CHANGED_SECONDS
             for each in self._world.gke.pools[pool.cluster].values()
         )
-        return stale or go
+        return go or self._may_fail("stale", "late", "crash", "stall")
 
     def _count_chips(self, pool: Pool) -> int:
         """Return the chips for which a limit counts a pool: a failed one is none.
@@ -284,8 +284,10 @@ class Judge:
         if made.elastic:
             needed = min(1, count_nodes_wanted(made))
         waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
+        if not waiting and cluster.list_pods_of(made):
+            needed = min(needed, len({plan.slice_name for plan in list_wanted(made)}))  # no surge
         useless = waiting and now - pool.healthy_since >= 900
-        if len(left) < needed and not useless and (waiting or not cluster.list_pods_of(made)):
+        if len(left) < needed and not useless:
             self.report(
                 "needed pools",
                 f"delete of {pool.name} ({pool.status}), whole; {len(left)} are left for {needed} slices of "
@@ -343,7 +345,7 @@ class Judge:
             return
         times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]
         self._doubtful[pool.cluster] = [*times, now]
-        late = any(fault.kind in ("stall", "late", "crash", "lost-reply") for fault in self._world.scenario.faults)
+        late = self._may_fail("stall", "late", "crash", "lost-reply")
         spoken = made is None and self._was_over(pool)
         if len(times) >= cap and not late and not spoken and not self._is_several(Role.COLLECT):
             text = f"{len(times) + 1} pools in a minute without a word of their owners: {pool.name}"
@@ -365,9 +367,7 @@ class Judge:
         made, sent = entry.made, self._get_run().find_call_began()
         pools = [each for each in self._world.gke.list_owned(cluster.name, made) if fits(each, made)]
         whole = [each for each in pools if each.healthy_since is not None]
-        lost = any(
-            act.verb in ("preempt", "remove-pool", "relabel", "degrade") for act in self._world.scenario.acts
-        )
+        lost = self._was_done("preempt", "remove-pool", "relabel", "degrade")
         needed = 1 if made.elastic else count_slices(made)
         if len(whole) < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
             self.report("all or nothing", f"{made.name} is Ready with {len(whole)} of {needed} pools")
@@ -376,9 +376,19 @@ class Judge:
 
     def see_dead_letter(self, text: str) -> None:
         """Judge a message that was refused too often: only where something failed for long."""
-        troubled = any(fault.kind in ("outage", "no-right") for fault in self._world.scenario.faults)
-        if not troubled and "has ended" not in text and not self._world.scenario.operation_slots:
+        lasts = "has ended" in text or self._world.scenario.operation_slots
+        if not lasts and not self._may_fail("outage", "no-right"):
             self.report("no message lost", f"it was refused too often: {text}")
+
+    def _may_fail(self, *kinds: str) -> bool:
+        """Return whether a fault of some kinds may have struck by now."""
+        passed = self._world.time.now - START
+        return any(fault.kind in kinds and fault.at <= passed for fault in self._world.scenario.faults)
+
+    def _was_done(self, *verbs: str) -> bool:
+        """Return whether a person has done one of some acts by now."""
+        passed = self._world.time.now - START
+        return any(act.verb in verbs and act.at <= passed for act in self._world.scenario.acts)
 
     def _is_several(self, role: Role) -> bool:
         return self._world.functions.several_until[role] > self._world.time.now
