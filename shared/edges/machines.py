@@ -45,7 +45,8 @@ class InstanceGroups:
 
         A group that makes all machines of a slice or none lists them as being created while it has
         no capacity for them, and only its operation says so. The errors of the group are read if
-        machines are absent and none comes.
+        machines are absent and none comes; and, because GKE's autoscaler takes back what it asked
+        for in vain, if the pool may have more than it has.
         """
         made, coming, errors = 0, 0, list[FillError]()
         try:
@@ -60,7 +61,7 @@ class InstanceGroups:
                 if not (goes_on and of_bulk):
                     coming += of_rows.count([])
                 errors += [error for each in of_rows for error in each]
-                if not coming and (absent or not made):
+                if not coming and (absent or made < max(pool.node_count, 1)):
                     errors += [*self._list_errors(group), *of_bulk]
         except UnexpectedValue as error:
             raise Unavailable(f"GKE's answer cannot be read: {error}") from error

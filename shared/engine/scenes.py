@@ -108,7 +108,7 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
     """Return a pool with what its labels say of it, and with what was read of its nodes."""
     owner, nodes = pool.owner or _NOBODY, look.nodes.get(pool.name, ())
     ready = [node.ready_at or 0.0 for node in nodes if node.ready]
-    word, word_at, cause = _find_word(pool, len(ready), look)
+    word, word_at, cause = _find_word(pool, ready, look)
     return Pool(
         name=pool.name,
         whose=_find_maker(pool.owner),
@@ -155,20 +155,29 @@ def _find_first(moments: Iterable[float | None]) -> float | None:
     return min(filter(None, moments), default=None)
 
 
-def _find_word(pool: NodePool, ready: int, look: Look) -> tuple[Word | None, float, str]:
+def _find_word(
+    pool: NodePool, ready: Sequence[float], look: Look
+) -> tuple[Word | None, float, str]:
     """Return what is known of the nodes that a pool lacks, since when, and GKE's own words.
 
     None in place of a word: GKE was not asked.
     """
     lost_at, machines = look.missing_since.get(pool.name), look.machines.get(pool.name)
     word, since = (Word.NONE, 0.0) if lost_at is None else (Word.LOST, lost_at)
-    if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, ready):
+    if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, len(ready)):
         return None, since, ""
-    causes = machines.causes if machines else []
+    # What kept machines away is overcome as soon as an elastic pool gets a node.
+    overcome_at = max(ready, default=0.0) if pool.elastic else 0.0
+    causes = [each for each in _list_causes(machines, look.now) if each[0] >= overcome_at]
     if not causes:
         return word, since, ""
-    at = min(look.now if cause.at is None else cause.at for cause in causes)
-    return word or Word.CAUSE, at, causes[-1].message
+    return word or Word.CAUSE, min(causes)[0], causes[-1][1]
+
+
+def _list_causes(machines: Machines | None, now: float) -> list[tuple[float, str]]:
+    """Return what kept machines away, each with its time; what has none is true now."""
+    errors = machines.errors if machines else ()
+    return [(now if each.at is None else each.at, each.message) for each in errors]
 
 
 def lacks_nodes(pool: NodePool, ready: int) -> bool:

@@ -17,8 +17,6 @@ class FillError:
     """GKE's words, with the code if there is one."""
     at: float | None = None
     """Unix seconds; None if it is not told, or for what is true now."""
-    tries: bool = False
-    """No error: the autoscaler asks for nodes, or finds no pool that the pod fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +29,6 @@ class Machines:
     """How many more are being made without an error."""
     errors: tuple[FillError, ...] = ()
     """What kept the groups from making machines, as long as they remember it."""
-
-    @property
-    def causes(self) -> list[FillError]:
-        """Return the errors that are more than a try."""
-        return [error for error in self.errors if not error.tries]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

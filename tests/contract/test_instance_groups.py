@@ -5,6 +5,7 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,6 +153,16 @@ def test_a_group_that_has_lost_a_machine_says_since_when_it_cannot_make_it(
 
     assert found == Machines(made=1, errors=tuple(FillError(STOCKOUT, at) for at in times))
     assert asked == ["listManagedInstances", "listErrors"]
+
+
+def test_a_group_whose_autoscaler_gave_up_says_why_it_has_no_more_machines() -> None:
+    compute = _Compute(
+        listManagedInstances={"managedInstances": [row(1, "RUNNING", "NONE")]}, listErrors=listed(an_error())
+    )
+
+    machines = InstanceGroups(compute).read_machines(replace(a_pool_in("us-a/g-grp"), node_count=3))
+
+    assert machines == Machines(made=1, errors=(FillError(STOCKOUT, TOLD_AT),))
 
 
 @pytest.mark.parametrize(

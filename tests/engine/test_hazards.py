@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from shared.deliver import deliver
-from shared.engine.look import Key
+from shared.engine.look import Key, Source
 from shared.engine.outside import Memory
 from shared.engine.reads import list_inventory
-from shared.engine.reconcile import Role
+from shared.engine.reconcile import Role, plan_for
 from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
@@ -19,8 +19,9 @@ from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
 from shared.model.messages import EventType
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import Machines, Operation
+from shared.model.readings import FillError, Machines, Operation
 from shared.model.workloads import SliceGroup, WorkloadView
+from shared.plan.scene import Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
 from tests.engine.test_budget import FULL, two
 from tests.engine.test_deliveries import push
@@ -107,6 +108,49 @@ def test_a_higher_maximum_that_gke_refuses_is_asked_for_once(monkeypatch: pytest
 
     assert asked == [name]
     assert list_reasons(work) == ["request_invalid"]
+
+
+@pytest.mark.parametrize(("age", "word"), [(500.0, Word.NONE), (50.0, Word.CAUSE)], ids=["before", "after"])
+def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float, word: Word) -> None:
+    world = World()
+    key = serve(world, replicas=3)
+    work_on(key, Role.PROVISION, world.ports)
+    (name,) = world.gke.pools
+    world.clock.time += 600
+    world.come(name, ready=1)
+    world.clock.time += 100
+    error = FillError("no capacity", world.clock.time - age)
+    world.gke.machines[name] = Machines(made=1, errors=(error,))
+
+    look, _ = plan_for(key, world.ports, Source())
+
+    (pool,) = look.scene.pools
+    assert (pool.word, pool.machines) == (word, 1)
+
+
+def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    key = serve(world, replicas=3)
+    work_on(key, Role.PROVISION, world.ports)
+    (name,) = world.gke.pools
+    world.clock.time += 600
+    world.come(name, ready=1)
+    world.cluster.pods.clear()
+    serve(world, replicas=1)
+    world.gke.machines[name] = Machines(made=1, coming=2)
+
+    assert not plan_for(key, world.ports, Source())[1].takes
+
+    world.gke.machines[name] = Machines(made=1)
+    assert [act.maximum for act in plan_for(key, world.ports, Source())[1].takes] == [1]
+
+    def fail(pool: NodePool) -> Machines:
+        raise Unavailable(f"no answer about {pool.name}")
+
+    monkeypatch.setattr(world.gke, "read_machines", fail)
+    assert not plan_for(key, world.ports, Source())[1].takes
 
 
 def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list() -> None:
