@@ -155,29 +155,20 @@ def _find_first(moments: Iterable[float | None]) -> float | None:
     return min(filter(None, moments), default=None)
 
 
-def _find_word(
-    pool: NodePool, ready: Sequence[float], look: Look
-) -> tuple[Word | None, float, str]:
+def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | None, float, str]:
     """Return what is known of the nodes that a pool lacks, since when, and GKE's own words.
 
-    None in place of a word: GKE was not asked.
+    None in place of a word: GKE was not asked. A new node of an elastic pool overcomes errors.
     """
     lost_at, machines = look.missing_since.get(pool.name), look.machines.get(pool.name)
     word, since = (Word.NONE, 0.0) if lost_at is None else (Word.LOST, lost_at)
     if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, len(ready)):
         return None, since, ""
-    # What kept machines away is overcome as soon as an elastic pool gets a node.
     overcome_at = max(ready, default=0.0) if pool.elastic else 0.0
-    causes = [each for each in _list_causes(machines, look.now) if each[0] >= overcome_at]
+    causes = machines.list_causes(overcome_at, look.now) if machines else []
     if not causes:
         return word, since, ""
     return word or Word.CAUSE, min(causes)[0], causes[-1][1]
-
-
-def _list_causes(machines: Machines | None, now: float) -> list[tuple[float, str]]:
-    """Return what kept machines away, each with its time; what has none is true now."""
-    errors = machines.errors if machines else ()
-    return [(now if each.at is None else each.at, each.message) for each in errors]
 
 
 def lacks_nodes(pool: NodePool, ready: int) -> bool:

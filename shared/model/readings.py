@@ -30,6 +30,11 @@ class Machines:
     errors: tuple[FillError, ...] = ()
     """What kept the groups from making machines, as long as they remember it."""
 
+    def list_causes(self, since: float, now: float) -> list[tuple[float, str]]:
+        """Return the errors from a moment on, each with its time; what has none is true now."""
+        timed = [(now if each.at is None else each.at, each.message) for each in self.errors]
+        return [each for each in timed if each[0] >= since]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPod:
