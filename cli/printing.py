@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -152,6 +153,11 @@ def format_age(seconds: float | None) -> str:
     if whole < DAY:
         return f"{whole // HOUR}h{whole % HOUR // MINUTE}m"
     return f"{whole // DAY}d{whole % DAY // HOUR}h"
+
+
+def format_minute(seconds: float) -> str:
+    """Return unix seconds as hour and minute in UTC, rounded up; for times of today."""
+    return datetime.fromtimestamp(-(-seconds // 60) * 60, UTC).strftime("%H:%M UTC")
 
 
 def count(number: int, noun: str) -> str:

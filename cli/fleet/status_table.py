@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cli.printing import Column, count, format_age, print_line, print_table, short_cluster, styled
-from shared.model.times import format_minute, parse_time
+from cli.printing import Column, count, format_age, format_minute, print_line, print_table, short_cluster, styled
+from shared.model.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

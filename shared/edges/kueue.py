@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -130,7 +129,6 @@ def read_queued(body: Json) -> QueuedWorkload:
         name=read_text(body, "metadata", "name"),
         uid=read_text(body, "metadata", "uid"),
         version=read_text(body, "metadata", "resourceVersion"),
-        owner_api=read_text(owner, "apiVersion"),
         owner_kind=read_text(owner, "kind"),
         owner_name=read_text(owner, "name"),
         owner_uid=read_text(owner, "uid"),
@@ -327,11 +325,7 @@ class KueueQueues:
                 f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}"
             ) from error
         owner = read_workload(kind, dict(changed))
-        return (
-            dataclasses.replace(owner, quota_reserved=True)
-            if owner.uid == queued.owner_uid
-            else None
-        )
+        return owner if owner.uid == queued.owner_uid else None
 
     def write_state(
         self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None

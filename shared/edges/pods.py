@@ -26,7 +26,7 @@ from shared.edges.pod_requests import (
 )
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.table import judge_parent
-from shared.model.labels import NODE_POOL, QUEUE_GATE, rename
+from shared.model.labels import NODE_POOL, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
@@ -186,17 +186,12 @@ def view_pod(pod: Pod) -> PodView:
         deleting=meta.deletion_timestamp is not None,
         deleting_since=parse_time(meta.deletion_timestamp),
         gates=tuple(gate.get("name", "") for gate in pod.spec.scheduling_gates or ()),
-        queued_since=parse_time(meta.creation_timestamp) if _is_queued(pod.spec) else None,
         unschedulable=unschedulable,
         scheduler_message=scheduled.message if scheduled and unschedulable else "",
         unschedulable_since=parse_time(scheduled.last_transition_time)
         if scheduled and unschedulable
         else None,
     )
-
-
-def _is_queued(spec: PodSpec) -> bool:
-    return any(gate.get("name") == QUEUE_GATE for gate in spec.scheduling_gates or ())
 
 
 def read_template(body: Json) -> PodTemplate:

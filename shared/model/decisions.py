@@ -138,7 +138,7 @@ class EventReason(StrEnum):
     REFUSED = "NodePoolRefused"
 
 
-EVENT_REASONS = {
+_OF_VERDICT = {
     Verdict.CREATE: EventReason.CREATION_STARTED,
     Verdict.RESIZE: EventReason.RESIZE_STARTED,
     Verdict.DELETE: EventReason.DELETION_STARTED,
@@ -146,34 +146,25 @@ EVENT_REASONS = {
     Verdict.KEEP: EventReason.KEPT,
     Verdict.REFUSE: EventReason.REFUSED,
 }
-"""The Event on the workload and its leader pod; NOTHING writes none."""
-
-WARNING_VERDICTS = frozenset({Verdict.REFUSE})
 FAILURE_REASONS = frozenset(
     {
-        Reason.POOL_FAILED,
-        Reason.QUOTA_EXCEEDED,
-        Reason.REQUEST_INVALID,
-        Reason.STOCKOUT,
-        Reason.RESERVATION_UNFIT,
-        Reason.ADDRESSES_EXHAUSTED,
-        Reason.ZONE_UNFIT,
+        *(Reason.POOL_FAILED, Reason.QUOTA_EXCEEDED, Reason.REQUEST_INVALID, Reason.STOCKOUT),
+        *(Reason.RESERVATION_UNFIT, Reason.ADDRESSES_EXHAUSTED, Reason.ZONE_UNFIT),
         Reason.POLICY_VIOLATED,
     }
 )
-"""With these the Event is ``NodePoolCreationFailed`` for every verdict."""
-EVENTS_OF_REASONS = {
-    **dict.fromkeys(FAILURE_REASONS, EventReason.CREATION_FAILED),
-    Reason.POOL_CREATED: EventReason.CREATION_SUCCEEDED,
-}
-"""The Event of a reason that has one of its own, for every verdict."""
+"""Why a creation failed, whatever the verdict is."""
 
 
 def find_event_reason(decision: Decision) -> EventReason | None:
-    """Return the reason of the Kubernetes Event for a decision, or None when none is written."""
-    return EVENTS_OF_REASONS.get(decision.reason, EVENT_REASONS.get(decision.verdict))
+    """Return the reason of the Event for a decision; None for NOTHING, of which none is written."""
+    if decision.reason in FAILURE_REASONS:
+        return EventReason.CREATION_FAILED
+    if decision.reason == Reason.POOL_CREATED:
+        return EventReason.CREATION_SUCCEEDED
+    return _OF_VERDICT.get(decision.verdict)
 
 
 def is_warning(decision: Decision) -> bool:
     """Return whether the Event of a decision is a Warning."""
-    return decision.verdict in WARNING_VERDICTS or decision.reason in FAILURE_REASONS
+    return decision.verdict == Verdict.REFUSE or decision.reason in FAILURE_REASONS

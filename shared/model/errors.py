@@ -21,12 +21,8 @@ class ProvisionerError(Exception):
 class Rejected(ProvisionerError):
     """This input can never succeed, even if it is tried again.
 
-    Args:
-        reason: Why, of the closed list; each one has a name below.
-        message: What is wrong, for the person who sent the input.
-        field: The path of the wrong field, for example ``data.uid``.
-        value: The wrong value, as text.
-        valid: What is valid instead.
+    The message says what is wrong, `field` where (its path, for example ``data.uid``), and `valid`
+    what would be right in place of `value`. Each reason has a name below.
     """
 
     def __init__(

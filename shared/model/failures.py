@@ -123,10 +123,8 @@ does not tell whether the shape is wrong or only what was tried."""
 def classify_failure(error: str, code: int = 0) -> Failure:
     """Return the class of a failed creation; UNKNOWN for words and a code that say nothing.
 
-    Args:
-        error: GKE's words, of the pool, of the operation or of an Event. For an error of an
-            instance group it is ``CODE: message``.
-        code: ``google.rpc.Code`` of the operation; 0 if it is not known.
+    The words are of the pool, of the operation or of an Event; of an instance group they are
+    ``CODE: message``. The code is the operation's ``google.rpc.Code``, or 0.
     """
     text = error.lower().replace("_", " ")
     for failure, pattern in _PATTERNS:

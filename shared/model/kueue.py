@@ -67,9 +67,8 @@ class QueuedWorkload:
     uid: str
     version: str
     """``metadata.resourceVersion``."""
-    owner_api: str = ""
-    """``apiVersion`` of the object that it is for."""
     owner_kind: str = ""
+    """Of the object that it is for."""
     owner_name: str = ""
     owner_uid: str = ""
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -91,18 +90,13 @@ class QueuedWorkload:
 
     def find_pending(self, names: Iterable[str]) -> CheckState | None:
         """Return the first of its checks that is Pending and has one of these names."""
-        known = frozenset(names)
-        return next(
-            (each for each in self.checks if each.name in known and each.state == "Pending"), None
-        )
+        ours = set(names)
+        pending = (each for each in self.checks if each.state == "Pending" and each.name in ours)
+        return next(pending, None)
 
 
 def find_seconds(marks: Mapping[str, str], key: str, default: int) -> int:
-    """Return for how long a part of the pools is held, by an annotation of a workload or a check.
-
-    Raises:
-        NotAllowed: the annotation is no number of seconds within the bounds.
-    """
+    """Return how long a part of the pools is held for a workload, by its annotation or that of a check."""
     asked = marks.get(key, str(default))
     seconds = parse_count(asked)
     if seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX:

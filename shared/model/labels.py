@@ -131,8 +131,6 @@ RESERVATION_SUBBLOCKS = "cloud.google.com/reservation-subblocks"
 RESERVATION_AFFINITY = "cloud.google.com/reservation-affinity"
 RESERVATION_ZONE = "cloud.google.com/reservation-zone"
 COMPUTE_CLASS = "cloud.google.com/compute-class"
-QUEUE_GATE = "kueue.x-k8s.io/admission"
-"""A scheduling gate: https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/."""
 PROVISIONING_REQUEST = "autoscaling.gke.io/provisioning-request"
 PROVISIONING_REQUESTS = (
     PROVISIONING_REQUEST,

@@ -104,11 +104,7 @@ class ParsedName:
 
 
 def build_name(claim: Claim, attempt: int, useless: int = 0) -> str:
-    """Return the name of a claim's pool in one attempt; at most 40 characters.
-
-    Raises:
-        Broken: the attempt is out of its range.
-    """
+    """Return the name of a claim's pool in one attempt; at most 40 characters."""
     if not 0 <= attempt < ATTEMPTS_MAX:
         raise Broken(f"attempt {attempt} is out of range 0..{ATTEMPTS_MAX - 1}")
     high, low = divmod(attempt, 36)
@@ -176,8 +172,7 @@ def build_owner_labels(
 ) -> dict[str, str]:
     """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
 
-    Raises:
-        NameUnfit: a name is not a valid label value. It is never cut: pools are found by it.
+    A name that is no value of a label is refused and never cut: pools are found by it.
     """
     keys = KINDS[claim.kind]
     written = {

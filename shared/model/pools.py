@@ -23,7 +23,7 @@ ELASTIC_SLOT = "any"
 
 
 class PoolStatus(StrEnum):
-    """``NodePool.Status`` of the GKE API; every other value is read as UNKNOWN.
+    """``NodePool.Status`` of the GKE API, in the order of its numbers.
 
     https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
     """
@@ -51,17 +51,6 @@ UNDER_WAY = (  # assumes: one-operation
 FAILED = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
 """The status of pools that GKE calls failed, at least in part."""
 PAID = frozenset({PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING})
-STATUS_BY_NAME = {str(status): status for status in PoolStatus}
-STATUS_NUMBERS = (
-    PoolStatus.UNKNOWN,
-    PoolStatus.PROVISIONING,
-    PoolStatus.RUNNING,
-    PoolStatus.RUNNING_WITH_ERROR,
-    PoolStatus.RECONCILING,
-    PoolStatus.STOPPING,
-    PoolStatus.ERROR,
-)
-"""The enum's numbers, for answers with ``enum-encoding=int``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +72,10 @@ class PoolShape:
         return self.accelerator.startswith("nvidia-")
 
 
-def parse_status(value: str | int | None) -> PoolStatus:
-    """Return the status of a name or number; UNKNOWN for any other value."""
-    if isinstance(value, int):
-        return STATUS_NUMBERS[value] if 0 <= value < len(STATUS_NUMBERS) else PoolStatus.UNKNOWN
-    return STATUS_BY_NAME.get(value or "", PoolStatus.UNKNOWN)
+def parse_status(number: int) -> PoolStatus:
+    """Return the status of a number of GKE's enum; UNKNOWN for any other number."""
+    statuses = list(PoolStatus)
+    return statuses[number] if 0 <= number < len(statuses) else PoolStatus.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,16 +30,9 @@ def parse_time(text: str | None) -> float | None:
 
 def format_time(seconds: float | None) -> str:
     """Return unix seconds as Kubernetes writes them, whole and in UTC; empty for None."""
-    return (
-        ""
-        if seconds is None
-        else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    )
-
-
-def format_minute(seconds: float) -> str:
-    """Return unix seconds as hour and minute in UTC, rounded up; for times of today."""
-    return datetime.fromtimestamp(-(-seconds // 60) * 60, UTC).strftime("%H:%M UTC")
+    if seconds is None:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def measure_seconds(since: float | None, now: float) -> float | None:

@@ -141,9 +141,8 @@ class PodTemplate:
     def find_selector(self, key: str) -> str | None:
         """Return the value that the pod selects for a node label; None if it selects none.
 
-        Raises:
-            Rejected: ``nodeSelector`` has no value, and required affinity has several
-                values, or several terms with an accelerator label.
+        It is refused that required affinity has several values, or several terms with an
+        accelerator label, where ``nodeSelector`` has none.
         """
         if key in self.node_selector:
             return self.node_selector[key]
@@ -230,8 +229,6 @@ class PodView:
     deleting_since: float | None = None
     """Unix seconds at which its grace period ends; None while it is not being deleted."""
     gates: tuple[str, ...] = ()
-    queued_since: float | None = None
-    """Unix seconds of creation of a pod that Kueue's scheduling gate holds; None for any other."""
     unschedulable: bool = False
     """Condition PodScheduled is False with reason Unschedulable."""
     scheduler_message: str = ""
@@ -328,8 +325,6 @@ class WorkloadView:
     one role names it with an empty text. See `Kind.find_template`."""
     marks: dict[str, str] = field(default_factory=dict)
     """Its own labels and annotations that rules about suspended workloads read."""
-    quota_reserved: bool = False
-    """It is suspended, and Kueue holds quota for it; the spec is as Kueue will resume it."""
     created_at: float | None = None
     """Unix seconds; None when unknown."""
     deleting: bool = False

@@ -65,8 +65,7 @@ class FakeQueues:
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         if self.flavor_error:
             raise self.flavor_error
-        found = self.world.cluster.workloads[queued.owner_kind, queued.namespace, queued.owner_name]
-        return dataclasses.replace(found, quota_reserved=True)
+        return self.world.cluster.workloads[queued.owner_kind, queued.namespace, queued.owner_name]
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         losing = state.state in ("Retry", "Rejected")

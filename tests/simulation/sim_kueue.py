@@ -199,7 +199,7 @@ class QueuesPort:
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload as Kueue will resume it."""
         entry = self._begin("view_owner").entries.get(queued.owner_uid)
-        return replace(entry.made.view, quota_reserved=True) if entry else None
+        return entry.made.view if entry else None
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         """Write the state of our check."""

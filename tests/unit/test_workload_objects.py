@@ -204,20 +204,17 @@ def test_a_pod_is_read_in_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gates", "since"),
+    "gates",
     [
-        ([{"name": "kueue.x-k8s.io/admission"}], 60.0),
-        ([{"name": "kueue.x-k8s.io/topology"}, {"name": "kueue.x-k8s.io/admission"}], 60.0),
-        ([{"name": "kueue.x-k8s.io/topology"}], None),
-        ([{}], None),
-        ([], None),
+        [{"name": "kueue.x-k8s.io/admission"}],
+        [{"name": "kueue.x-k8s.io/topology"}, {"name": "kueue.x-k8s.io/admission"}],
+        [{}],
+        [],
     ],
 )
-def test_a_pod_is_queued_while_kueue_holds_its_admission(gates: list[dict[str, str]], since: float | None) -> None:
-    metadata = {"name": "p", "creationTimestamp": "1970-01-01T00:01:00Z"}
-    view = view_pod(msgspec.convert({"metadata": metadata, "spec": {"schedulingGates": gates}}, Pod))
+def test_a_pod_has_the_gates_that_keep_it_from_scheduling(gates: list[dict[str, str]]) -> None:
+    view = view_pod(msgspec.convert({"metadata": {"name": "p"}, "spec": {"schedulingGates": gates}}, Pod))
 
-    assert view.queued_since == since
     assert view.gates == tuple(gate.get("name", "") for gate in gates)
 
 
