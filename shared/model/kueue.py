@@ -96,7 +96,7 @@ class QueuedWorkload:
 
 
 def find_seconds(marks: Mapping[str, str], key: str, default: int) -> int:
-    """Return how long a part of the pools is held for a workload, by its annotation or that of a check."""
+    """Return how long a part of the pools is held, by the mark of a workload or of a check."""
     asked = marks.get(key, str(default))
     seconds = parse_count(asked)
     if seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX:
