@@ -234,7 +234,7 @@ def take_room(orders: Sequence[Order], look: Look, ports: Ports) -> list[Outcome
     """Write down all of some orders, or return why none of them is sent."""
     try:
         sent = [each.sent for each in orders]
-        if ports.budget.take(look.key.cluster, sent, look.room, ports.clock.now()):
+        if ports.budget.take(look.key, sent, look.inventory, ports.clock.now()):
             return []
     except NoPlace:
         return [_wait(each, Verdict.WAIT, Reason.NO_OPERATION_SLOT, _SLOTS) for each in orders]

@@ -43,6 +43,7 @@ REST_SECONDS = 60.0
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
+FULL = "GKE runs as many operations as it allows; the create waits for one"
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
@@ -62,7 +63,6 @@ class Sent:
     """Of what a gang that began still lacks, in place of an operation; None for what was sent."""
     seconds: float = SENT_SECONDS
     """How long it counts if no list shows it."""
-    number: int = 0
     sent_at: float = 0.0
     answered_at: float | None = None
     shown_at: float | None = None
@@ -101,7 +101,6 @@ class Budget:
 
     settings: Settings
     _books: dict[str, _Books] = field(default_factory=lambda: defaultdict(_Books))
-    _number: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def count_room(self, key: Key, inventory: Inventory, now: float) -> Room:
@@ -109,19 +108,10 @@ class Budget:
         with self._lock:
             books = self._books[key.cluster]
             books.sent = [each for each in books.sent if now - each.sent_at <= each.seconds]
-            counts = self.settings.limited or books.operations_max is not None
-            unseen = [
-                each
-                for each in books.sent
-                if counts and each.holder != key and _is_unseen(each, inventory)
-            ]
-            slots, numbered = self._count_slots(books, inventory, unseen, now)
-            return Room(
-                chips=self._count_chips(key.namespace, inventory, unseen),
-                slots=slots,
-                numbered=numbered,
-                number=self._number,
-            )
+            others = [each for each in books.sent if each.holder != key]
+            unseen = [each for each in others if _is_unseen(each, inventory)]
+            chips = self._count_chips(key.namespace, inventory, unseen)
+            return Room(chips, _count_slots(books, inventory, unseen, now))
 
     def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Sent]) -> int:
         settings, rooms = self.settings, [NO_LIMIT]
@@ -133,17 +123,6 @@ class Budget:
             used += sum(each.chips for each in unseen if each.namespace == namespace)
             rooms.append(settings.limit_chips_per_namespace - used)
         return min(rooms)
-
-    def _count_slots(
-        self, books: _Books, inventory: Inventory, unseen: list[Sent], now: float
-    ) -> tuple[int, bool]:
-        if now < books.rests_until:
-            return 0, True
-        if books.operations_max is None or now - books.operations_max[1] > NUMBER_SECONDS:
-            return SLOTS_WITHOUT_NUMBER, False
-        running = len(inventory.under_way) + sum(each.holder is None for each in unseen)
-        under_way = running + books.left_to_deletions
-        return max(0, books.operations_max[0] - under_way), True
 
     def leave_to_deletions(self, cluster: str) -> None:
         """Leave the slot of a slow create to deletions until the next tick."""
@@ -183,23 +162,21 @@ class Budget:
             refusals = self._books[cluster].refusals
             return next((refusals[way].words for way in ways if way in refusals), "")
 
-    def take(self, cluster: str, orders: Sequence[Sent], room: Room, now: float) -> bool:
+    def take(self, key: Key, orders: Sequence[Sent], inventory: Inventory, now: float) -> bool:
         """Write down what is about to be sent; False if the limits have no room for all of it.
-
-        What was sent since the room was counted takes from it.
 
         Raises:
             NoPlace: GKE runs as many operations as it allows.
         """
         with self._lock:
-            books = self._books[cluster]
-            later = [each for each in books.sent if each.number > room.number]
-            _expect_slot(books, room, later, now)
-            chips = sum(each.chips for each in (*later, *orders))
-            if self.settings.limited and chips > room.chips:
+            room = self.count_room(key, inventory, now)
+            if len(orders) > room.slots:
+                raise NoPlace(FULL)
+            if sum(each.chips for each in orders) > room.chips:
                 return False
             for sent in orders:
-                self._write(books, sent, now)
+                sent.sent_at = now
+            self._books[key.cluster].sent += orders
             return True
 
     def hold(self, key: Key, chips: int, now: float) -> None:
@@ -208,14 +185,9 @@ class Budget:
             books = self._books[key.cluster]
             books.sent = [each for each in books.sent if not each.holder or each.holder != key]
             if chips > 0:
-                held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key)
+                held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key, sent_at=now)
                 held.seconds = HELD_SECONDS
-                self._write(books, held, now)
-
-    def _write(self, books: _Books, sent: Sent, now: float) -> None:
-        self._number += 1
-        sent.number, sent.sent_at = self._number, now
-        books.sent.append(sent)
+                books.sent.append(held)
 
     def submit(self, cluster: str, sent: Sent, call: Callable[[], None], clock: Clock) -> None:
         """Send what was written down.
@@ -227,7 +199,7 @@ class Budget:
         """
         if clock.now() < self._books[cluster].rests_until:
             self.forget(cluster, sent)
-            raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
+            raise NoPlace(FULL)
         try:
             call()
         except Unavailable:
@@ -295,15 +267,14 @@ class Budget:
             ]
 
 
-def _expect_slot(books: _Books, room: Room, later: list[Sent], now: float) -> None:
-    """Return if GKE takes one more operation beside what was sent later than the room was counted.
-
-    Raises:
-        NoPlace: it does not.
-    """
-    full = room.numbered and sum(each.holder is None for each in later) >= room.slots
-    if full or now < books.rests_until:
-        raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
+def _count_slots(books: _Books, inventory: Inventory, unseen: Sequence[Sent], now: float) -> int:
+    """Return how many operations GKE takes now; while it has named no number, some at one time."""
+    if now < books.rests_until:
+        return 0
+    if books.operations_max is None or now - books.operations_max[1] > NUMBER_SECONDS:
+        return SLOTS_WITHOUT_NUMBER
+    running = len(inventory.under_way) + sum(each.holder is None for each in unseen)
+    return max(0, books.operations_max[0] - running - books.left_to_deletions)
 
 
 def _is_shown(sent: Sent, inventory: Inventory) -> bool:

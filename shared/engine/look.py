@@ -69,7 +69,8 @@ class Inventory:
     nodes_before: Mapping[str, int] = field(default_factory=dict)
     """By pool, how many nodes it had when they were last read, if this list has none of them."""
     chips: Mapping[str, int] = field(default_factory=dict)
-    """By the namespace of the owner; a limit counts them."""
+    """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
+    machines counts as a whole."""
     under_way: frozenset[str] = frozenset()
     """Names of pools on which GKE works."""
     autoscaled: int = 0
@@ -122,16 +123,12 @@ def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int 
     return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Room:
-    """What limits and operation slots left at one moment."""
+    """What limits and operation slots leave at one moment."""
 
     chips: int = NO_LIMIT
     slots: int = SLOTS_WITHOUT_NUMBER
-    numbered: bool = False
-    """GKE has named how many operations it runs at one time."""
-    number: int = 0
-    """Of the last create that is counted here."""
 
 
 class User(NamedTuple):

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from shared.engine.kueue import read_standing
-from shared.engine.look import FREE, Look, Standing, User, count_chips, take_inventory
+from shared.engine.look import FREE, Look, Room, Standing, User, count_chips, take_inventory
 from shared.engine.scenes import has_lost_nodes, is_over, make_scene, sort_operations, view_pod
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
@@ -27,15 +27,7 @@ from shared.plan.scene import Fact, Stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.engine.look import (
-        Inventory,
-        Key,
-        Operations,
-        Room,
-        Source,
-        StopAndCause,
-        WorkloadName,
-    )
+    from shared.engine.look import Inventory, Key, Operations, Source, StopAndCause, WorkloadName
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode
@@ -84,7 +76,8 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     pods = reads.read_pods(workload)
     workload = reads.add_disks(workload, pods)
     nodes = nodes_listing()
-    room, operations = reads.count_room(inventory, pools, nodes)
+    inventory = reads.leave_out_unused(inventory, pools, nodes)
+    room, operations = reads.count_room(inventory)
     now, until = ports.clock.now(), source.lists.until if source.lists else source.until
     look = Look(
         key=key,
@@ -240,33 +233,38 @@ class Reads:
             return None
         return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
 
-    def count_room(
+    def leave_out_unused(
         self,
         inventory: Inventory,
         pools: Mapping[str, NodePool],
         nodes: Mapping[str, Sequence[PoolNode]],
-    ) -> tuple[Room, Operations | None]:
+    ) -> Inventory:
+        """Return the list with pools without machines counted as nothing, as a tick's is."""
+        if not pools or self.source.lists or self.source.again:
+            return inventory
+        unused = sum(
+            count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
+            - count_chips(pool, nodes.get(pool.name, ()))
+            for pool in pools.values()
+        )
+        used, namespace = dict(inventory.chips), self.key.namespace
+        used[namespace] = used.get(namespace, 0) - unused
+        return dataclasses.replace(inventory, chips=used)
+
+    def count_room(self, inventory: Inventory) -> tuple[Room, Operations | None]:
         """Return what limits and slots leave, and GKE's operations, as far as they are read.
 
         At first what ran before this process counts too.
         """
-        cluster, budget, seen = self.key.cluster, self.ports.budget, self.source
-        before = seen.lists or seen.again
+        budget, before = self.ports.budget, self.source.lists or self.source.again
         operations = before.operations if before else None
         room = budget.count_room(self.key, inventory, self.ports.clock.now())
-        if seen.lists is None:  # the list alone counts pools without machines as whole
-            unused = sum(
-                count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
-                - count_chips(pool, nodes.get(pool.name, ()))
-                for pool in pools.values()
-            )
-            room = dataclasses.replace(room, chips=room.chips + unused)
-        if self.ports.adds is None or not budget.needs_operations(cluster):
+        if self.ports.adds is None or not budget.needs_operations(self.key.cluster):
             return room, operations
         if operations is None:
-            operations = list_operations(cluster, self.ports)
-        if not budget.count_running(cluster, operations, inventory):
-            room = dataclasses.replace(room, chips=0)
+            operations = list_operations(self.key.cluster, self.ports)
+        if not budget.count_running(self.key.cluster, operations, inventory):
+            room = Room(0, room.slots)
         return room, operations
 
     def note_missing(

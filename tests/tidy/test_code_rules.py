@@ -13,7 +13,7 @@ BUDGETS = {
     "shared/model": (2_345, 1_600),
     "shared/needs": (2_060, 1_300),
     "shared/plan": (1_900, 1_900),
-    "shared/engine": (3_309, 1_950),
+    "shared/engine": (3_275, 1_950),
     " ".join(DEPLOYED): (20_250, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
