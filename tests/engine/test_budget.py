@@ -216,8 +216,8 @@ def test_threads_together_pass_no_limit() -> None:
     barrier = threading.Barrier(len(names), timeout=10)
 
     def meet(call: str) -> None:
-        if call == "list pods":
-            barrier.wait()  # each has counted nothing yet
+        if call == "get namespace kube-system":
+            barrier.wait()  # each has planned its create, and none has sent it
 
     world.gke.before = meet
     with ThreadPoolExecutor(len(names)) as pool:
