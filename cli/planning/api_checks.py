@@ -53,7 +53,7 @@ def _read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _compare(name: str, request: Any, limit: Any) -> tuple[str, str]:
-    """Return what is wrong with a request beside its limit, and what is valid; empty for nothing."""
+    """Return what is wrong with a request beside its limit, and what is valid; or nothing."""
     extended = ("/" in name and "kubernetes.io/" not in name) or name.startswith(HUGE_PAGES)
     if limit is None:
         problem = "Limit must be set for non overcommitable resources"

@@ -99,6 +99,12 @@ def read_documents(text: str) -> Iterator[Document]:
                 yield Document(begin + first, body, begin=begin, root=root)
 
 
+def is_list(body: Any) -> bool:
+    """Return whether an object is a list: a ``List``, or one of a kind such as ``JobSetList``."""
+    kind = body.get("kind") if isinstance(body, dict) else None
+    return isinstance(kind, str) and (kind == "List" or (kind.endswith("List") and "items" in body))
+
+
 class _Refused(ValueError):
     """A value that JSON does not have."""
 

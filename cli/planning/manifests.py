@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cli.exit_codes import BadInput
 from cli.planning.api_checks import list_refusals
 from cli.planning.makers import GENERATED, MAKERS, RUNTIMES
-from cli.planning.manifest_yaml import read_documents
+from cli.planning.manifest_yaml import is_list, read_documents
 from cli.planning.near_keys import find_near_key
 from cli.planning.object_checks import NotText, WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.edges.pods import read_workload
@@ -222,8 +222,7 @@ def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:
         return
     try:
         _check_identity(body)
-        items = body.get("items")
-        if body["kind"].endswith("List") and (isinstance(items, list) or body["kind"] == "List"):
+        if is_list(body):
             _add_items(found, where, body, depth)
         else:
             _add_one(found, where, without_nulls(body))
@@ -302,7 +301,8 @@ def _explain_none(body: dict[str, Any], workload: WorkloadView, asks: str) -> st
     """Return why a workload gets no pools."""
     why = "needs no accelerators" if body.get("spec") else "has no spec"
     if asks:
-        why = f"asks for accelerators ({asks}), but for no {TPU_RESOURCE} or {GPU_RESOURCE} in the limits of a container"
+        resources = f"{TPU_RESOURCE} or {GPU_RESOURCE}"
+        why = f"asks for accelerators ({asks}), but for no {resources} in the limits of a container"
     templates = [*(group.template for group in workload.groups), *workload.templates.values()]
     near = next(filter(None, map(find_near_key, templates)), None)
     if any(each.claims_devices for each in templates):

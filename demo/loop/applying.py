@@ -14,6 +14,7 @@ from demo.loop.demo_manifests import BadManifest, Document
 from standins.processes.kubeconfig import open_client
 
 _CALL_SECONDS_MAX = 20.0
+_WRITTEN_BY_SERVER = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Applier:
                 f" the local cluster does not serve {document.api_version} {document.kind}"
             )
             return None
-        answer = self._client.post(path, json=document.body)
+        answer = self._client.post(path, json=_as_new(document.body))
         if answer.status_code == httpx.codes.CONFLICT and not document.is_jobset:
             if document.kind != "Namespace":
                 notes.append(
@@ -115,6 +116,12 @@ class Applier:
             each["kind"]: f"{root}{'/namespaces/{namespace}' if each.get('namespaced') else ''}/{each['name']}"
             for each in resources
         }
+
+
+def _as_new(body: dict[str, Any]) -> dict[str, Any]:
+    """Return an object as ``kubectl get`` shows it, without what only the API server writes."""
+    metadata = {key: value for key, value in body["metadata"].items() if key not in _WRITTEN_BY_SERVER}
+    return {key: value for key, value in body.items() if key != "status"} | {"metadata": metadata}
 
 
 def _order(document: Document) -> int:

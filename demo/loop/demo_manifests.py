@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.planning.manifest_yaml import read_documents
+from cli.planning.manifest_yaml import is_list, read_documents
 
 JOBSET_GROUP = "jobset.x-k8s.io/"
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
 """An annotation of a JobSet: it is applied when the JobSet of that name is over."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 _VALID = "YAML files, folders or patterns"
+_LIST_DEPTH_MAX = 50
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -126,7 +127,7 @@ def _expand(pattern: str) -> list[Path]:
 
 def _read(path: Path) -> Iterator[Document]:
     try:
-        found = list(read_documents(path.read_text(encoding="utf-8")))
+        found = list(read_documents(path.read_text(encoding="utf-8-sig")))
     except UnicodeDecodeError as error:
         raise BadManifest(f"{path}: is not UTF-8 text (see byte {error.start}); valid: {_VALID}") from error
     except OSError as error:
@@ -141,16 +142,21 @@ def _read(path: Path) -> Iterator[Document]:
             yield Document(path, number, each)
 
 
-def _flatten(path: Path, position: int, body: Any) -> list[Any]:
-    """Return the items of a ``kind: List``, or the object itself."""
-    if not isinstance(body, dict) or body.get("kind") != "List":
-        return [body]
+def _flatten(path: Path, position: int, body: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield an object, or the items of a list of any kind, without what is no Kubernetes object."""
+    if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
+        return
+    if not is_list(body):
+        yield body
+        return
     items = body.get("items")
-    if not isinstance(items, list):
-        raise BadManifest(
-            f"{path}, document {position}: items: is not a list of objects (got {str(items)[:60]!r})"
-        )
-    return items
+    if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
+        problem = f"is not a list of objects, or nested deeply (got {str(items)[:60]!r})"
+        raise BadManifest(f"{path}, document {position}: items: {problem}")
+    kind = body["kind"].removesuffix("List")
+    type_meta = {"kind": kind, "apiVersion": body.get("apiVersion")} if kind else {}
+    for item in items:
+        yield from _flatten(path, position, type_meta | item if isinstance(item, dict) else item, depth + 1)
 
 
 def _check_object(path: Path, number: int, body: Any) -> None:

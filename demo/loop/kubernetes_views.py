@@ -7,6 +7,7 @@ from shared.model import labels
 
 _INDEX = labels.COMPLETION_INDEX
 _JOB_NAME = "batch.kubernetes.io/job-name"
+_JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 _RESTART = "jobset.sigs.k8s.io/restart-attempt"
 Json = dict[str, Any]
 
@@ -56,6 +57,7 @@ def wants_accelerator(template: Json) -> bool:
 def read_pod(body: Json, at: float, *, gone: bool = False) -> PodSeen:
     """Return the observation of one pod; pods of no Job have an empty `job`."""
     metadata, status = body["metadata"], body.get("status", {})
+    selected = body.get("spec", {}).get("nodeSelector") or {}
     found, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     return PodSeen(
         at=at,
@@ -68,6 +70,9 @@ def read_pod(body: Json, at: float, *, gone: bool = False) -> PodSeen:
         node=body.get("spec", {}).get("nodeName") or "",
         unschedulable=_unschedulable(body),
         restart=found.get(_RESTART, "0"),
+        jobset=found.get(_JOBSET_NAME, ""),
+        plain=not wants_accelerator(body),
+        selects=", ".join(f"{key}={value}" for key, value in sorted(selected.items())),
         gone=gone,
     )
 

@@ -44,6 +44,11 @@ class PodSeen:
     unschedulable: str = ""
     """The scheduler's message, or nothing."""
     restart: str = "0"
+    jobset: str = ""
+    plain: bool = False
+    """It asks for no accelerators, so that no node pool of ours is for it."""
+    selects: str = ""
+    """Its node selector, for a reader."""
     gone: bool = False
 
 

@@ -11,12 +11,13 @@ from enum import StrEnum
 
 from demo.loop.states import SliceTimeline, WorkloadTimeline
 from demo.loop.steps import SENTENCES, STEPS, Step
-from demo.loop.timeline import Timeline
+from demo.loop.timeline import Timeline, describe_unplaced
 
 NO_DEMAND = "no_demand"
 SUSPENDED = "workload_suspended"
 NO_JOBS = "no_jobs"
 NO_PODS = "no_pods"
+POD_UNPLACED = "pod_unplaced"
 
 
 class Refuser(StrEnum):
@@ -90,6 +91,23 @@ def list_quiet(timeline: Timeline, now: float, patience: Patience) -> list[Workl
     return [] if moving or recent else waiting
 
 
+def find_unplaced(
+    timeline: Timeline, quiet: list[WorkloadTimeline]
+) -> list[tuple[WorkloadTimeline, list[Refusal]]]:
+    """Return the quiet workloads with pods that need no accelerators, and that no node takes."""
+    waiting = [(each, _list_unplaced(timeline, each)) for each in quiet]
+    return [(each, refusals) for each, refusals in waiting if refusals]
+
+
+def _list_unplaced(timeline: Timeline, workload: WorkloadTimeline) -> list[Refusal]:
+    key = (workload.namespace, workload.name)
+    return [
+        Refusal(*key, pod.name, POD_UNPLACED, describe_unplaced(pod), Refuser.CLUSTER)
+        for pod in timeline.unplaced.values()
+        if (pod.namespace, pod.jobset) == key
+    ]
+
+
 def describe_missing(timeline: Timeline, now: float) -> list[str]:
     """Return a sentence for every slice or pool that keeps the run from its end."""
     lines = []
@@ -98,6 +116,7 @@ def describe_missing(timeline: Timeline, now: float) -> list[str]:
         if not workload.over and not slices:
             lines.append(f"{workload.namespace}/{workload.name}: the JobSet is not over (it needs no slice)")
         lines.extend(_describe_slice(one, workload, now) for one in slices if not _is_done(one, workload))
+    lines.extend(f"{pod.name}: {describe_unplaced(pod)}" for pod in timeline.unplaced.values())
     lines.extend(
         f"node pool {name} still exists ({status})" for name, status in sorted((timeline.pools_now or {}).items())
     )

@@ -9,7 +9,16 @@ from demo.loop.applying import Applier
 from demo.loop.asking import Asker
 from demo.loop.demo_manifests import Document
 from demo.loop.observer import Observer
-from demo.loop.progress import Patience, Refusal, describe_missing, find_stuck, is_finished, list_quiet
+from demo.loop.progress import (
+    Patience,
+    Refusal,
+    Refuser,
+    describe_missing,
+    find_stuck,
+    find_unplaced,
+    is_finished,
+    list_quiet,
+)
 from demo.loop.run_outcome import Outcome
 from demo.loop.timeline import Timeline
 from demo.loop.verification import SETTLE_SECONDS, Verifier
@@ -103,7 +112,7 @@ class Run:
             stuck = find_stuck(timeline, now, patience)
             quiet = list_quiet(timeline, now, patience)
             if quiet and not stuck:
-                stuck = asker.find_refused(quiet, now)
+                stuck = find_unplaced(timeline, quiet) or asker.find_refused(quiet, now)
             for workload, refusals in stuck:
                 self._withdraw(applier, (workload.namespace, workload.name), refusals)
             if now > deadline:
@@ -137,7 +146,8 @@ class Run:
         self._withdrawn.add(workload)
         self._refusals += refusals
         for each in refusals:
-            self._view.say(f"{each.slice or each.workload} gets no node pool: {each.reason}: {each.message}")
+            lack = "gets no node pool" if each.by != Refuser.CLUSTER else "cannot run"
+            self._view.say(f"{each.slice or each.workload} {lack}: {each.reason}: {each.message}")
         self._view.say(f"deleting JobSet {workload[0]}/{workload[1]}, because it cannot continue")
         applier.delete_jobset(*workload)
 

@@ -27,9 +27,16 @@ from shared.model.names import parse_name
 _DEMAND = "unschedulable"
 _JOBSET = re.compile(r"namespaces/(?P<namespace>[^/]+)/jobsets/(?P<name>.+)")
 _SETTLED_PHASES = ("Running", "Succeeded", "Failed")
+_CPU_NODES = "the local cloud has one CPU node, and makes no other"
 _COVERED_SECONDS = 1.0
 """A message of the exporter also covers the leaders that became unschedulable so long after it:
 another one follows, but the function mostly reads the pods later."""
+
+
+def describe_unplaced(pod: PodSeen) -> str:
+    """Return why a pod without accelerators has no node, with the scheduler's words."""
+    selects = f" with {pod.selects}" if pod.selects else ""
+    return f"no node{selects} takes this pod ({_CPU_NODES}); the scheduler reports: {pod.unschedulable}"
 
 
 class Timeline:
@@ -44,6 +51,8 @@ class Timeline:
         self.started_at = started_at
         self.workloads = {key: WorkloadTimeline(key[0], key[1], progress_at=started_at) for key in workloads}
         self.slices: dict[tuple[str, str], SliceTimeline] = {}
+        self.unplaced: dict[str, PodSeen] = {}
+        """By UID: the pods without accelerators that no node takes."""
         self.pools_now: dict[str, str] | None = None
         """The pools of the last listing; None before the first."""
         self.shared_calls: Counter[str] = Counter()
@@ -168,6 +177,7 @@ class Timeline:
     def _see_pod(self, pod: PodSeen) -> None:
         one = self.slices.get((pod.namespace, pod.job))
         if one is None:
+            self._see_plain(pod)
             self._keep_early((pod.namespace, pod.job), pod)
             return
         if pod.gone:
@@ -184,6 +194,16 @@ class Timeline:
         settled = {each.index for each in pods if each.phase in _SETTLED_PHASES}
         if len(settled) >= one.pods:
             self._reach(one, Step.RUNNING, pod.at)
+
+    def _see_plain(self, pod: PodSeen) -> None:
+        """Note a pod that no node takes though it needs no accelerators: no pool is made for it."""
+        waits = pod.unschedulable and not pod.node and not pod.gone
+        if not waits:
+            self.unplaced.pop(pod.uid, None)
+        elif pod.plain and (pod.namespace, pod.jobset) in self.workloads:
+            if pod.uid not in self.unplaced:
+                self._feed.append(FeedLine(pod.at, pod.name, describe_unplaced(pod), "bad"))
+            self.unplaced[pod.uid] = pod
 
     def _note_stays(self, one: SliceTimeline, at: float) -> None:
         pods = one.live_pods.values()

@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from demo.stack.layout import LOCATION, ZONE
+from demo.stack.layout import ZONE
+from standins.fakegke.model.node_objects import labels_of_host
 from standins.processes.kubeconfig import open_client
 
 NAME = "cpu-0"
@@ -40,13 +41,9 @@ def create_unless_there(client: httpx.Client, path: str, body: dict[str, Any]) -
 
 def _node() -> dict[str, Any]:
     labels = {
+        **labels_of_host("n2-standard-64", "amd64", ZONE),
         "kubernetes.io/hostname": NAME,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
         "cloud.google.com/gke-nodepool": "cpu",
-        "node.kubernetes.io/instance-type": "n2-standard-64",
-        "topology.kubernetes.io/region": LOCATION,
-        "topology.kubernetes.io/zone": ZONE,
     }
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "labels": labels}}
 

@@ -69,6 +69,28 @@ def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, s
     return labels
 
 
+def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]:
+    """Return the labels that every node of GKE has by its machine and its place, old names too.
+
+    Drivers of disks place pods by ``topology.gke.io/zone``:
+    https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver.
+    """
+    region = region_of(zone)
+    return {
+        "node.kubernetes.io/instance-type": machine,
+        "beta.kubernetes.io/instance-type": machine,
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": architecture,
+        "beta.kubernetes.io/arch": architecture,
+        "topology.kubernetes.io/zone": zone,
+        "topology.gke.io/zone": zone,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/region": region,
+    }
+
+
 def node_object(
     cluster: ClusterName, pool: Message, machine: Machine, topology: str, place: tuple[str, str]
 ) -> Node:
@@ -76,12 +98,8 @@ def node_object(
     name, zone = place
     labels = {
         **labels_by_gke(pool, machine, topology),
-        "node.kubernetes.io/instance-type": machine.name,
+        **labels_of_host(machine.name, architecture_of(machine.name), zone),
         "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": architecture_of(machine.name),
-        "topology.kubernetes.io/zone": zone,
-        "topology.kubernetes.io/region": region_of(zone),
         **dict(pool.config.labels),
     }
     resources = resources_of(pool, machine)
