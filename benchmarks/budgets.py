@@ -35,8 +35,8 @@ class Budget:
 
 
 BUDGETS: dict[str, Budget] = {
-    "cold_start": Budget(limit=4.5, stretch=2.5, of_ratio=True),
-    "function_memory": Budget(limit=160, stretch=80),
+    "cold_start": Budget(limit=3.9, stretch=2.5, of_ratio=True),
+    "function_memory": Budget(limit=90, stretch=80),
     # Twice what REST of our own took: 4.2 times the CloudEvent
     # (docs/decisions/0026-the-card-s-clients.md).
     "warm_event": Budget(limit=8.4, of_ratio=True),
