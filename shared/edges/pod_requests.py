@@ -16,7 +16,7 @@ import msgspec
 
 from shared.edges.kubernetes import Record
 from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE, rename
-from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
+from shared.model.workloads import Requirement, TermKind, TopologyTerm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

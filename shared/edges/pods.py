@@ -29,8 +29,7 @@ from shared.kinds.table import judge_parent
 from shared.model.labels import NODE_POOL, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
-from shared.model.topology_terms import Requirement
-from shared.model.workloads import PodTemplate, PodView, Toleration
+from shared.model.workloads import PodTemplate, PodView, Requirement, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

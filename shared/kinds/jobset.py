@@ -23,8 +23,7 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
-from shared.model.topology_terms import make_exclusive
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Json, TemplateReader

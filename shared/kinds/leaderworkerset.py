@@ -25,12 +25,11 @@ from shared.kinds.objects import (
 )
 from shared.model import labels
 from shared.model.errors import SliceUnknown
-from shared.model.topology_terms import make_exclusive
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Json, TemplateReader
-    from shared.model.topology_terms import TopologyTerm
+    from shared.model.workloads import TopologyTerm
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 SET_NAME = f"{_PREFIX}name"

@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from shared.kinds.kind import Kind, SliceOfPod
-    from shared.model.topology_terms import Requirement
-    from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
+    from shared.model.workloads import (
+        PodTemplate,
+        PodView,
+        Requirement,
+        SliceGroup,
+        Toleration,
+        WorkloadView,
+    )
     from shared.settings import Settings
 
 Selection = dict[str, tuple[str, ...]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import CapacityConflict, NotAllowed, UnsupportedSelector
 from shared.model.needs import Tier
-from shared.model.topology_terms import Requirement, is_own
+from shared.model.workloads import Requirement, is_own
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:

@@ -378,7 +378,7 @@ def _merge(answers: Iterable[Answer]) -> list[Need]:
     for need in listed:
         most[need.key] += need.most
     # Groups that ask the same may differ in who else runs on their nodes, which may be refused.
-    once = {need.key: need for need in sorted(listed[::-1], key=lambda need: bool(need.never))}
+    once = {need.key: need for need in sorted(reversed(listed), key=lambda need: bool(need.never))}
     ordered = dict.fromkeys(need.key for need in listed)
     return [dataclasses.replace(once[key], most=most[key]) for key in ordered]
 

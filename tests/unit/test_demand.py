@@ -9,8 +9,7 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import CapacityPolicy, Priority, Tier
-from shared.model.topology_terms import Requirement
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodView, Requirement, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
 from shared.settings import Settings
 from shared.shapes.shape import Placement

@@ -6,7 +6,7 @@ import pytest
 
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.topology_terms import Requirement
+from shared.model.workloads import Requirement
 from shared.settings import Settings
 from tests.builders import settings
 from tests.demands import a_demand, a_pool_body

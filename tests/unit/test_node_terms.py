@@ -8,7 +8,7 @@ import pytest
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
-from shared.model.topology_terms import Requirement
+from shared.model.workloads import Requirement
 from shared.needs.demand import Demand
 from tests.unit.live_pods import a_body, a_workload, change, plan
 

@@ -8,8 +8,7 @@ from shared.edges.pods import read_workload
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
-from shared.model.topology_terms import Requirement
-from shared.model.workloads import WorkloadView
+from shared.model.workloads import Requirement, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import expect_decision
 from tests.unit.live_pods import plan

@@ -13,8 +13,7 @@ from shared.kinds.objects import UnexpectedValue
 from shared.model import labels
 from shared.model.errors import UnsupportedSelector
 from shared.model.times import parse_time
-from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
-from shared.model.workloads import PodTemplate
+from shared.model.workloads import PodTemplate, Requirement, TermKind, TopologyTerm
 from tests.refusals import refuses
 
 TPU = labels.TPU_RESOURCE
