@@ -93,7 +93,7 @@ def read_cluster(
     except ProvisionerError as error:
         reading.errors.append(say(error))
         return reading
-    owners = [key for key in list_owners(reading.lists, cluster) if chooses(key)]
+    owners = [key for key in list_owners(reading.lists) if chooses(key)]
     _plan_all(owners, reading, ports)
     found = [*_list_waiting(reading), *_list_queued(reading, ports), *also]
     waiting = [key for key in found if chooses(key)]

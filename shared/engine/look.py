@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,7 @@ from shared.plan.limits import count_nodes
 from shared.plan.scene import Queue, Scene, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from shared.model.kueue import CheckState, QueuedWorkload
     from shared.model.names import ParsedName
@@ -260,3 +260,16 @@ class Look:
     def takers(self) -> frozenset[WorkloadName]:
         """Return the other workloads whose pods are on the owner's pools."""
         return frozenset(user.workload for users in self.users.values() for user in users)
+
+
+def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:
+    """Return nodes by their pool."""
+    by_pool: dict[str, list[PoolNode]] = defaultdict(list)
+    for node in nodes:
+        by_pool[node.pool].append(node)
+    return by_pool
+
+
+def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
+    """Return the pool of each node by the node's name."""
+    return {node.name: pool for pool, members in nodes.items() for node in members}

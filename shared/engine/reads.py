@@ -7,20 +7,36 @@ too few. What a plan asks for beside that is added later, and the pods on nodes 
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from shared.engine.kueue import read_standing
-from shared.engine.look import FREE, Look, Room, Standing, User, count_chips, take_inventory
-from shared.engine.scenes import has_lost_nodes, is_over, make_scene, sort_operations, view_pod
+from shared.engine.look import (
+    FREE,
+    Look,
+    Room,
+    Standing,
+    User,
+    count_chips,
+    map_nodes,
+    sort_nodes,
+    take_inventory,
+)
+from shared.engine.scenes import (
+    blame_flavor,
+    has_lost_nodes,
+    is_over,
+    make_scene,
+    sort_operations,
+    view_pod,
+    want_nothing,
+)
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
-from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, list_wanted
+from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Stop
 
@@ -32,7 +48,7 @@ if TYPE_CHECKING:
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
-    from shared.plan.scene import Ask, Pod
+    from shared.plan.scene import Ask
 
 DELIVERY_SECONDS = 50.0
 """How long after its beginning a delivery begins an act; every request ends within 55 s."""
@@ -92,7 +108,7 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
         missing_since=reads.note_missing(pools, nodes, now),
         spare=ports.memory.spare.get(key.cluster, frozenset()),
         pods=pods,
-        wanted=reads.list_wanted(workload, pods, nodes, standing),
+        wanted=reads.list_wanted(workload, pods, nodes, standing.plain),
         room=room,
         refused=ports.budget.list_refused(key.cluster, now),
         operations=operations,
@@ -285,21 +301,18 @@ class Reads:
         workload: WorkloadView | None,
         pods: list[PodView],
         nodes: Mapping[str, Sequence[PoolNode]],
-        standing: Standing,
+        plain: WorkloadView | None,
     ) -> Wanted:
-        """Return what the workload needs: nothing if it is over, and then its pods hold pools."""
-        key, settings, lists = self.key, self.ports.settings, self.source.lists
+        """Return what the workload needs; `plain` is the spec without Kueue's flavors."""
+        lists = self.source.lists
         pools_of = lists.pools_of if lists else map_nodes(nodes)
-        if workload is None:
-            strays = [_refuse_stray(pod, key) for pod in pods if not pod.node_name]
-            return Wanted(pods=_view_last(pods, pools_of), refusals=tuple(strays))
-        if is_over(workload):
-            return Wanted(pods=_view_last(pods, pools_of))
-        wanted, plain = self._recall_wanted(workload, pods, pools_of), standing.plain
+        if workload is None or is_over(workload):
+            return want_nothing(self.key, workload, pods, pools_of)
+        wanted = self._recall_wanted(workload, pods, pools_of)
         if plain is None or not wanted.refused:
             return wanted
-        alone = list_wanted(key.cluster, plain, (), {}, settings)
-        return wanted if alone.refused else _blame_flavor(wanted)
+        alone = list_wanted(self.key.cluster, plain, (), {}, self.ports.settings)
+        return wanted if alone.refused else blame_flavor(wanted)
 
     def _recall_wanted(
         self, workload: WorkloadView, pods: list[PodView], pools_of: Mapping[str, str]
@@ -332,19 +345,6 @@ class Reads:
         }
 
 
-def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:
-    """Return nodes by their pool."""
-    by_pool: dict[str, list[PoolNode]] = defaultdict(list)
-    for node in nodes:
-        by_pool[node.pool].append(node)
-    return by_pool
-
-
-def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
-    """Return the pool of each node by the node's name."""
-    return {node.name: pool for pool, members in nodes.items() for node in members}
-
-
 def counts(pod: PodView) -> bool:
     """Return whether a pod wants accelerators and has not ended."""
     return pod.template.wants_accelerator and not pod.finished
@@ -363,29 +363,6 @@ def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
     waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
     named = [*list_volume_claims(workload), *(claim for claims in waiting for claim in claims)]
     return list(dict.fromkeys(named))[:CLAIMS_MAX]
-
-
-def _view_last(pods: Sequence[PodView], pools_of: Mapping[str, str]) -> tuple[Pod, ...]:
-    """Return the pods of a workload that is over: each holds its pool until it ends."""
-    places = [pools_of.get(pod.node_name, pod.node_name) for pod in pods]
-    pairs = zip(pods, places, strict=True)
-    return tuple(view_pod(pod, place, need=NO_NEED) for pod, place in pairs)
-
-
-def _blame_flavor(wanted: Wanted) -> Wanted:
-    """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
-    needs = tuple(
-        dataclasses.replace(need, never=dataclasses.replace(need.never, of_flavor=True))
-        if need.never
-        else need
-        for need in wanted.needs
-    )
-    return dataclasses.replace(wanted, needs=needs)
-
-
-def _refuse_stray(pod: PodView, key: Key) -> PodRefusal:
-    text = f"the labels of the pod name {key}, which the cluster does not know"
-    return PodRefusal(pod=pod, decision=Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text))
 
 
 def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:

@@ -6,13 +6,15 @@ import dataclasses
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
 from shared.model.times import find_end, measure_seconds
+from shared.needs.wanted import NO_NEED, PodRefusal, Wanted
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Scene, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shared.engine.look import Key, Look, Operations
     from shared.model.names import ParsedName, Slot
@@ -211,6 +213,32 @@ def view_pod(pod: PodView | BoundPod, pool: str, *, need: str = "") -> Pod:
         ends_by=find_end(pod.deleting_since),
         asks=_NOWHERE,
     )
+
+
+def want_nothing(
+    key: Key, workload: WorkloadView | None, pods: Sequence[PodView], pools_of: Mapping[str, str]
+) -> Wanted:
+    """Return what a workload wants that is over or gone: each pod holds its pool until it ends."""
+    places = [pools_of.get(pod.node_name, pod.node_name) for pod in pods]
+    pairs = zip(pods, places, strict=True)
+    text = f"the labels of the pod name {key}, which the cluster does not know"
+    stray = Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text)
+    strays = [] if workload else [pod for pod in pods if not pod.node_name]
+    return Wanted(
+        pods=tuple(view_pod(pod, place, need=NO_NEED) for pod, place in pairs),
+        refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
+    )
+
+
+def blame_flavor(wanted: Wanted) -> Wanted:
+    """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
+    needs = tuple(
+        dataclasses.replace(need, never=dataclasses.replace(need.never, of_flavor=True))
+        if need.never
+        else need
+        for need in wanted.needs
+    )
+    return dataclasses.replace(wanted, needs=needs)
 
 
 def list_slots(need: Need) -> list[Slot]:

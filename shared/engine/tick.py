@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from shared.engine.kueue import is_answered, list_queued, tend_checks
-from shared.engine.look import Key, Lists, User, take_inventory
-from shared.engine.reads import counts, find_user, list_operations, map_nodes, read_stop, sort_nodes
+from shared.engine.look import Key, Lists, User, map_nodes, sort_nodes, take_inventory
+from shared.engine.reads import counts, find_user, list_operations, read_stop
 from shared.engine.reconcile import Role
 from shared.engine.scenes import view_pod
 from shared.engine.tell import Outcome, forget_old
@@ -21,6 +22,7 @@ from shared.engine.work import Work, work_on
 from shared.kinds.table import KINDS
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
+from shared.model.kueue import QueuedWorkload
 from shared.model.labels import DEPLOYMENT
 from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
@@ -59,7 +61,7 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     try:
         ports.crew.expect_answers(cluster, ports.clock.now())
         lists = read_lists(cluster, ports)
-        keys = _list_keys(cluster, role, lists, ports, done)
+        keys = _list_keys(lists, role, ports, done)
     except ProvisionerError as error:
         ports.crew.note(cluster, error, ports.clock.now())
         memory.spare.pop(cluster, None)
@@ -69,10 +71,10 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     forget_old(memory, lists.began_at)
     if role == Role.PROVISION:
         ports.budget.begin_tick(cluster)
-        done.outcomes += _report_limits(cluster, lists, ports)
+        done.outcomes += _report_limits(lists, ports)
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
-    done.errors += _list_workloads(cluster, keys, lists, ports)
+    done.errors += _list_workloads(keys, lists, ports)
     names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
     stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
@@ -81,23 +83,21 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     return done
 
 
-def _list_workloads(
-    cluster: str, keys: Iterable[Key], lists: Lists, ports: Ports
-) -> list[tuple[str, Exception]]:
+def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports) -> list[tuple[str, Exception]]:
     """Read the workloads of a kind by a list if they are many; what is not in it is read by name.
 
     A list's silence is no absence: pools are deleted on that word.
     """
-    errors = list[tuple[str, Exception]]()
+    live, errors = ports.clusters[lists.cluster], list[tuple[str, Exception]]()
     for kind in KINDS:
         names = {(key.namespace, key.name) for key in keys if key.kind == kind.name}
         if len(names) < LISTED_MIN or not kind.watched:
             continue
         try:
-            for each in ports.clusters[cluster].list_workloads(kind.name, names):
+            for each in live.list_workloads(kind.name, names):
                 lists.workloads[kind.name, each.namespace, each.name] = each
         except ProvisionerError as error:
-            errors.append((f"{kind.plural} of {cluster}", error))
+            errors.append((f"{kind.plural} of {lists.cluster}", error))
     return errors
 
 
@@ -121,21 +121,14 @@ def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: 
         done.outcomes += result.outcomes
         done.errors += [(str(key), error) for error in result.errors]
     done.left, memory.left[cluster] = len(left), tuple(left)
-    done.figures = measure(role, lists, works)
-    if role == Role.COLLECT:
-        memory.spare[cluster] = _find_spare(works, left, lists, memory.spare.get(cluster))
-
-
-def _find_spare(
-    works: Iterable[Work], left: Iterable[Key], lists: Lists, before: frozenset[str] | None
-) -> frozenset[str]:
-    """Return the pools that a tick found too many: the next one may delete them.
-
-    What the tick had no time for is as the one before it found it.
-    """
-    unseen = {pool.name for key in left for pool in lists.inventory.by_owner.get(key.workload, ())}
+    if role == Role.PROVISION:
+        done.figures = _measure_demands(works)
+        return
+    done.figures = _measure_pools(lists)
     spare = frozenset[str]().union(*(work.spare for work in works))
-    return spare | (unseen & (before or frozenset()))
+    # What there was no time for is as the tick before this one found it.
+    unseen = {pool.name for key in left for pool in lists.inventory.by_owner.get(key.workload, ())}
+    memory.spare[cluster] = spare | (unseen & memory.spare.get(cluster, frozenset()))
 
 
 def read_lists(cluster: str, ports: Ports) -> Lists:
@@ -170,79 +163,73 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     )
 
 
-def _list_keys(cluster: str, role: Role, lists: Lists, ports: Ports, done: Tick) -> list[Key]:
+def _list_keys(lists: Lists, role: Role, ports: Ports, done: Tick) -> list[Key]:
     if role == Role.COLLECT:
-        return list_owners(lists, cluster)
-    waiting = list_waiting(lists, cluster, ports)
+        return list_owners(lists)
+    cluster, queued = lists.cluster, list[QueuedWorkload]()
     try:
         queued = list_queued(cluster, ports)
         done.errors += tend_checks(cluster, queued, ports)
     except ProvisionerError as error:  # pods that wait are served without Kueue too
         done.errors.append((f"Workloads of {cluster}", error))
-        return waiting
     keys = [
         Key(cluster, each.owner_kind, each.namespace, each.owner_name)
         for each in queued
         if is_answered(each.owner_kind)
     ]
-    return list(dict.fromkeys([*waiting, *keys]))
+    return list(dict.fromkeys([*list_waiting(lists, ports.clock.now()), *keys]))
 
 
-def list_waiting(lists: Lists, cluster: str, ports: Ports) -> list[Key]:
+def list_waiting(lists: Lists, now: float) -> list[Key]:
     """Return the workloads whose pods wait: those without a pool first, then the longest wait.
 
     Then those with an idle pool come, whose mark may have to go.
     """
-    now, owners = ports.clock.now(), lists.inventory.by_owner
-    waits = {owner: _find_wait(pods) for owner, pods in lists.pods.items()}
+    owners = lists.inventory.by_owner
     since = {
-        owner: at for owner, at in waits.items() if at is not None and now - at >= FRESH_SECONDS
+        owner: min((_find_wait(pod) for pod in pods if pod.waits), default=now)
+        for owner, pods in lists.pods.items()
     }
-    ordered = sorted(since, key=lambda owner: (owner in owners, since[owner]))
-    idle = [owner for owner in _list_idle(lists) if owner not in since]
-    return [Key(cluster, *owner) for owner in (*ordered, *idle)]
+    waiting = [owner for owner, at in since.items() if now - at >= FRESH_SECONDS]
+    waiting.sort(key=lambda owner: (owner in owners, since[owner]))
+    names = dict.fromkeys((*waiting, *_list_idle(lists)))
+    return [Key(lists.cluster, *name) for name in names]
 
 
 def _list_idle(lists: Lists) -> list[WorkloadName]:
     """Return the owners of pools whose nodes have our mark."""
-    return [
-        owner
-        for owner, pools in lists.inventory.by_owner.items()
-        if any(node.idle_since for pool in pools for node in lists.nodes.get(pool.name, ()))
-    ]
+    marked = {node.pool for node in chain.from_iterable(lists.nodes.values()) if node.idle_since}
+    owners = lists.inventory.by_owner
+    return [owner for owner, pools in owners.items() if marked & {pool.name for pool in pools}]
 
 
-def _find_wait(pods: Sequence[PodView]) -> float | None:
-    """Return since when one of some pods waits; None if none does."""
-    waits = [pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if pod.waits]
-    return min(waits, default=None)
+def _find_wait(pod: PodView) -> float:
+    return pod.unschedulable_since or pod.created_at or 0.0
 
 
-def list_owners(lists: Lists, cluster: str) -> list[Key]:
+def list_owners(lists: Lists) -> list[Key]:
     """Return the workloads that have pools, the oldest pool first."""
-    pools = [pool for pools in lists.inventory.by_owner.values() for pool in pools if pool.owner]
-    pools.sort(key=lambda pool: (pool.owner and pool.owner.created_at) or 0)
-    owners = dict.fromkeys((*pool.owner.key, pool.owner.uid) for pool in pools if pool.owner)
-    return [Key(cluster, *owner) for owner in owners]
+    pools = chain.from_iterable(lists.inventory.by_owner.values())
+    owners = [pool.owner for pool in pools if pool.owner]
+    owners.sort(key=lambda owner: owner.created_at or 0)
+    names = dict.fromkeys((*owner.key, owner.uid) for owner in owners)
+    return [Key(lists.cluster, *name) for name in names]
 
 
-def _report_limits(cluster: str, lists: Lists, ports: Ports) -> list[Outcome]:
+def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
     """Return which limits are passed, if that is new; nothing is deleted for it."""
-    settings, chips, memory = ports.settings, lists.inventory.chips, ports.memory
-    passed = [
-        (f"namespace {name}", used, settings.limit_chips_per_namespace)
-        for name, used in chips.items()
-        if 0 < settings.limit_chips_per_namespace < used
-    ]
-    total = sum(chips.values())
-    if 0 < settings.limit_chips < total:
-        passed.append((f"cluster {cluster}", total, settings.limit_chips))
-    outcomes = []
-    for subject, used, limit in passed:
+    settings, cluster, told = ports.settings, lists.cluster, ports.memory.notices
+    used = {f"namespace {name}": chips for name, chips in lists.inventory.chips.items()}
+    limits = dict.fromkeys(used, settings.limit_chips_per_namespace)
+    used[f"cluster {cluster}"] = sum(lists.inventory.chips.values())
+    limits[f"cluster {cluster}"] = settings.limit_chips
+    outcomes: list[Outcome] = []
+    for subject, limit in limits.items():
         place = (cluster, subject, str(Reason.LIMIT_PASSED))
-        if place not in memory.notices:
-            memory.notices[place] = lists.began_at
-            text = f"the node pools of {subject} have {used} chips, more than the limit of {limit}"
+        if 0 < limit < used[subject] and place not in told:
+            told[place] = lists.began_at
+            chips = f"{used[subject]} chips, more than the limit of {limit}"
+            text = f"the node pools of {subject} have {chips}"
             decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
     return outcomes
@@ -252,11 +239,6 @@ def count_verbs(done: Tick) -> dict[str, int]:
     """Return how many decisions of each verdict a tick made, for its answer."""
     verdicts = Counter(str(outcome.decision.verdict) for outcome in done.outcomes)
     return {"errors": len(done.errors), "left": done.left, **verdicts}
-
-
-def measure(role: Role, lists: Lists, works: Iterable[Work]) -> dict[str, int]:
-    """Return the figures of one tick: of demands in `provision`, of pools in `collect`."""
-    return _measure_pools(lists) if role == Role.COLLECT else _measure_demands(works)
 
 
 def _measure_demands(works: Iterable[Work]) -> dict[str, int]:
