@@ -22,7 +22,12 @@ def google_calls(source: str) -> Iterator[tuple[str, str]]:
             yield "a client", node.func.attr
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _NAMED:
             yield "a client", node.func.attr
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "call":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "call"
+            and node.args
+        ):
             verb, path = node.args[0], node.args[1]
             if isinstance(verb, ast.Constant) and str(verb.value).islower():
                 yield "a client", str(verb.value)
