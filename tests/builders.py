@@ -15,7 +15,6 @@ from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import BoundPod
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
 from shared.settings import ClusterSettings, Settings
 
@@ -157,11 +156,6 @@ def expect_decision(found: object) -> Decision:
     """Return what a rule found, which must be a decision and no demand."""
     assert isinstance(found, Decision), found
     return found
-
-
-def a_bound_pod_of_others() -> BoundPod:
-    """Return a pod of another workload that holds accelerators of a pool."""
-    return BoundPod(namespace="default", name="p", kind="Job", workload="other", chips=4, deleting_since=None)
 
 
 def a_pool(

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from shared.engine.outside import Cluster, PoolTakes
-    from shared.model.readings import BoundPod
     from shared.model.times import Clock
+    from shared.model.workloads import PodView
 
 GKE = "https://container.googleapis.com"
 ENDPOINT_VARIABLE = "TPU_PROVISIONER_GKE_ENDPOINT"
@@ -152,7 +152,7 @@ class Removal:
             return f"{owner.kind} {owner.namespace}/{owner.name} runs"
         return f"{len(pods)} pods run on it" if pods else ""
 
-    def _list_pods(self, live: Cluster, pool: NodePool) -> Sequence[BoundPod]:
+    def _list_pods(self, live: Cluster, pool: NodePool) -> Sequence[PodView]:
         """Return the pods on a pool's nodes, without those that were left when they ended."""
         due = self.clock.now() - LEFT_SECONDS
         bound = [pod for node in live.list_nodes([pool.name]) for pod in live.list_bound_pods(node.name)]
@@ -175,7 +175,7 @@ class Removal:
         used = [
             f"{pod.namespace}/{pod.name}"
             for pod in pods
-            if pod.chips or not NOT_OF_PEOPLE.fullmatch(pod.namespace)
+            if pod.template.units or not NOT_OF_PEOPLE.fullmatch(pod.namespace)
         ]
         return f"{len(used)} pods run on it, such as {min(used)}, and this cluster is destroyed" if used else ""
 

@@ -24,7 +24,7 @@ from shared.edges.pods import MIRROR_POD, Pod, read_parent_now, read_workload, v
 from shared.kinds.table import PARENT, find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Unavailable
-from shared.model.readings import BoundPod, Namespace, PoolNode
+from shared.model.readings import Namespace, PoolNode
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class KubernetesCluster:
             for node in _expect_all(page)
         ]
 
-    def list_bound_pods(self, node: str) -> list[BoundPod]:
+    def list_bound_pods(self, node: str) -> list[PodView]:
         """Return the unfinished pods on a node, without DaemonSet and static pods.
 
         Only an exact ``spec.nodeName`` is indexed, and listing every pod of a large cluster would
@@ -159,7 +159,7 @@ class KubernetesCluster:
         """
         query = {"fieldSelector": f"spec.nodeName={node}"}
         return [
-            read_bound(pod)
+            view_pod(pod)
             for page in self._api.list_pages(_PODS, Pod, query)
             for pod in _expect_all(page)
             if holds_node(pod)
@@ -219,23 +219,6 @@ def holds_node(pod: Pod) -> bool:
     if MIRROR_POD in (pod.metadata.annotations or {}):
         return False
     return pod.status.phase not in ("Succeeded", "Failed")
-
-
-def read_bound(pod: Pod) -> BoundPod:
-    """Return a pod on a node, with the workload that it belongs to."""
-    meta, view = pod.metadata, view_pod(pod)
-    kind = find_kind_of_pod(view)
-    return BoundPod(
-        namespace=meta.namespace,
-        name=meta.name,
-        kind=kind.name if kind else "",
-        workload=kind.find_owner(view) if kind else "",
-        chips=view.template.units,
-        node=view.node_name,
-        uid=view.uid,
-        created_at=view.created_at,
-        deleting_since=parse_time(meta.deletion_timestamp),
-    )
 
 
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shared.engine.threads import Crew
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.pools import NodePool
-    from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
+    from shared.model.readings import Machines, Namespace, Notice, Operation, PoolNode
     from shared.model.times import Clock
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from shared.settings import Settings
@@ -93,7 +93,7 @@ class Cluster(Protocol):
     def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours."""
 
-    def list_bound_pods(self, node: str) -> Sequence[BoundPod]:
+    def list_bound_pods(self, node: str) -> Sequence[PodView]:
         """Return the unfinished pods on a node, without DaemonSet and static pods."""
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:

@@ -426,9 +426,9 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     own, places = {pod.uid for pod in look.pods}, dict(look.places)
     users: dict[str, list[User]] = {name: [] for name in names}
     for pod in chain.from_iterable(bound.values()):
-        pool = places[pod.uid] = pools[pod.node]
-        if pod.chips and pod.uid not in own:
-            users[pool].append(User(pod.user, view_pod(pod, pool), pod.node))
+        pool = places[pod.uid] = pools[pod.node_name]
+        if pod.template.units and pod.uid not in own:
+            users[pool].append(User(find_user(pod), view_pod(pod, pool), pod.node_name))
     return dataclasses.replace(
         look,
         users={**look.users, **users},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Key, Look, Operations
     from shared.model.names import ParsedName, Slot
     from shared.model.pools import NodePool
-    from shared.model.readings import BoundPod, Machines, Operation, PoolNode
+    from shared.model.readings import Machines, Operation, PoolNode
     from shared.model.workloads import PodView, WorkloadView
     from shared.plan.scene import Need
     from shared.settings import Settings
@@ -202,7 +202,7 @@ def _list_pods(look: Look) -> Iterator[Pod]:
         yield from (user.pod for user in users)
 
 
-def view_pod(pod: PodView | BoundPod, pool: str, *, need: str = "") -> Pod:
+def view_pod(pod: PodView, pool: str, *, need: str = "") -> Pod:
     """Return a pod that holds its pool and needs none, by default one of another workload."""
     return Pod(
         need=need,

@@ -37,31 +37,6 @@ class Machines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundPod:
-    """One unfinished pod on a pool's node."""
-
-    namespace: str
-    name: str
-    kind: str
-    """The kind of its workload, by its labels; empty for other pods."""
-    workload: str
-    """The name of that workload."""
-    chips: int
-    """TPU chips, or units of GPUs."""
-    deleting_since: float | None
-    """Unix seconds; None while it is not being deleted."""
-    node: str = ""
-    uid: str = ""
-    created_at: float | None = None
-    """Unix seconds; None if the API does not say it."""
-
-    @property
-    def user(self) -> tuple[str, str, str]:
-        """Return kind, namespace and name of its workload; of a pod without one, its own."""
-        return self.kind or "Pod", self.namespace, self.workload or self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
     """A namespace as it is now."""
 

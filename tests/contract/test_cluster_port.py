@@ -11,6 +11,7 @@ import pytest
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
+from shared.engine.reads import find_user
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.replicas import TEMPLATE_HASH
@@ -214,11 +215,11 @@ def test_the_pods_that_would_lose_their_node_are_listed_and_no_others(cluster: K
     found = {pod.name: pod for node in ("n1", "n2") for pod in cluster.list_bound_pods(node)}
 
     assert sorted(found) == ["bare", "ending", "own"]
-    assert (found["own"].workload, found["own"].chips, found["own"].node) == ("own", 4, "n1"), (
-        "its controller is no Job of that JobSet"
-    )
-    assert (found["bare"].kind, found["bare"].workload, found["bare"].deleting_since) == ("Pod", "bare", None)
-    assert found["ending"].deleting_since is not None
+    own, bare, ending = found["own"], found["bare"], found["ending"]
+    assert (own.template.units, own.node_name, own.deleting_since) == (4, "n1", None)
+    assert find_user(own) == ("Pod", "default", "own"), "its controller is no Job of that JobSet"
+    assert find_user(bare) == ("Pod", "default", "bare")
+    assert ending.deleting_since is not None
 
 
 def read_marks(cluster: KubernetesCluster) -> list[tuple[str, float | None, bool]]:

@@ -14,11 +14,11 @@ from shared.engine.threads import Crew
 from shared.engine.tick import Tick, tick
 from shared.engine.work import Work, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
-from shared.kinds.table import find_kind_of_pod, is_pod_of
+from shared.kinds.table import is_pod_of
 from shared.model.errors import AlreadyExists
 from shared.model.messages import EndedOperation
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
+from shared.model.readings import Machines, Namespace, Notice, Operation, PoolNode
 from shared.model.workloads import Disk, Parent, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
 
@@ -148,23 +148,9 @@ class FakeCluster:
         self.gke.note("list nodes")
         return [node for node in self.nodes.values() if not pools or node.pool in pools]
 
-    def list_bound_pods(self, node: str) -> Sequence[BoundPod]:
+    def list_bound_pods(self, node: str) -> Sequence[PodView]:
         self.gke.note(f"list pods on {node}")
-        return [self._bind(pod) for pod in self.pods.values() if pod.node_name == node and not pod.finished]
-
-    def _bind(self, pod: PodView) -> BoundPod:
-        kind = find_kind_of_pod(pod)
-        return BoundPod(
-            namespace=pod.namespace,
-            name=pod.name,
-            kind=kind.name if kind else "",
-            workload=kind.find_owner(pod) if kind else "",
-            chips=pod.template.units,
-            deleting_since=None,
-            node=pod.node_name,
-            uid=pod.uid,
-            created_at=pod.created_at,
-        )
+        return [pod for pod in self.pods.values() if pod.node_name == node and not pod.finished]
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
         self.gke.note(f"mark {node}")

@@ -11,8 +11,8 @@ from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_c
 from shared.model.errors import Busy, Unavailable
 from shared.model.names import Claim, Try, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import BoundPod, PoolNode
-from shared.model.workloads import SliceGroup, WorkloadView
+from shared.model.readings import PoolNode
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from standins.fakegke.tests.fakegke_processes import fake_process
 from tests.clocks import StepClock
 from tests.engine.world import FakeCluster, FakeGke
@@ -51,7 +51,7 @@ class Nodes(FakeCluster):
 
     def __init__(self, gke: FakeGke) -> None:
         super().__init__(gke)
-        self.bound: dict[str, list[BoundPod]] = {}
+        self.bound: dict[str, list[PodView]] = {}
         self.failures: list[Exception] = []
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
@@ -59,7 +59,7 @@ class Nodes(FakeCluster):
             raise self.failures.pop(0)
         return [PoolNode(name=name, pool=name, ready=True) for name in pools]
 
-    def list_bound_pods(self, node: str) -> Sequence[BoundPod]:
+    def list_bound_pods(self, node: str) -> Sequence[PodView]:
         return self.bound.get(node, [])
 
 
@@ -148,10 +148,9 @@ def test_pools_that_stay_end_it_with_their_number(monkeypatch: pytest.MonkeyPatc
     assert scene.clock.now() == 100
 
 
-def pod(namespace: str, name: str, *, chips: int = 0, deleting_since: float | None = None) -> BoundPod:
-    return BoundPod(
-        namespace=namespace, name=name, kind="", workload="", chips=chips, deleting_since=deleting_since
-    )
+def pod(namespace: str, name: str, *, chips: int = 0, deleting_since: float | None = None) -> PodView:
+    template = PodTemplate(container_chips=(chips,))
+    return PodView(namespace=namespace, name=name, uid=name, template=template, deleting_since=deleting_since)
 
 
 JOB, DATABASE = pod("team", "static-0", chips=4), pod("gmp-apps", "postgres-0")
@@ -208,7 +207,7 @@ def test_a_cluster_that_cannot_be_asked_is_not_taken_for_idle_unless_forced() ->
 
 
 def test_what_goes_with_its_cluster_or_stays_with_it_holds_nothing() -> None:
-    cases: dict[str, tuple[str, list[BoundPod]]] = {
+    cases: dict[str, tuple[str, list[PodView]]] = {
         "cpu": (CLUSTER, OF_GKE),
         "static": ("", [JOB]),
         "default-pool": (UNFINISHED, []),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
-from shared.model.readings import BoundPod, Machines, Namespace, PoolNode
+from shared.model.readings import Machines, Namespace, PoolNode
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class ClusterPort:
         nodes = self._begin("list_nodes").nodes.values()
         return [node.show() for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
 
-    def list_bound_pods(self, node: str) -> list[BoundPod]:
+    def list_bound_pods(self, node: str) -> list[PodView]:
         """Return the unfinished pods on a node, and remember the look at its pool."""
         truth = self._begin("list_bound_pods")
         self._world.note_look(self._name, truth.nodes.get(node))
@@ -180,19 +180,10 @@ class ClusterPort:
             self._world.tell(f"tells {notice.kind} {notice.name}: {notice.message}")
             self._world.clusters[self._name].write_event(notice)
 
-    def _view(self, pod: SimPod) -> BoundPod:
-        ending = pod.deleting_since
-        return BoundPod(
-            namespace=pod.view.namespace,
-            name=pod.view.name,
-            kind=pod.kind.name if pod.kind else "",
-            workload=pod.kind.find_owner(pod.view) if pod.kind else "",
-            chips=pod.units,
-            deleting_since=None if ending is None else ending + self._world.scenario.skew_seconds,
-            node=pod.view.node_name,
-            uid=pod.view.uid,
-            created_at=pod.view.created_at,
-        )
+    def _view(self, pod: SimPod) -> PodView:
+        if pod.deleting_since is None:
+            return pod.view
+        return replace(pod.view, deleting_since=pod.deleting_since + self._world.scenario.skew_seconds)
 
 
 def is_selected(selector: str, pod: PodView) -> bool:
