@@ -16,7 +16,7 @@ from shared.shapes.catalogue import TPU_FAMILIES
 
 if TYPE_CHECKING:
     from shared.model.pools import NodePool
-    from shared.needs.demand import Demand
+    from shared.needs.nodepool import Demand
 
 MARKET = yaml.safe_load((files("cli") / "market.yaml").read_text(encoding="utf-8"))
 """Dated facts about Google's offer, with their sources."""

@@ -7,8 +7,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Claim, Try
 from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.demand import Demand
-from shared.needs.nodepool import build_body, choose_way
+from shared.needs.nodepool import Demand, build_body, choose_way
 from shared.needs.wanted import Wanted, list_wanted
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, settings

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from cli.planning.manifests import Manifest, Place
     from shared.model.workloads import WorkloadView
-    from shared.needs.demand import Demand
+    from shared.needs.nodepool import Demand
     from shared.plan.scene import Act, Plan
     from shared.settings import Settings
 

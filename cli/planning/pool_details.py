@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.model.workloads import WorkloadView
-    from shared.needs.demand import Demand
+    from shared.needs.nodepool import Demand
 
 _FIRST = "0"
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shared.model.messages import EndedOperation
     from shared.model.names import Claim
     from shared.model.workloads import PodView, WorkloadView
-    from shared.needs.demand import Demand
+    from shared.needs.nodepool import Demand
     from shared.plan.scene import Act, Answer, Need, Plan
 
 _LOG = logging.getLogger("explain")

@@ -22,7 +22,7 @@ from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
-from shared.needs.demand import Demand, build_demand
+from shared.needs.nodepool import Demand, build_demand
 from shared.needs.pods import NOTHING, Addition, enlarge, place_pods
 from shared.needs.refusals import (
     check_spelling,
@@ -373,14 +373,16 @@ def _list_words(asked: PodTemplate) -> Iterator[list[str]]:
 
 def _merge(answers: Iterable[Answer]) -> list[Need]:
     """Return one need for all groups that are ours to serve and whose pods ask the same."""
-    listed = [answer.need for answer in answers if answer.other is None]
-    most = Counter[str]()
-    for need in listed:
-        most[need.key] += need.most
-    # Groups that ask the same may differ in who else runs on their nodes, which may be refused.
-    once = {need.key: need for need in sorted(reversed(listed), key=lambda need: bool(need.never))}
-    ordered = dict.fromkeys(need.key for need in listed)
-    return [dataclasses.replace(once[key], most=most[key]) for key in ordered]
+    needs: dict[str, Need] = {}
+    for answer in answers:
+        need = answer.need
+        if answer.other is None:
+            first = needs.get(need.key, need)
+            most = need.most + (first.most if need.key in needs else 0)
+            # They may differ in who else runs on their nodes, which may be refused.
+            kept = need if need.never and not first.never else first
+            needs[need.key] = dataclasses.replace(kept, most=most)
+    return list(needs.values())
 
 
 def _view_pods(

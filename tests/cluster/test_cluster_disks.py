@@ -11,7 +11,7 @@ from shared.engine.look import Key, Source
 from shared.engine.outside import Ports
 from shared.engine.reconcile import plan_for
 from shared.model import labels
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings

@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.model.decisions import Decision, Verdict
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import decide_demand

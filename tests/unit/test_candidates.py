@@ -8,7 +8,7 @@ from shared.capacity_texts import read_policies, read_priorities
 from shared.model import labels
 from shared.model.names import Try
 from shared.model.workloads import Toleration
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.needs.ways import WAYS_MAX
 from tests.builders import ZONE, a_jobset, a_template, settings
 from tests.demands import a_demand, a_pool_body, want

@@ -10,7 +10,7 @@ from shared.kinds.table import KIND_NAMES
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
 from tests.unit.test_elastic import a_gpu_body
 

@@ -10,7 +10,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import CapacityPolicy, Priority, Tier
 from shared.model.workloads import PodView, Requirement, SliceGroup, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.settings import Settings
 from shared.shapes.shape import Placement
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings

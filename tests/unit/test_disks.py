@@ -9,7 +9,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Obstacle
 from shared.model.workloads import Disk
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import decide_demand, expect_demand, want

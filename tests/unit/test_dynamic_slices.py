@@ -7,7 +7,7 @@ import pytest
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import TermKind, TopologyTerm
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.unit.asked_shapes import decide_shape
 

@@ -17,7 +17,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, want
 from tests.refusals import refuses

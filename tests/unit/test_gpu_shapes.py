@@ -10,7 +10,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import UnknownGpu, UnsupportedShape
 from shared.model.workloads import PodTemplate, SliceGroup
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.shapes.catalogue import GPU_FAMILIES
 from shared.shapes.gpus import find_gpu_shape
 from shared.shapes.shape import Room, measure_allocatable

@@ -10,7 +10,7 @@ from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import expect_demand, want
 from tests.slices import list_slices

@@ -8,7 +8,7 @@ from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import want
 from tests.refusals import refuses

@@ -10,7 +10,7 @@ from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import expect_demand
 from tests.refusals import refuses

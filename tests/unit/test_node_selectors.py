@@ -12,7 +12,7 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import CapacityConflict, NotAllowed, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.names import Try, build_owner_labels
 from shared.model.needs import Tier, Way
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.needs.selectors import COPIED_FROM_SELECTORS
 from shared.needs.ways import read_selected, read_zone
 from shared.settings import ClusterSettings

@@ -9,7 +9,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.model.workloads import Requirement
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.unit.live_pods import a_body, a_workload, change, plan
 
 TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})

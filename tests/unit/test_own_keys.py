@@ -4,7 +4,7 @@ import pytest
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import a_jobset, a_pod, expect_decision
 from tests.demands import want
 from tests.unit.live_pods import ONE_HOST, a_workload, change, plan

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.model.decisions import Reason
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.settings import Settings
 from shared.shapes.catalogue import TPU_MACHINES
 from shared.shapes.shape import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage

@@ -7,7 +7,7 @@ import pytest
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, plan_demands
 

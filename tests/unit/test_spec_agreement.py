@@ -8,7 +8,7 @@ import pytest
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision, settings
 from tests.demands import expect_demand, want
 from tests.unit.live_pods import (

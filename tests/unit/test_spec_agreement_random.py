@@ -7,7 +7,7 @@ from shared.model import labels
 from shared.model.errors import Rejected
 from shared.model.needs import Tier
 from shared.model.workloads import WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from shared.needs.selectors import find_tier
 from tests.demands import plan_demands
 from tests.slices import list_slices

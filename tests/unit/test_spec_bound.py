@@ -14,7 +14,7 @@ from shared.kinds.raycluster import RAYCLUSTER
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import want
 from tests.unit.live_pods import ALL, ONE_HOST, Json, a_body, a_leader, a_workload, decide

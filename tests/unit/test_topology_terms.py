@@ -9,7 +9,7 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import Requirement, WorkloadView
-from shared.needs.demand import Demand
+from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.unit.live_pods import plan
 
