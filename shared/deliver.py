@@ -6,8 +6,6 @@ with one record, which holds the reason and the message.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import dataclasses
 import logging
 import traceback
@@ -42,7 +40,7 @@ from shared.model.errors import (
 from shared.model.messages import EventType, Message, parse_entry, parse_message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
@@ -62,7 +60,7 @@ class Push:
 
 
 class _PushedMessage(msgspec.Struct, rename="camel"):
-    data: str = ""
+    data: bytes = b""  # base64
     attributes: dict[str, str] = {}
     message_id: str = ""
 
@@ -74,8 +72,6 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-
-
 PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 """In a header of a push as a CloudEvent; the body is wrapped as in any other push."""
 
@@ -99,23 +95,15 @@ def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
         return Push(message=Message(data=body, attributes=own))
     try:
         envelope = _ENVELOPE.decode(body)
-        data = base64.b64decode(envelope.message.data, validate=True)
     except JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
         valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
         raise MalformedEvent(
             describe_json_error(error), field="body", value=shown, valid=valid
         ) from error
-    except (binascii.Error, ValueError) as error:
-        shown = envelope.message.data[:80]
-        raise MalformedEvent(
-            "is not base64", field="body.message.data", value=shown, valid="base64"
-        ) from error
-    return Push(
-        message=Message(data=data, attributes=envelope.message.attributes),
-        message_id=envelope.message.message_id,
-        delivery_attempt=envelope.delivery_attempt,
-    )
+    pushed = envelope.message
+    message = Message(data=pushed.data, attributes=pushed.attributes)
+    return Push(message, pushed.message_id, envelope.delivery_attempt)
 
 
 NOTICE = 25
@@ -157,11 +145,6 @@ ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
 )
 """First match counts. 500 crashes loudly; the message comes back and, in the end, to the dead
 letters."""
-
-
-def answer_decision(verdict: Verdict) -> Answer:
-    """Return the answer to a decision that was carried out."""
-    return Answer(200, SEVERITIES[verdict])
 
 
 def answer_error(error: ProvisionerError) -> Answer:
@@ -213,18 +196,19 @@ class Journal:
             }
         _LOG.log(severity, "%s", message, extra={**about, **fields})
 
-    def write_outcome(self, outcome: Outcome) -> None:
-        """Write what was decided about a workload or a pool."""
-        decision = outcome.decision
-        fields = {
-            "decision": str(decision.verdict),
-            "reason": str(decision.reason),
-            "pool": outcome.pool,
-            "subject": outcome.subject,
-            "cluster": outcome.cluster,
-            **outcome.facts,
-        }
-        self.write(answer_decision(decision.verdict).severity, decision.message, fields)
+    def write_outcomes(self, outcomes: Iterable[Outcome]) -> None:
+        """Write what was decided about workloads and pools."""
+        for outcome in outcomes:
+            decision = outcome.decision
+            fields = {
+                "decision": str(decision.verdict),
+                "reason": str(decision.reason),
+                "pool": outcome.pool,
+                "subject": outcome.subject,
+                "cluster": outcome.cluster,
+                **outcome.facts,
+            }
+            self.write(SEVERITIES[decision.verdict], decision.message, fields)
 
     def write_error(self, error: Exception, about: str = "") -> Answer:
         """Write an error, and return its answer; an unexpected one is `Broken`."""
@@ -296,8 +280,7 @@ def _deliver_end(entry: bytes, ports: Ports, journal: Journal) -> Answer:
 
 def answer(work: Work, journal: Journal) -> Answer:
     """Log what came of the work, and return the answer to the push."""
-    for outcome in work.outcomes:
-        journal.write_outcome(outcome)
+    journal.write_outcomes(work.outcomes)
     answers = [DONE, *(journal.write_error(error) for error in work.errors)]
     # That of an error which a person must repair comes first, then the longest pause.
     return max(
@@ -312,13 +295,7 @@ def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
         Rejected: the message can never be understood.
     """
     event = parse_message(message.data, message.attributes)
-    if event.cluster not in ports.clusters:
-        raise UnknownCluster(
-            "this deployment does not serve this cluster",
-            field="ce-source",
-            value=event.cluster,
-            valid=", ".join(ports.clusters),
-        )
+    expect_cluster(event.cluster, ports, "ce-source")
     if event.type != _WANTED[role]:
         return None
     about = event.subject
@@ -326,21 +303,27 @@ def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
     return Key(event.cluster, about.kind, about.namespace, about.name, uid)
 
 
+def expect_cluster(name: str, ports: Ports, field: str) -> None:
+    """Return if this deployment serves a cluster.
+
+    Raises:
+        UnknownCluster: it does not.
+    """
+    if name not in ports.clusters:
+        what, valid = "this deployment does not serve this cluster", ", ".join(ports.clusters)
+        raise UnknownCluster(what, field=field, value=name, valid=valid)
+
+
 def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[str, int]]:
     """Answer one call of the scheduler: look at a cluster once, log, and return the counts."""
     journal = Journal(role, Wake.TICK)
-    if cluster not in ports.clusters:
-        problem = UnknownCluster(
-            "this deployment does not serve this cluster",
-            field="cluster",
-            value=cluster,
-            valid=", ".join(ports.clusters),
-        )
+    try:
+        expect_cluster(cluster, ports, "cluster")
+    except Rejected as problem:
         journal.write_rejected(problem, b"")
         return Answer(400, logging.WARNING), {}
     done = tick(cluster, role, ports)
-    for outcome in done.outcomes:
-        journal.write_outcome(outcome)
+    journal.write_outcomes(done.outcomes)
     status = 200
     for about, error in done.errors:
         answer = journal.write_error(error, about)

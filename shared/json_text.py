@@ -13,6 +13,7 @@ JSON_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 _WRONG_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`(?: - at `([^`]+)`)?")
 _MISSING = re.compile(r"Object missing required field `([^`]+)`(?: - at `([^`]+)`)?")
 _NO_CHOICE = re.compile(r"Invalid enum value '?([^'`]*)'?(?: - at `([^`]+)`)?")
+_NO_BASE64 = re.compile(r"Invalid base64 encoded string - at `([^`]+)`")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _TYPES = {
     "object": "a map",
@@ -49,6 +50,8 @@ def _describe_shape(text: str) -> str:
         )
     if strange := _NO_CHOICE.fullmatch(text):
         return f"{_name_place(strange[2])} cannot be {strange[1]!r}"
+    if damaged := _NO_BASE64.fullmatch(text):
+        return f"{_name_place(damaged[1])} is not base64"
     if missing := _MISSING.fullmatch(text):
         return f"{_name_place(missing[2])} lacks the key {missing[1]!r}"
     return text
