@@ -28,7 +28,6 @@ from shared.model.errors import (
     Throttled,
 )
 from shared.model.failures import decide_gke_answer
-from shared.model.names import Try
 from shared.model.pools import PoolStatus
 from shared.needs.nodepool import build_body
 from shared.plan.scene import Verb
@@ -221,7 +220,7 @@ def _build_body(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
     return build_body(
         dataclasses.replace(demand, node_labels=demand.node_labels | own),
         claim_slot(act, look),
-        Try(attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless),
+        act,
         maximum=act.maximum,
         created_at=int(ports.clock.now()),
         cluster_uid=read_cluster_uid(cluster, ports),

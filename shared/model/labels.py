@@ -30,7 +30,7 @@ USELESS = "google.com/tpu-provisioner-useless"  # pools before it that helped no
 ATTEMPT = "google.com/tpu-provisioner-attempt"  # number of the try
 CREATED_AT = "google.com/tpu-provisioner-created-at"  # unix seconds
 CANDIDATE = "google.com/tpu-provisioner-candidate"
-"""Which of a list of capacity: ``2-of-5-`` and a hash. Absent where there is no choice."""
+"""Which way of a list of capacity, from 0; absent for the first."""
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 """UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
 

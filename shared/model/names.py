@@ -132,8 +132,21 @@ def _make_readable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The owner of a pool, by its labels. Pools of the Go TPU Provisioner lack the last nine."""
+class Try:
+    """Which try of a slot a pool is."""
+
+    attempt: int = 0
+    candidate: int = 0
+    """Which way of its capacity list it is, from 0."""
+    round: int = 0
+    """How many lists of its slot had ended when it was made."""
+    useless: int = 0
+    """How many pools of its slot before it had helped nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner(Try):
+    """The owner of a pool, by its labels. Of the Go TPU Provisioner it has the first three."""
 
     kind: str
     namespace: str
@@ -141,10 +154,6 @@ class Owner:
     uid: str = ""
     need: str = ""
     slot: Slot | None = None
-    attempt: int = 0
-    candidate: int = 0
-    round: int = 0
-    useless: int = 0
     created_at: int | None = None
     """Unix seconds; GKE does not record when a pool was created."""
     cluster_uid: str = ""
@@ -155,16 +164,6 @@ class Owner:
     def key(self) -> tuple[str, str, str]:
         """Return kind, namespace and name of the workload."""
         return self.kind, self.namespace, self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
-    """Which try of a slot a pool is."""
-
-    attempt: int = 0
-    candidate: int = 0
-    round: int = 0
-    useless: int = 0
 
 
 def build_owner_labels(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from shared.model.names import Try
 from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolStatus
 
@@ -44,7 +45,7 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class Pool(Try):
     """One node pool, as GKE lists it, with what was read of its nodes."""
 
     name: str
@@ -57,13 +58,6 @@ class Pool:
     need: str = ""
     """The key of the need that it was made for, by its label."""
     slot: Slot | None = None
-    attempt: int = 0
-    candidate: int = 0
-    """Which item of its capacity list it is, from 0."""
-    round: int = 0
-    """How many lists of its slot had ended when it was made."""
-    useless: int = 0
-    """How many pools of its slot before it had helped nobody."""
     created_at: float = 0.0
     autoscaled: bool = False
     maximum: int = 0
@@ -212,7 +206,7 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Act(Try):
     """One change of one pool."""
 
     verb: Verb
@@ -220,10 +214,6 @@ class Act:
     """Its name; empty for a create, whose name follows from need, slot and attempt."""
     need: str = ""
     slot: Slot = 0
-    attempt: int = 0
-    candidate: int = 0
-    round: int = 0
-    useless: int = 0
     empty: bool = False
     """GKE's autoscaler makes the nodes."""
     whole: bool = False
