@@ -138,45 +138,25 @@ def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup,
         dataclasses.replace(group, over=min(ended.get(group.name, 0), group.replicas))
         for group in (_read_group(body, job, read_template) for job in jobs)
     ]
-    priorities = [read_text(job, *_POD_TEMPLATE, "spec", "priorityClassName") for job in jobs]
-    exclusive = [_is_exclusive(body, job) for job in jobs]
-
-    def find_host(guest: SliceGroup, own_priority: str) -> str:
-        # JobSet (from 0.11 on) keeps Jobs of one priority off the node pool of an exclusive one:
-        # https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/webhooks/pod_mutating_webhook.go.
-        for host, apart, priority in zip(groups, exclusive, priorities, strict=True):
-            if _may_host(host, guest) and not (apart and priority == own_priority):
-                return host.name
-        return ""
-
-    return tuple(
-        dataclasses.replace(group, beside=find_host(group, priority))
-        for group, priority in zip(groups, priorities, strict=True)
-    )
+    return tuple(dataclasses.replace(group, beside=_find_host(groups, group)) for group in groups)
 
 
-def _may_host(host: SliceGroup, guest: SliceGroup) -> bool:
-    """Return whether a head without chips needs the same nodes as a group of workers.
+def _find_host(groups: list[SliceGroup], guest: SliceGroup) -> str:
+    """Return the workers on whose first slice a head without chips runs, or nothing.
 
     Pathways (https://github.com/google/pathways-job) gives both the same node selector, and creates
     the workers after the head.
     """
-    asked, wanted = guest.template, host.template
-    return (
-        bool(wanted.chips and host.replicas and asked.wants_accelerator)
-        and (asked.chips, guest.replicas) == (0, 1)
-        and not (guest.pinned or host.pinned)
-        and (asked.node_selector, asked.node_affinity)
-        == (wanted.node_selector, wanted.node_affinity)
-    )
-
-
-def _is_exclusive(body: Json, job: Json) -> bool:
-    """Return whether the pods of a replicated job keep other Jobs off their node pool."""
-    annotations = _read_annotations(body, job) | read_texts(
-        job, *_POD_TEMPLATE, "metadata", "annotations"
-    )
-    return annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+    head, pinned = guest.template, guest.pinned
+    if pinned or head.units or guest.replicas != 1 or not head.wants_accelerator:
+        return ""
+    selected = (head.node_selector, head.node_affinity)
+    for group in groups:
+        workers = group.template
+        same = selected == (workers.node_selector, workers.node_affinity)
+        if same and workers.chips and group.replicas and not group.pinned:
+            return group.name
+    return ""
 
 
 def _read_annotations(body: Json, job: Json) -> dict[str, str]:

@@ -142,9 +142,6 @@ class Kind(Resource, ABC):
     def check_spec(self, workload: WorkloadView) -> None:
         """Accept a workload whose slices are clear."""
 
-    def check_index(self, pod: PodView, workload: WorkloadView) -> None:
-        """Accept a pod that may get a new pool: its index is not beyond the spec."""
-
     def check_apart(
         self, template: PodTemplate, workload: WorkloadView, group: SliceGroup, slot: str
     ) -> None:

@@ -8,6 +8,7 @@ terminal state: a pool is deleted with its group, or when a queue holds all pods
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.kinds.kind import Kind, is_free, merge_requests
@@ -28,6 +29,8 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from shared.kinds.kind import Json, TemplateReader
     from shared.model.workloads import TopologyTerm
 
@@ -167,31 +170,39 @@ def _read_groups(body: Json, leaders: PodTemplate, workers: PodTemplate) -> tupl
     size = read_number(inner, "size", default=1)
     whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
     excluded = read_text(inner, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
-    free = () if whole else (is_free(leaders), is_free(workers))
-    shares = bool(free) and all(free)
-    if size > 1 and not shares and _is_apart(leaders, workers, excluded=excluded):
-        apart = SliceGroup(name=_LEADERS, replicas=replicas, hosts=1, template=leaders, whole=True)
-        return (apart,)
-    if any(free):
-        return _read_free(leaders, workers, replicas=replicas, size=size)
+    free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
+    if free != [leaders, workers] and _is_apart(leaders, workers, excluded=excluded) and size > 1:
+        return (SliceGroup(name=_LEADERS, replicas=replicas, hosts=1, template=leaders),)
+    if free:
+        roles = ((_LEADERS, leaders, 1), (_WORKERS, workers, size - 1))
+        groups = [
+            SliceGroup(name=name, replicas=replicas * pods, hosts=1, template=each, elastic=True)
+            for name, each, pods in roles
+            if pods > 0
+        ]
+    else:
+        groups = [
+            dataclasses.replace(group, replicas=replicas, whole=whole)
+            for group in _read_subgroups(inner, size, leaders, workers)
+        ]
+    return tuple(group for group in groups if group.template.wants_accelerator)
+
+
+def _read_subgroups(
+    inner: Json, size: int, leaders: PodTemplate, workers: PodTemplate
+) -> Iterator[SliceGroup]:
+    """Yield the slices of one group of pods."""
     counts = _count_workers(inner, size)
-    groups = []
     for subgroup, count in enumerate(counts):
         led = subgroup == 0 and leaders.units > 0
-        template = leaders if subgroup == 0 and size == 1 else workers
-        group = SliceGroup(
-            name=str(subgroup) if read_object(inner, "subGroupPolicy") else "",
-            replicas=replicas,
-            hosts=count * (workers.units > 0) + led,
-            template=merge_requests(leaders, workers) if led and count else template,
-            whole=whole,
-        )
-        groups.append(group)
-    # In sub-groups of one pod a leader without chips is alone in the first.
-    alone = len(counts) == size > 1
-    return tuple(
-        group for group in groups if group.template.wants_accelerator and (group.hosts or not alone)
-    )
+        hosts = count * (workers.units > 0) + led
+        template = workers if count else leaders
+        if led and count:
+            template = merge_requests(leaders, workers)
+        # In sub-groups of one pod a leader without chips is alone in the first.
+        if hosts or len(counts) < size or size == 1:
+            name = str(subgroup) if read_object(inner, "subGroupPolicy") else ""
+            yield SliceGroup(name=name, hosts=hosts, template=template)
 
 
 def _count_workers(inner: Json, size: int) -> list[int]:
@@ -210,18 +221,6 @@ def _count_workers(inner: Json, size: int) -> list[int]:
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         raise UnexpectedValue(path, each, f"a size with at most {SUBGROUPS_MAX} sub-groups")
     return [each - (not additional), *[each] * (count - 1)]
-
-
-def _read_free(
-    leaders: PodTemplate, workers: PodTemplate, *, replicas: int, size: int
-) -> tuple[SliceGroup, ...]:
-    """Return the pods that request GPUs and need no pool of their own."""
-    counted = ((_LEADERS, leaders, 1), (_WORKERS, workers, max(size - 1, 0)))
-    return tuple(
-        SliceGroup(name=name, replicas=replicas * pods, hosts=1, template=template, elastic=True)
-        for name, template, pods in counted
-        if pods and template.gpus
-    )
 
 
 def _count_replicas(body: Json) -> int:

@@ -60,9 +60,6 @@ _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
 _JOB_INVALID = "ValidationFailed"
 _JOB_ENDED = ("Complete", "Failed", _JOB_INVALID)
-_EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
-"""The fields of ``deletionStrategy`` before there were ``deletionRules``."""
-_RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 _REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
 
 
@@ -147,10 +144,10 @@ class RayCluster(Kind):
         replica of this shape. `REPLICA_NAME` does not pin a slot, because the next replica has
         another name.
         """
+        if group.hosts == 1 or template.node_pool_affinity or is_mistaken(group.template):
+            return
         name = name_slice(workload, group, slot)
-        pins = {name, f"{workload.namespace}_{name}"} & set(template.node_selector.values())
-        apart = group.hosts == 1 or template.node_pool_affinity or pins
-        if apart or is_mistaken(group.template):
+        if {name, f"{workload.namespace}_{name}"} & set(template.node_selector.values()):
             return
         alike = [
             each
@@ -178,24 +175,6 @@ class RayCluster(Kind):
                 valid="no TPUs in the head; move its work that needs them to a worker group",
             )
 
-    def check_index(self, pod: PodView, workload: WorkloadView) -> None:
-        """Refuse a new pool for a replica index of twice the replicas or more.
-
-        KubeRay gives a new replica the lowest free index, so it is below the number of replicas; as
-        many that terminate may hold indexes too. Pods that run on a higher index since a scale-down
-        need no new pool.
-        """
-        group, slot = self.find_group(pod, workload), parse_index(_read_slot(pod))
-        if group is None or slot is None or slot < 2 * group.replicas:
-            return
-        raise SliceUnknown(
-            f"the replica index of this pod is far above the replicas of worker group {group.name}",
-            field=f"metadata.labels {REPLICA_INDEX}",
-            value=str(slot),
-            valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and "
-            "KubeRay creates it again with the lowest free index",
-        )
-
     def list_pod_sets(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of the head, and of each worker group."""
         workers = [
@@ -206,14 +185,6 @@ class RayCluster(Kind):
 
 
 RAYCLUSTER = RayCluster()
-
-
-def _read_slot(pod: PodView) -> str:
-    """Return the slot in the pod's labels; empty if they have none that is valid."""
-    pod_labels = pod.template.labels
-    group, _, slot = pod_labels.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
-    slot = pod_labels.get(REPLICA_INDEX, slot if group == pod_labels.get(GROUP) else "")
-    return slot if parse_index(slot) is not None else ""
 
 
 def _read_group(
@@ -244,9 +215,11 @@ def _read_group(
 
 def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
     """Return the slot of a pod; None if its label is not valid."""
-    pod_labels = pod.template.labels
-    if REPLICA_INDEX in pod_labels or REPLICA_OF_WEBHOOK in pod_labels:
-        return _read_slot(pod) or None
+    keys = pod.template.labels
+    if REPLICA_INDEX in keys or REPLICA_OF_WEBHOOK in keys:
+        named, _, number = keys.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
+        slot = keys.get(REPLICA_INDEX, number if named == group.name else "")
+        return None if parse_index(slot) is None else slot
     if group.slots == 1:
         return _FIRST
     if group.hosts == 1:
@@ -278,39 +251,23 @@ def read_parent(body: Json) -> Parent | None:
 def judge_rayjob(body: Json) -> str:
     """Return why a RayJob that has ended keeps its RayCluster; empty if it does not.
 
-    A RayCluster that ``clusterSelector`` names is not its child. KubeRay decides in
+    A RayCluster that ``clusterSelector`` names is not its child. Who writes a ``deletionStrategy``
+    has said what is to stay. KubeRay decides in
     https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
     """
     ended = read_text(body, "status", "jobDeploymentStatus")
-    if ended not in _JOB_ENDED or (ended != _JOB_INVALID and _lets_go(body, ended)):
+    chosen = read_flag(body, "spec", "shutdownAfterJobFinishes") or read_object(
+        body, "spec", "deletionStrategy"
+    )
+    if ended not in _JOB_ENDED or (chosen and ended != _JOB_INVALID):
         return ""
     identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
-    message = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
-    if ended == _JOB_INVALID:
-        return f"{message}; KubeRay does not delete them: delete the RayJob or the RayCluster"
-    by_rule = bool(read_object(body, "spec", "deletionStrategy"))
     remedy = (
-        "add a deletion rule that applies to this end"
-        if by_rule
-        else "set shutdownAfterJobFinishes: true"
+        "KubeRay does not delete them: "
+        if ended == _JOB_INVALID
+        else "to release them, set shutdownAfterJobFinishes: true, or "
     )
-    return f"{message}; to release them, {remedy}, or delete the RayJob or the RayCluster"
-
-
-def _lets_go(body: Json, ended: str) -> bool:
-    """Return whether KubeRay deletes the workers of a RayJob after its end, now or later."""
-    outcome = read_text(body, "status", "jobStatus")
-    strategy = read_object(body, "spec", "deletionStrategy")
-    if not strategy:
-        return read_flag(body, "spec", "shutdownAfterJobFinishes")
-    rules = read_objects(strategy, "deletionRules")
-    if rules:
-        policies = {
-            read_text(each, "policy")
-            for each in rules
-            if (read_text(each, "condition", "jobStatus") or None) == outcome
-            or (read_text(each, "condition", "jobDeploymentStatus") or None) == ended
-        }
-    else:
-        policies = {read_text(strategy, _EARLIER_RULES.get(outcome, ""), "policy")}
-    return bool(policies & _RELEASING)
+    return (
+        f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools; "
+        f"{remedy}delete the RayJob or the RayCluster"
+    )

@@ -175,8 +175,6 @@ class _Finder:
 
     def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
         """Accept a pod that may get a pool for its slice, and selects no other slice's nodes."""
-        if not own.group.elastic:
-            self.kind.check_index(pod, self.workload)
         values = pod.template.list_values(self.kind.pin_label) if own.group.pinned else ()
         pin = f"{self.workload.namespace}_{own.name}"
         if values not in ((), (pin,)):

@@ -168,43 +168,53 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
 
 def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Room) -> Machine:
     """Return the machine with the fewest GPUs, then vCPUs, that one of the pods fits on."""
-    pinned = template.find_selector(labels.INSTANCE_TYPE)
+    enough = _list_large(template, family, gpus)
+    roomy = [each for each in enough if _has_room(template, each, room)]
+    if roomy:
+        return min(roomy, key=lambda each: (each.chips, each.cpus, each.memory_gb))
+    largest = max(enough, key=lambda each: (each.cpus, each.memory_gb))
+    raise UnsupportedShape(
+        f"no machine with {family.accelerator} has this much CPU and memory for pods",
+        field="resources.requests",
+        value=describe_size(template.cpu_millis, template.memory_bytes),
+        valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of {largest.name}",
+    )
+
+
+def _list_large(template: PodTemplate, family: GpuFamily, gpus: int) -> list[Machine]:
+    """Return the machines that the pod selects and that have so many GPUs."""
+    selected = _list_selected(template, family)
+    exact = template.find_selector(labels.ACCELERATOR_COUNT)
+    enough = [each for each in selected if each.chips >= gpus and exact in (None, str(each.chips))]
+    if enough:
+        return enough
+    counts = sorted({each.chips for each in selected})
+    raise UnsupportedShape(
+        f"no machine has this many {family.accelerator}"
+        + (f" and exactly {exact} in all" if exact else ""),
+        field=_FIELD,
+        value=str(template.gpus),
+        valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
+    )
+
+
+def _list_selected(template: PodTemplate, family: GpuFamily) -> list[Machine]:
+    name = template.find_selector(labels.INSTANCE_TYPE)
     line = template.find_selector(labels.MACHINE_FAMILY)
-    fitting = [
+    selected = [
         each
         for each in family.machines
-        if (each.name == pinned if pinned else not each.by_name_only)
+        if (each.name == name if name else not each.by_name_only)
         and line in (None, each.name.split("-", 1)[0])
     ]
-    if not fitting:
-        raise UnsupportedShape(
-            f"no machine type with {family.accelerator} matches",
-            field=labels.INSTANCE_TYPE if pinned else labels.MACHINE_FAMILY,
-            value=pinned or line or "",
-            valid=", ".join(dict.fromkeys(each.name for each in family.machines)),
-        )
-    exact = template.find_selector(labels.ACCELERATOR_COUNT)
-    enough = [each for each in fitting if each.chips >= gpus and exact in (None, str(each.chips))]
-    if not enough:
-        counts = sorted({each.chips for each in fitting})
-        raise UnsupportedShape(
-            f"no machine has this many {family.accelerator}"
-            + (f" and exactly {exact} in all" if exact else ""),
-            field=_FIELD,
-            value=str(template.gpus),
-            valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
-        )
-    roomy = [each for each in enough if _has_room(template, each, room)]
-    if not roomy:
-        largest = max(enough, key=lambda each: (each.cpus, each.memory_gb))
-        raise UnsupportedShape(
-            f"no machine with {family.accelerator} has this much CPU and memory for pods",
-            field="resources.requests",
-            value=describe_size(template.cpu_millis, template.memory_bytes),
-            valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of "
-            f"{largest.name}",
-        )
-    return min(roomy, key=lambda each: (each.chips, each.cpus, each.memory_gb))
+    if selected:
+        return selected
+    raise UnsupportedShape(
+        f"no machine type with {family.accelerator} matches",
+        field=labels.INSTANCE_TYPE if name else labels.MACHINE_FAMILY,
+        value=name or line or "",
+        valid=", ".join(dict.fromkeys(each.name for each in family.machines)),
+    )
 
 
 def _has_room(template: PodTemplate, machine: Machine, room: Room) -> bool:

@@ -158,17 +158,13 @@ def _check_sharers(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, shape: Shape
 ) -> None:
     """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
-    keys = (labels.GPU_ACCELERATOR,) if template.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
+    keys = (labels.GPU_ACCELERATOR,) if shape.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
+    selected = [template.list_values(key) for key in keys]
     beside = [each.template for each in workload.groups if each.beside == group.name != ""]
-    alike = [
-        each
-        for each in workload.templates.values()
-        if all(each.list_values(key) == template.list_values(key) for key in keys)
-        and any(each.selects(key) for key in keys)
-    ]
-    for each in (*beside, *alike):
-        if not each.units:
-            _check_chipless(each, workload, GPU_TAINT if template.gpus else TPU_TAINT, shape)
+    for each in (*beside, *workload.templates.values()):
+        alike = [each.list_values(key) for key in keys] == selected
+        if alike and not each.units and any(map(each.selects, keys)):
+            _check_chipless(each, workload, GPU_TAINT if shape.gpus else TPU_TAINT, shape)
 
 
 def _check_chipless(

@@ -6,6 +6,7 @@ Hosts = chips / chips per host. A pod for which this is not exact is refused.
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import re
 from typing import TYPE_CHECKING
@@ -16,14 +17,14 @@ from shared.shapes.catalogue import TPUS
 from shared.shapes.shape import Placement, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from shared.shapes.catalogue import Machine, TpuFamily
 
 TOPOLOGY_FORM = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
 _NEAREST_SHOWN = 4
 CUBE_CHIPS = 64
-SHAPES_BELOW_A_CUBE = ("2x2x1", "2x2x2", "2x2x4", "2x4x4")
+_BELOW_A_CUBE = ("2x2x2", "2x2x4", "2x4x4")
 
 
 def find_shape(
@@ -72,23 +73,25 @@ def count_chips(topology: str) -> int:
     return math.prod(int(part) for part in topology.split("x"))
 
 
-def list_topologies(family: TpuFamily) -> Iterator[str]:
-    """Yield every valid topology of a family, the smallest first within each rule."""
+def list_topologies(family: TpuFamily) -> list[str]:
+    """Return every valid topology of a family, the smallest first within each rule."""
     usual = [machine for machine in family.machines if not machine.by_name_only]
     alone = [machine.single_host for machine in usual if machine.single_host]
-    yield from alone
-    yield from (each for each in family.topologies if each not in alone)
-    if family.cubes_max:
-        yield from SHAPES_BELOW_A_CUBE[1:]
-        sides = range(4, family.cubes_max * 4 + 1, 4)
-        for a in sides:
-            for b in sides[a // 4 - 1 :]:
-                if a * b * b > family.cubes_max * CUBE_CHIPS:
-                    break
-                for c in sides[b // 4 - 1 :]:
-                    if a * b * c > family.cubes_max * CUBE_CHIPS:
-                        break
-                    yield f"{a}x{b}x{c}"
+    return list(dict.fromkeys((*alone, *_list_slices(family))))
+
+
+@functools.cache
+def _list_slices(family: TpuFamily) -> Mapping[str, None]:
+    """Return the topologies of several hosts, in their order."""
+    most = family.cubes_max * CUBE_CHIPS
+    cubes = (
+        f"{a}x{b}x{c}"
+        for a in range(4, most // 16 + 1, 4)
+        for b in range(a, most // (4 * a) + 1, 4)
+        for c in range(b, most // (a * b) + 1, 4)
+    )
+    below = _BELOW_A_CUBE if family.cubes_max else ()
+    return dict.fromkeys((*family.topologies, *below, *cubes))
 
 
 def _find_family(accelerator: str | None) -> TpuFamily:
@@ -120,21 +123,14 @@ def _find_machine(
     if machine_type is not None:
         return _find_machine_by_name(family, machine_type, chips)
     usual = [machine for machine in family.machines if not machine.by_name_only]
+    fitting = [machine for machine in usual if machine.chips == chips]
     if chips is None:
-        # For a leader without chips the other pods of the slice decide. Without them a multi-host
-        # machine is preferred to a single host of the same topology.
-        fitting = [
-            machine for machine in usual if topology and _is_topology_of(family, machine, topology)
-        ]
-        if fitting:
-            return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
-    for machine in usual:
-        if machine.chips == chips or (chips is None and len(usual) == 1):
-            return machine
-    if chips is None and topology:
-        _check_topology_of_machine(
-            family, max(usual, key=lambda machine: machine.multi_host), topology
-        )
+        # For a leader without chips the other pods of the slice decide, else the topology. One
+        # that no machine has is refused by its own name.
+        fitting = [machine for machine in usual if _is_topology_of(family, machine, topology)]
+        fitting = fitting or (usual if topology or len(usual) == 1 else [])
+    if fitting:
+        return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
     raise UnsupportedShape(
         f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
         field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
@@ -156,27 +152,17 @@ def _find_machine_by_name(family: TpuFamily, machine_type: str, chips: int | Non
     )
 
 
-def _is_topology_of(family: TpuFamily, machine: Machine, topology: str) -> bool:
-    if topology == machine.single_host:
+def _is_topology_of(family: TpuFamily, machine: Machine, topology: str | None) -> bool:
+    if topology and topology == machine.single_host:
         return True
-    if not machine.multi_host:
-        return False
-    if family.cubes_max:
-        return topology in SHAPES_BELOW_A_CUBE[1:] or _is_cubes(topology, family.cubes_max)
-    return topology in family.topologies
-
-
-def _is_cubes(topology: str, cubes_max: int) -> bool:
-    sides = [int(part) for part in topology.split("x")]
-    regular = all(side % 4 == 0 for side in sides) and sides == sorted(sides)
-    return regular and math.prod(sides) <= cubes_max * CUBE_CHIPS
+    return machine.multi_host and topology in _list_slices(family)
 
 
 def _check_topology_of_machine(family: TpuFamily, machine: Machine, topology: str) -> None:
     if _is_topology_of(family, machine, topology):
         return
     wanted = count_chips(topology)
-    legal = {each for each in list_topologies(family) if _is_topology_of(family, machine, each)}
+    legal = [each for each in list_topologies(family) if _is_topology_of(family, machine, each)]
     turned = "x".join(sorted(topology.split("x"), key=int))
 
     def measure(each: str) -> tuple[bool, int, int, str]:

@@ -70,7 +70,6 @@ def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:
             a_pathways(of_jobset={**EXCLUSIVE, NODE_SELECTOR_STRATEGY: "true"}),
             id="each Job is pinned to its nodes",
         ),
-        pytest.param(a_pathways(of_jobset=EXCLUSIVE), id="exclusive placement, said on the JobSet"),
     ],
 )
 def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(workload: WorkloadView) -> None:
@@ -80,13 +79,11 @@ def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(work
     assert names[-2:] == ["train-worker-0", "train-worker-1"]
 
 
-def test_exclusive_workers_of_another_priority_leave_the_head_on_their_pool() -> None:
+def test_exclusive_workers_leave_the_head_on_their_pool() -> None:
     """As the PathwaysJob controller writes it: the annotation stands on the pods of the workers."""
-    shared = a_pathways(annotations=EXCLUSIVE, priorityClassName="workers")
-    apart = a_pathways(annotations=EXCLUSIVE)
+    workload = a_pathways(annotations=EXCLUSIVE, priorityClassName="workers")
 
-    assert len(list_slices(shared)) == 2
-    assert len(list_slices(apart)) == 3
+    assert [each.name for each in list_slices(workload)] == ["train-worker-0", "train-worker-1"]
 
 
 def test_a_head_on_a_cpu_node_asks_for_no_slice() -> None:
