@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, is_free, merge_requests
+from shared.kinds.kind import Kind, is_free, merge_requests, share_nodes
 from shared.kinds.objects import (
     UnexpectedValue,
     is_index_below,
@@ -29,8 +29,6 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from shared.kinds.kind import Json, TemplateReader
     from shared.model.workloads import TopologyTerm
 
@@ -169,30 +167,25 @@ def _read_groups(body: Json, leaders: PodTemplate, workers: PodTemplate) -> tupl
     inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
     size = read_number(inner, "size", default=1)
     whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
-    excluded = read_text(inner, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
     free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
-    if free != [leaders, workers] and _is_apart(leaders, workers, excluded=excluded) and size > 1:
+    if size > 1 and free != [leaders, workers] and _is_apart(inner, leaders, workers):
         return (SliceGroup(name=_LEADERS, replicas=replicas, hosts=1, template=leaders),)
+    groups = _read_subgroups(inner, size, leaders, workers)
     if free:
-        roles = ((_LEADERS, leaders, 1), (_WORKERS, workers, size - 1))
-        groups = [
-            SliceGroup(name=name, replicas=replicas * pods, hosts=1, template=each, elastic=True)
-            for name, each, pods in roles
-            if pods > 0
-        ]
-    else:
-        groups = [
-            dataclasses.replace(group, replicas=replicas, whole=whole)
-            for group in _read_subgroups(inner, size, leaders, workers)
-        ]
-    return tuple(group for group in groups if group.template.wants_accelerator)
+        of_workers = SliceGroup(name=_WORKERS, hosts=size - 1, template=workers)
+        groups = [SliceGroup(name=_LEADERS, hosts=1, template=leaders), of_workers][:size]
+    return tuple(
+        share_nodes(dataclasses.replace(group, replicas=replicas, whole=whole))
+        for group in groups
+        if group.template.wants_accelerator
+    )
 
 
 def _read_subgroups(
     inner: Json, size: int, leaders: PodTemplate, workers: PodTemplate
-) -> Iterator[SliceGroup]:
-    """Yield the slices of one group of pods."""
-    counts = _count_workers(inner, size)
+) -> list[SliceGroup]:
+    """Return the slices of one group of pods."""
+    groups, counts = [], _count_workers(inner, size)
     for subgroup, count in enumerate(counts):
         led = subgroup == 0 and leaders.units > 0
         hosts = count * (workers.units > 0) + led
@@ -202,7 +195,8 @@ def _read_subgroups(
         # In sub-groups of one pod a leader without chips is alone in the first.
         if hosts or len(counts) < size or size == 1:
             name = str(subgroup) if read_object(inner, "subGroupPolicy") else ""
-            yield SliceGroup(name=name, hosts=hosts, template=template)
+            groups.append(SliceGroup(name=name, hosts=hosts, template=template))
+    return groups
 
 
 def _count_workers(inner: Json, size: int) -> list[int]:
@@ -237,10 +231,11 @@ def _count_replicas(body: Json) -> int:
     return replicas + min(read_surge(body, *path, replicas=replicas, default=0), replicas)
 
 
-def _is_apart(leaders: PodTemplate, workers: PodTemplate, *, excluded: bool) -> bool:
+def _is_apart(inner: Json, leaders: PodTemplate, workers: PodTemplate) -> bool:
     """Return whether leaders cannot use their workers' slice, though they need accelerators."""
     if not leaders.wants_accelerator or not workers.wants_accelerator:
         return False
+    excluded = read_text(inner, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
     return (excluded and leaders.units > 0) or bool(_list_differences(leaders, workers))
 
 

@@ -149,12 +149,7 @@ class RayCluster(Kind):
         name = name_slice(workload, group, slot)
         if {name, f"{workload.namespace}_{name}"} & set(template.node_selector.values()):
             return
-        alike = [
-            each
-            for each in workload.groups
-            if each.hosts > 1 and _ask_alike(each.template, group.template)
-        ]
-        if sum(each.slots or 0 for each in alike) <= 1:
+        if _count_alike(workload, group) <= 1:
             return
         raise SlicesMayMix(
             "nothing keeps the pods of two replicas on separate node pools, so neither might get "
@@ -231,10 +226,15 @@ def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
     )
 
 
-def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
-    """Return whether two templates select the same accelerator and topology."""
-    keys = (labels.ACCELERATOR, labels.TOPOLOGY)
-    return all(one.list_values(key) == other.list_values(key) for key in keys)
+def _count_alike(workload: WorkloadView, group: SliceGroup) -> int:
+    """Return how many replicas of several hosts may select the same accelerator and topology."""
+    asked = _read_shape(group)
+    alike = [each for each in workload.groups if each.hosts > 1 and _read_shape(each) == asked]
+    return sum(each.slots or 0 for each in alike)
+
+
+def _read_shape(group: SliceGroup) -> list[tuple[str, ...]]:
+    return [group.template.list_values(key) for key in (labels.ACCELERATOR, labels.TOPOLOGY)]
 
 
 def read_parent(body: Json) -> Parent | None:

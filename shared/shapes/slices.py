@@ -158,13 +158,20 @@ def _check_sharers(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, shape: Shape
 ) -> None:
     """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
-    keys = (labels.GPU_ACCELERATOR,) if shape.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
-    selected = [template.list_values(key) for key in keys]
+    taint = GPU_TAINT if shape.gpus else TPU_TAINT
     beside = [each.template for each in workload.groups if each.beside == group.name != ""]
-    for each in (*beside, *workload.templates.values()):
-        alike = [each.list_values(key) for key in keys] == selected
-        if alike and not each.units and any(map(each.selects, keys)):
-            _check_chipless(each, workload, GPU_TAINT if shape.gpus else TPU_TAINT, shape)
+    alike = [each for each in workload.templates.values() if _selects_alike(each, template)]
+    for sharer in (*beside, *alike):
+        if not sharer.units:
+            _check_chipless(sharer, workload, taint, shape)
+
+
+def _selects_alike(one: PodTemplate, other: PodTemplate) -> bool:
+    """Return whether two templates select the same accelerators, and some."""
+    gpus, tpus = (labels.GPU_ACCELERATOR,), (labels.ACCELERATOR, labels.TOPOLOGY)
+    keys = gpus if other.gpus else tpus
+    selected = [one.list_values(key) for key in keys]
+    return any(map(one.selects, keys)) and selected == [other.list_values(key) for key in keys]
 
 
 def _check_chipless(

@@ -75,8 +75,7 @@ def count_chips(topology: str) -> int:
 
 def list_topologies(family: TpuFamily) -> list[str]:
     """Return every valid topology of a family, the smallest first within each rule."""
-    usual = [machine for machine in family.machines if not machine.by_name_only]
-    alone = [machine.single_host for machine in usual if machine.single_host]
+    alone = [machine.single_host for machine in _list_usual(family) if machine.single_host]
     return list(dict.fromkeys((*alone, *_list_slices(family))))
 
 
@@ -122,21 +121,32 @@ def _find_machine(
 ) -> Machine:
     if machine_type is not None:
         return _find_machine_by_name(family, machine_type, chips)
-    usual = [machine for machine in family.machines if not machine.by_name_only]
-    fitting = [machine for machine in usual if machine.chips == chips]
-    if chips is None:
-        # For a leader without chips the other pods of the slice decide, else the topology. One
-        # that no machine has is refused by its own name.
-        fitting = [machine for machine in usual if _is_topology_of(family, machine, topology)]
-        fitting = fitting or (usual if topology or len(usual) == 1 else [])
+    fitting = _list_fitting(family, topology, chips)
     if fitting:
         return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
     raise UnsupportedShape(
         f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
         field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
         value=str(chips) if chips else "",
-        valid=", ".join(f"{machine.chips} ({machine.name})" for machine in usual),
+        valid=", ".join(f"{machine.chips} ({machine.name})" for machine in _list_usual(family)),
     )
+
+
+def _list_fitting(family: TpuFamily, topology: str | None, chips: int | None) -> list[Machine]:
+    """Return the machines with so many chips a host.
+
+    For a leader without chips the other pods of the slice decide, else the topology; one that no
+    machine has is refused by its own name.
+    """
+    usual = _list_usual(family)
+    if chips is not None:
+        return [machine for machine in usual if machine.chips == chips]
+    fitting = [machine for machine in usual if _is_topology_of(family, machine, topology)]
+    return fitting or (usual if topology or len(usual) == 1 else [])
+
+
+def _list_usual(family: TpuFamily) -> list[Machine]:
+    return [machine for machine in family.machines if not machine.by_name_only]
 
 
 def _find_machine_by_name(family: TpuFamily, machine_type: str, chips: int | None) -> Machine:
