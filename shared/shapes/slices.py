@@ -24,6 +24,7 @@ from shared.shapes.tpus import count_chips, find_shape, list_topologies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from shared.model.errors import Rejected
     from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
     from shared.shapes.shape import Room, Shape
 
@@ -38,7 +39,8 @@ def find_slice_shape(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> Shape:
     """Return the nodes of one slice or elastic pool of a group."""
-    _check_amounts(template)
+    for amount in template.unreadable_amounts:
+        raise _refuse_amount(amount)
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
     if asks_tpu and (template.gpus or selects_gpu(template)):
         raise UnsupportedShape(
@@ -104,10 +106,12 @@ def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
 
 def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None:
     pods = group.hosts or (group.pods if group.template.chips else 0)
+    if pods in (0, shape.node_count):
+        return
     fewer = pods < shape.node_count
     partial = template.annotations.get(labels.PARTIAL_SLICE) == "true"
     half = not group.hosts and _is_half_used(pods, shape)
-    if pods in (0, shape.node_count) or (fewer and (partial or half)):
+    if fewer and (partial or half):
         return
     valid = [str(shape.node_count), *_list_ways(pods, shape)]
     if group.replicas * pods == shape.node_count:
@@ -220,17 +224,15 @@ def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
         )
 
 
-def _check_amounts(template: PodTemplate) -> None:
-    for amount in template.unreadable_amounts:
-        resource, _, value = amount.partition("=")
-        huge = resource.startswith(labels.HUGE_PAGES)
-        # An error shows no empty value.
-        problem = "this quantity is not valid" if value else "quantity '' is not valid"
-        valid = "a whole number, for example 4"
-        if huge:
-            problem = "the nodes of this provisioner have no huge pages"
-            valid = "memory in their place, or a node pool of your own"
-        raise UnsupportedShape(problem, field=f"resources.{resource}", value=value, valid=valid)
+def _refuse_amount(amount: str) -> Rejected:
+    resource, _, value = amount.partition("=")
+    # An error shows no empty value.
+    problem = "this quantity is not valid" if value else "quantity '' is not valid"
+    valid = "a whole number, for example 4"
+    if resource.startswith(labels.HUGE_PAGES):
+        problem = "the nodes of this provisioner have no huge pages"
+        valid = "memory in their place, or a node pool of your own"
+    return UnsupportedShape(problem, field=f"resources.{resource}", value=value, valid=valid)
 
 
 def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
@@ -252,6 +254,8 @@ def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> in
 
     With local SSDs the pods may fit though they need more than the settings allow.
     """
+    if not template.storage_bytes:
+        return usual
     least, most = usual or DISK_GB_DEFAULT, room.disk_gb
     size = find_disk_size(template.storage_bytes * shape.pods_per_node, least)
     if size <= least or (size > most and shape.local_disks):
