@@ -7,7 +7,7 @@ engine, the exporter's memory and the readers of objects are the product's own.
 What is judged by the truth, and why:
 
 - *in use*: a pool on whose nodes a pod runs is never deleted. That is the first goal. A pod that
-  was bound after a look of at most 15 seconds is only counted: nothing can recall a request.
+  was bound after a look of at most 11 seconds is only counted: nothing can recall a request.
 - *needed pools*: a live workload keeps as many whole pools as it has slices, and all of them while
   it is suspended for less than the grace: a queue resumes it in that time.
 - *no pool too many*: nothing is created for a slice that has a pool which serves or comes; one that
@@ -15,10 +15,11 @@ What is judged by the truth, and why:
   use, because its own pods need what the spec wants. A create whose request was sent before is only
   counted; with two instances of different releases, whose names differ, also one after a look.
 - *one pool per slot*: two whole pools of a slot never stand beside a pod that waits.
-- *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
+- *creates per hour*: a slot gets its ways and three more in an hour, because each one costs money,
+  and one more for each time that a person resumes its workload.
 - *pauses*: a list of capacity that ended begins again after a pause, which doubles.
 - *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
-- *every pool ends*: nobody pays for a pool that nobody needs. An elastic pool without a node and
+- *every pool ends*: nobody pays for a pool that nobody needs, or that fits no need. An elastic pool without a node and
   with a maximum of one costs nothing, and may stay with its workload.
 - *idle time*: a pool that may stay idle is not deleted much before its time.
 - *every demand answered*: a pod that waits has a pool, or its owner can read why.
@@ -27,7 +28,8 @@ What is judged by the truth, and why:
 - *stop*: a label of a namespace forbids acts within seconds.
 - *deletions per minute*: absent owners and failed pools are more often a mistake than so many.
 - *all or nothing*: a gang is Ready only when all its pools run, and holds a part for a time only;
-  a pool on which others run cannot go.
+  a pool on which others run cannot go, and nothing goes while a create that hangs holds the last
+  operation slot.
 - *no message lost*: each is answered, but where something fails for long.
 - *plans at rest*: both functions make the same plan, so at rest it has no act.
 - *replay changes nothing*: a message is a hint.

@@ -232,5 +232,9 @@ class FaultTable:
         """Return whether a quota of Compute Engine lets each creation fail within a minute."""
         return bool(self._list_open({"no-chips"}, cluster))
 
+    def lacks_quota(self, cluster: str) -> bool:
+        """Return whether a quota refuses each create now, or lets it fail soon."""
+        return bool(self._list_open({"no-chips", "no-quota"}, cluster))
+
     def _list_open(self, kinds: Collection[str], cluster: str) -> list[Fault]:
         return [each for each in self._open if each.kind in kinds and CLUSTERS[each.cluster] == cluster]

@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
-LOOK_SECONDS = 15.0
-"""The oldest look on which an act may rest: 10 s, and a call of at most 3 s. What changes after it
-is only counted, because nothing can recall a request that is on its way."""
-STOP_SECONDS = LOOK_SECONDS
-CHANGED_SECONDS = 20.0
-"""So long after a change of a workload a create may still be for what it was before."""
+LOOK_SECONDS = 11.0
+"""The oldest look on which an act may rest, when its call begins. What changes after it is only
+counted, because nothing can recall a request that is on its way."""
+STOP_SECONDS = CHANGED_SECONDS = LOOK_SECONDS + 2
+"""A create may rest on a list of pools, and on labels of namespaces, that are 2 s older."""
 TWO_SECONDS = 20.0
 """GKE names no cause, and the product has no reason for another try, so soon after a create."""
 HOUR_SECONDS, SPARE_CREATES = 3600.0, 3
@@ -89,7 +88,7 @@ class Judge:
         One pool that only others use may be left out of the count. What was created after this
         request was sent could not be known.
         """
-        now, sent = self._world.time.now, self._get_run().find_call_began()
+        sent = self._get_run().find_call_began()
         others = [each for each in self._world.gke.list_owned(pool.cluster, made) if fits(each, made)]
         serving = [each for each in others if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
@@ -98,7 +97,7 @@ class Judge:
             return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) for each in listed)
         most = 1 if made.elastic else count_slices(made)
-        changed = now - made.changed_at < CHANGED_SECONDS
+        changed = sent - made.changed_at < CHANGED_SECONDS
         if fits(pool, made) and len(listed) - strangers >= most and not changed:
             beside = ", ".join(sorted({str(each.status) for each in listed}))
             text = f"{pool.name} beside {len(listed)} that are {beside} for {most} slices"
@@ -124,7 +123,8 @@ class Judge:
     def _judge_pace(self, pool: Pool) -> None:
         """Report more creates of a slot in an hour than its ways and some more.
 
-        A person who takes labels or pools away takes the record with them.
+        A person who takes labels or pools away takes the record with them. One who resumes a
+        workload makes a new demand, whose first create is not held against earlier ones.
         """
         owner, now, ways = pool.owner, self._world.time.now, max(self._world.scenario.candidates, 1)
         if owner is None:
@@ -132,9 +132,10 @@ class Judge:
         key = (pool.cluster, owner.uid, owner.need, str(owner.slot))
         times = [at for at in self._created.get(key, ()) if now - at < HOUR_SECONDS]
         self._created[key] = [*times, now]
-        touched = self._was_done("relabel", "remove-pool")
+        touched = bool(self._count_done("relabel", "remove-pool", name=owner.name))
         self._judge_pause(key, pool, touched=touched)
-        if len(times) >= ways + SPARE_CREATES and not touched and not self._is_several(Role.PROVISION):
+        most = ways + SPARE_CREATES + self._count_done("resume", name=owner.name)
+        if len(times) >= most and not touched and not self._is_several(Role.PROVISION):
             self.report("creates per hour", f"{pool.name} is create {len(times) + 1} of its slot in an hour")
 
     def _judge_pause(self, key: tuple[str, ...], pool: Pool, *, touched: bool) -> None:
@@ -199,7 +200,8 @@ class Judge:
             self._judge_limit(pool, nodes)
             wanted = max(count_nodes_wanted(made) if made else 0, 1)
             others = sum(pod.workload is not made for pod in self._list_users(pool))
-            changed = made is not None and self._world.time.now - made.changed_at < CHANGED_SECONDS
+            sent = self._get_run().find_call_began()
+            changed = made is not None and sent - made.changed_at < CHANGED_SECONDS
             if nodes > wanted + others and not changed:
                 self.report("no pool too many", f"{pool.name} may have {nodes} nodes, and {wanted} are wanted")
             return
@@ -280,12 +282,12 @@ class Judge:
         cluster = world.clusters[pool.cluster]
         pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
         left = [each for each in pools if each.healthy_since is not None and fits(each, made)]
-        needed = count_slices(made) - len(list_homes(cluster, made, own=False))
+        waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
+        surges = waiting or not cluster.list_pods_of(made)
+        slices = count_slices(made) if surges else len({plan.slice_name for plan in list_wanted(made)})
+        needed = slices - len(list_homes(cluster, made, own=False))
         if made.elastic:
             needed = min(1, count_nodes_wanted(made))
-        waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
-        if not waiting and cluster.list_pods_of(made):
-            needed = min(needed, len({plan.slice_name for plan in list_wanted(made)}))  # no surge
         useless = waiting and now - pool.healthy_since >= 900
         if len(left) < needed and not useless:
             self.report(
@@ -367,7 +369,7 @@ class Judge:
         made, sent = entry.made, self._get_run().find_call_began()
         pools = [each for each in self._world.gke.list_owned(cluster.name, made) if fits(each, made)]
         whole = [each for each in pools if each.healthy_since is not None]
-        lost = self._was_done("preempt", "remove-pool", "relabel", "degrade")
+        lost = self._count_done("preempt", "remove-pool", "relabel", "degrade", name=made.name)
         needed = 1 if made.elastic else count_slices(made)
         if len(whole) < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
             self.report("all or nothing", f"{made.name} is Ready with {len(whole)} of {needed} pools")
@@ -385,10 +387,11 @@ class Judge:
         passed = self._world.time.now - START
         return any(fault.kind in kinds and fault.at <= passed for fault in self._world.scenario.faults)
 
-    def _was_done(self, *verbs: str) -> bool:
-        """Return whether a person has done one of some acts by now."""
+    def _count_done(self, *verbs: str, name: str) -> int:
+        """Return how often a person has done one of some acts to a workload by now."""
         passed = self._world.time.now - START
-        return any(act.verb in verbs and act.at <= passed for act in self._world.scenario.acts)
+        acts = (act for act in self._world.scenario.acts if act.verb in verbs and act.name == name)
+        return sum(act.at <= passed for act in acts)
 
     def _is_several(self, role: Role) -> bool:
         return self._world.functions.several_until[role] > self._world.time.now

@@ -12,7 +12,7 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_pool_bodies import RESTING
 from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
-from tests.simulation.sim_truth import count_nodes_wanted, find_workload, fits, is_of
+from tests.simulation.sim_truth import answers, count_nodes_wanted, find_workload, fits, is_of
 from tests.simulation.sim_workloads import NAMESPACE, list_pods
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ def _is_left_without(
         return False
     if not made.tolerates:
         return False
-    refused = any(word not in SERVED_REASONS for word in words)
+    refused = words[-1] not in SERVED_REASONS
     hosts = 1 if made.elastic else made.shape.hosts
-    dry = world.faults.is_out_of_stock(cluster.name) or world.faults.fails_soon(cluster.name)
-    zones = world.list_zones(made)
-    stocked = not dry and any(world.gke.find_room(cluster.name, zone) >= hosts for zone in zones)
+    zones = [each for each in world.list_zones(made) if not world.faults.is_out_of_stock(cluster.name, each)]
+    stocked = any(world.gke.find_room(cluster.name, zone) >= hosts for zone in zones)
+    stocked = stocked and not world.faults.lacks_quota(cluster.name)
     coming = any(
         pool.status == PoolStatus.PROVISIONING or world.time.now - pool.made_at < STOCKED_SECONDS
         for pool in world.gke.list_owned(cluster.name, made)
@@ -210,7 +210,12 @@ def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
 
 
 def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
-    """Return why a pool is not needed while all pods of its workload run; empty if it is."""
+    """Return why a pool is not needed while all pods of its workload run; empty if it is.
+
+    One that none of its pods fits is not needed, whatever they wait for.
+    """
+    if not answers(pool, made) and pool.owner and pool.owner.slot is not None:
+        return f"no pod of its {made.kind} asks for it"
     pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], list_pods(made)
     if len(pods) != len(wanted) or any(pod.node is None for pod in pods):
         return ""

@@ -30,10 +30,15 @@ def is_of(pool: Pool, made: Workload) -> bool:
 
 def fits(pool: Pool, made: Workload) -> bool:
     """Return whether the pods of a workload can run on a pool, by its machine."""
+    return answers(pool, made) and (made.tolerates or not pool.spot)
+
+
+def answers(pool: Pool, made: Workload) -> bool:
+    """Return whether a pool is what the pods of a workload ask, if they can run there or not."""
     shape = made.shape
     same = pool.accelerator == shape.accelerator and pool.machine_type == shape.machine_type
     sized = made.elastic or not pool.whole or pool.size == shape.hosts
-    return same and sized and pool.spot == made.spot and (made.tolerates or not pool.spot)
+    return same and sized and pool.spot == made.spot
 
 
 def count_slices(made: Workload) -> int:
