@@ -14,12 +14,13 @@ import typer
 from rich.console import Console
 
 from demo.loop.demo_manifests import BadManifest, Document, load
+from demo.loop.other_kinds import OtherOutcome, OtherRun
 from demo.loop.run_outcome import Outcome
 from demo.loop.running import Run, RunOptions
 from demo.loop.tables import print_outcome
 from demo.loop.views import LiveView, PlainView, View
 from demo.loop.writing import BadReportPath, parse_report_paths, write_report
-from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
+from demo.stack.clusters import EMBEDDED_KINDS, ClusterKind, ClusterMissing, check_present, choose_further
 from demo.stack.commands import StackSettings
 from demo.stack.fault_files import find_faults
 from demo.stack.layout import PROJECT_ROOT, Layout
@@ -35,7 +36,7 @@ _PLAIN_WIDTH = 200
 
 Manifests = Annotated[
     list[str] | None,
-    typer.Argument(help="Manifests with JobSets: files, globs or folders. Default: a two-slice v6e JobSet."),
+    typer.Argument(help="Manifests with workloads: files, globs or folders. Default: a two-slice v6e JobSet."),
 ]
 Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
 Report = Annotated[
@@ -83,15 +84,24 @@ def demo(
     try:
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
         paths = parse_report_paths(report or [])
-        check_present(cluster)
+        controllers = choose_controllers(documents, cluster)
+        check_present(cluster, controllers)
         faults_file = find_faults(faults)
     except (BadManifest, BadReportPath, ClusterMissing, ScenarioError) as error:
         refuse(error)
     settings = StackSettings(
-        speed=speed, seed=seed, faults=faults_file, cluster=cluster, idle_seconds_max=idle_seconds_max
+        speed=speed,
+        seed=seed,
+        faults=faults_file,
+        cluster=cluster,
+        controllers=controllers,
+        idle_seconds_max=idle_seconds_max,
     )
     options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
     outcome = _run(console, documents, settings, options, board=board)
+    if isinstance(outcome, OtherOutcome):
+        _end_other(console, outcome, reports=bool(paths), expect_all=expect_all)
+        return
     print_outcome(console, outcome)
     for path in paths:
         write_report(path, outcome)
@@ -100,9 +110,32 @@ def demo(
         raise typer.Exit(1)
 
 
+def choose_controllers(documents: list[Document], cluster: ClusterKind) -> tuple[str, ...]:
+    """Return the further controllers that some documents need.
+
+    Raises BadManifest: the embedded cluster has no controller for any of them.
+    """
+    kinds = sorted({each.kind for each in documents if each.is_workload})
+    if cluster is ClusterKind.REAL:
+        return choose_further(kinds)
+    if not any(each in EMBEDDED_KINDS for each in kinds):
+        valid = f"{', '.join(EMBEDDED_KINDS)}; or CLUSTER=real (--cluster=real)"
+        raise BadManifest(f"kind: the embedded cluster does not run {', '.join(kinds)}; valid: {valid}")
+    return ()
+
+
+def _end_other(console: Console, outcome: OtherOutcome, *, reports: bool, expect_all: bool) -> None:
+    """Print the end of a run without a JobSet, and end with its exit code."""
+    console.print(outcome.describe(), markup=False, highlight=False)
+    if reports:
+        typer.echo("no report is written: it shows the slices of JobSets")
+    if outcome.problems or (expect_all and outcome.refused):
+        raise typer.Exit(1)
+
+
 def _run(
     console: Console, documents: list[Document], settings: StackSettings, options: RunOptions, *, board: bool
-) -> Outcome:
+) -> Outcome | OtherOutcome:
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-demo-"))
     view: View = LiveView(console, settings.speed) if console.is_terminal else PlainView(console)
     outcome = None
@@ -110,7 +143,8 @@ def _run(
         with Stack(home, settings, say=view.say) as stack, _board_of(stack, view) if board else nullcontext():
             view.start()
             try:
-                outcome = Run(stack, view, options).perform(documents)
+                follow = Run if any(each.is_jobset for each in documents) else OtherRun
+                outcome = follow(stack, view, options).perform(documents)
             finally:
                 view.stop()
     except BadManifest as error:
@@ -122,7 +156,7 @@ def _run(
     except (KeyboardInterrupt, SystemExit):
         shutil.rmtree(home, ignore_errors=True)
         raise
-    if outcome.verified:
+    if not outcome.problems:
         shutil.rmtree(home, ignore_errors=True)
     else:
         typer.echo(f"The logs of every process are in {_describe_logs(home, settings)}")

@@ -5,7 +5,7 @@ can be applied.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -24,6 +24,8 @@ class Applied:
     jobsets: tuple[tuple[str, str], ...]
     """Namespace and name of each that the cluster accepted, as it is called there."""
     notes: tuple[str, ...]
+    created: tuple[Document, ...] = ()
+    """What the cluster created, as it is called there."""
 
 
 class Applier:
@@ -44,14 +46,17 @@ class Applier:
         """
         notes: list[str] = []
         jobsets: list[tuple[str, str]] = []
+        made: list[Document] = []
         ordered = sorted(documents, key=_order)
         for namespace in dict.fromkeys(document.namespace for document in ordered):
             self._create_namespace(namespace)
         for document in ordered:
             created = self._create(document, notes)
+            if created:
+                made.append(replace(document, body={**document.body, "metadata": created["metadata"]}))
             if created and document.is_jobset:
                 jobsets.append((created["metadata"]["namespace"], created["metadata"]["name"]))
-        return Applied(tuple(jobsets), tuple(notes))
+        return Applied(tuple(jobsets), tuple(notes), tuple(made))
 
     def delete_jobset(self, namespace: str, name: str) -> None:
         """Delete a JobSet in kubectl's background mode. A JobSet that is gone is no error."""

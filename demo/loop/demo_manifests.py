@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cli.planning.makers import MAKERS
 from cli.planning.manifest_yaml import is_list, read_documents
+from shared.kinds.table import KINDS
 
 JOBSET_GROUP = "jobset.x-k8s.io/"
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
@@ -61,6 +63,11 @@ class Document:
         return self.kind == "JobSet" and self.api_version.startswith(JOBSET_GROUP)
 
     @property
+    def is_workload(self) -> bool:
+        """Whether it makes pods that may need node pools."""
+        return self.kind in {*(each.name for each in KINDS), *(each.name for each in MAKERS)}
+
+    @property
     def after(self) -> str:
         """The JobSet that has to be over before this one is applied, or nothing."""
         found = self.body["metadata"].get("annotations") if self.is_jobset else None
@@ -78,16 +85,16 @@ def load(patterns: Iterable[str]) -> list[Document]:
     Args:
         patterns: Paths, globs or folders; one text may hold several, separated by spaces.
 
-    Raises BadManifest: something is missing or wrong, or there is no JobSet at all.
+    Raises BadManifest: something is missing or wrong, or there is no workload at all.
     """
     paths = _find_files(patterns)
     documents = [document for path in paths for document in _read(path)]
     jobsets = [document for document in documents if document.is_jobset]
-    if not jobsets:
+    if not any(document.is_workload for document in documents):
         kinds = ", ".join(sorted({document.kind for document in documents})) or "no objects"
         files = ", ".join(map(str, paths))
         raise BadManifest(
-            f"{files}: contains no JobSet (found: {kinds}); valid: kind JobSet of {JOBSET_GROUP}v1alpha2"
+            f"{files}: contains no workload (found: {kinds}); valid: {', '.join(each.name for each in KINDS)}"
         )
     for jobset in jobsets:
         _check_jobset(jobset)

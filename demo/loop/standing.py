@@ -51,7 +51,7 @@ class Standing:
 
 def read_standing(jobset: Json, jobs: list[Json], pods: list[Json], events: list[Json]) -> Standing:
     """Return how a workload stands. Only Events about it or its Jobs that tell of trouble count."""
-    failures = [each for each in events if each.get("reason") in _CREATION_FAILED]
+    failures = [each for each in events if is_failed_creation(each)]
     lacks = _lacking_jobs(jobset, jobs, failures)
     for job in jobs:
         own = [pod for pod in pods if (pod["metadata"].get("labels") or {}).get(_JOB_NAME) == _name(job)]
@@ -86,13 +86,22 @@ def _lacking_pods(job: Json, pods: list[Json], failures: list[Json]) -> list[Lac
 
 
 def _latest(failures: list[Json], about: Json) -> str:
-    """Return reason and message of the last Event about an object, in one line and not too long."""
+    """Return reason and message of the last Event about an object."""
     uid = about["metadata"]["uid"]
     own = [each for each in failures if each.get("involvedObject", {}).get("uid") == uid]
     if not own:
         return ""
-    last = max(own, key=_moment)
-    text = " ".join(f"{last['reason']}: {last.get('message', '')}".split())
+    return describe_event(max(own, key=_moment))
+
+
+def is_failed_creation(event: Json) -> bool:
+    """Return whether an Event tells that a controller could not create something."""
+    return event.get("reason") in _CREATION_FAILED
+
+
+def describe_event(event: Json) -> str:
+    """Return the reason and the message of an Event, in one line and not too long."""
+    text = " ".join(f"{event['reason']}: {event.get('message', '')}".split())
     return text if len(text) <= _MESSAGE_LENGTH_MAX else text[:_MESSAGE_LENGTH_MAX] + "…"
 
 

@@ -4,9 +4,10 @@ What lives here: the choice, and the look for the programs before anything is st
 not: how either is started (`demo.stack.commands`) and built (`standins.controlplane`).
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
-from standins.controlplane.building import find_build
+from standins.controlplane.building import find_addition_build, find_build
 from standins.controlplane.cache import BuildBroken, default_cache
 from standins.controlplane.recipe import RecipeBroken
 
@@ -24,7 +25,21 @@ class ClusterMissing(Exception):
     """The chosen Kubernetes is not built; the text names the command that builds it."""
 
 
-def check_present(kind: ClusterKind) -> None:
+EMBEDDED_KINDS = ("JobSet", "Job", "Pod")
+"""The kinds of workloads that the embedded cluster runs."""
+_CONTROLLERS = {
+    "LeaderWorkerSet": "lws-0.7",
+    **dict.fromkeys(("RayCluster", "RayJob", "RayService"), "kuberay-1.6"),
+}
+"""The further controller of each kind that neither Kubernetes nor JobSet has."""
+
+
+def choose_further(kinds: Iterable[str]) -> tuple[str, ...]:
+    """Return the further controllers that some kinds need, each once."""
+    return tuple(dict.fromkeys(_CONTROLLERS[each] for each in kinds if each in _CONTROLLERS))
+
+
+def check_present(kind: ClusterKind, controllers: tuple[str, ...] = ()) -> None:
     """Return quietly when the chosen Kubernetes can be started.
 
     Raises ClusterMissing: its programs have not been built, or are damaged.
@@ -33,7 +48,9 @@ def check_present(kind: ClusterKind) -> None:
         return
     try:
         find_build(default_cache())
+        for each in controllers:
+            find_addition_build(default_cache(), each)
     except (BuildBroken, RecipeBroken) as error:
         raise ClusterMissing(
-            f"the real control plane is not built; build it, once, with: make controlplane\n({error})"
+            f"the real control plane is not built; build it, once, with: make controlplane controllers\n({error})"
         ) from error

@@ -53,6 +53,8 @@ class StackSettings:
     """A file of faults and capacity for the fake GKE, or nothing."""
     cluster: ClusterKind = ClusterKind.EMBEDDED
     """Which Kubernetes everything runs on."""
+    controllers: tuple[str, ...] = ()
+    """Further controllers of the real one."""
     grace_virtual_seconds: float = Settings(clusters={}).grace_seconds
     """How long the functions keep the pools of a suspended workload."""
     lease_seconds: int = 15
@@ -83,7 +85,8 @@ class Addresses:
 def cluster(layout: Layout, settings: StackSettings) -> Command:
     """Return the command of the chosen Kubernetes."""
     if settings.cluster is ClusterKind.REAL:
-        return control_plane(layout, f"--manifests={MANIFESTS}")
+        further = (f"--with={each}" for each in settings.controllers)
+        return control_plane(layout, f"--manifests={MANIFESTS}", *further)
     return run_module(
         "cluster",
         "standins.cluster",
