@@ -11,6 +11,9 @@ from functools import partial
 
 from shared.model.decisions import Reason
 
+_SHOWN_MAX = 120
+"""Characters of a wrong value."""
+
 
 class ProvisionerError(Exception):
     """Base of every error that this project raises on purpose."""
@@ -30,7 +33,8 @@ class Rejected(ProvisionerError):
     ) -> None:
         self.reason, self.field, self.value, self.valid = reason, field, value, valid
         where = f"{field}: " if field else ""
-        shown = f" (got {_shortened(value)!r})" if value else ""
+        short = value if len(value) <= _SHOWN_MAX else f"{value[: _SHOWN_MAX - 1]}…"
+        shown = f" (got {short!r})" if value else ""
         hint = f"; valid: {valid}" if valid else ""
         super().__init__(f"{where}{message}{shown}{hint}")
 
@@ -171,7 +175,3 @@ class Misconfigured(ProvisionerError):
 
 class Broken(ProvisionerError):
     """A bug in this project; a retry does not help."""
-
-
-def _shortened(value: str, length_max: int = 120) -> str:
-    return value if len(value) <= length_max else f"{value[: length_max - 1]}…"

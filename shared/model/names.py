@@ -216,13 +216,15 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
     def read(key: str) -> int:
         return parse_count(node_labels.get(key, ""), most=SECONDS_MAX) or 0
 
+    slot = node_labels.get(labels.SLOT) or None
+    number = parse_count(slot or "", most=SECONDS_MAX)
     return Owner(
         kind=kind,
         namespace=node_labels.get(KINDS[kind].namespace, "default"),
         name=node_labels[KINDS[kind].name],
         uid=node_labels.get(labels.OWNER_UID, ""),
         need=node_labels.get(labels.NEED, ""),
-        slot=_parse_slot(node_labels.get(labels.SLOT, "")),
+        slot=slot if number is None else number,
         attempt=read(labels.ATTEMPT),
         candidate=read(labels.CANDIDATE),
         round=read(labels.ROUND),
@@ -231,11 +233,6 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
         cluster_uid=node_labels.get(labels.CLUSTER_UID, ""),
         warm_seconds=read(labels.IDLE),
     )
-
-
-def _parse_slot(text: str) -> Slot | None:
-    number = parse_count(text, most=SECONDS_MAX)
-    return (text or None) if number is None else number
 
 
 def _find_kind(node_labels: Mapping[str, str]) -> str | None:

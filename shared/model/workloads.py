@@ -144,7 +144,8 @@ class TopologyTerm:
     def may_match_itself(self, own: Mapping[str, str]) -> bool:
         """Return whether a pod selects itself, if a controller adds the labels that it lacks."""
         return self.selector is not None and all(
-            each.holds(own) or (each.key not in own and _is_of_controllers(each.key))
+            each.holds(own)
+            or (each.key not in own and ("/" in each.key or each.key in _OF_CONTROLLERS))
             for each in self.selector
         )
 
@@ -167,10 +168,6 @@ def is_own(key: str) -> bool:
         and not labels.is_reserved(key)
         and not _OF_SOFTWARE.fullmatch(key.rpartition("/")[0])
     )
-
-
-def _is_of_controllers(key: str) -> bool:
-    return "/" in key or key in _OF_CONTROLLERS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,20 +100,17 @@ def list_wanted(
         unclear.append(Obstacle(error.reason, str(error)))
     places = place_pods(pods, groups, workload, settings)
     unclear += [each.lost for each in places if each.lost]
+    refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
     answers = asker.answer_all(list_parts(workload, groups, places))
     views, refusals = _view_pods(places, answers, pools_of)
     return Wanted(
-        needs=(*map(_refuse_all, unclear[:1]), *_merge(answers.values())),
+        needs=(*refused, *_merge(answers.values())),
         demands={answer.need.key: answer.demand for answer in answers.values() if answer.demand},
         pods=views,
         refusals=refusals,
         left=tuple((each.need, each.other) for each in answers.values() if each.other),
     )
-
-
-def _refuse_all(never: Obstacle) -> Need:
-    return Need(key="unclear", asks=_NOWHERE, never=never)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

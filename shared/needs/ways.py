@@ -65,7 +65,8 @@ class Wish:
 
     def check(self, way: Way) -> None:
         """Accept a way that GKE offers in the cluster, and on whose nodes the pods can run."""
-        region, template = find_region(self.cluster), self.template
+        template, location = self.template, self.cluster.split("/")[3]
+        region = "-".join(location.split("-")[:2])
         if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
             raise UnsupportedSelector(
                 "not a zone of the cluster's region",
@@ -79,9 +80,14 @@ class Wish:
             _check_names(way.reservation)
         elif way.tier == Tier.FLEX_START:
             _check_flex_start(way.run_seconds, self.shape)
-        elif way.tier == Tier.SPOT and find_tier(template) != Tier.SPOT:
-            # GKE adds the toleration to pods that select spot nodes.
-            _check_toleration(template)
+        # GKE adds the toleration to pods that select spot nodes.
+        added = find_tier(template) == Tier.SPOT
+        if way.tier == Tier.SPOT and not (added or template.tolerates(SPOT_TAINT)):
+            raise CapacityConflict(
+                "the pods do not tolerate the taint of spot nodes",
+                value=str(SPOT_TAINT),
+                valid=f"a toleration of {labels.SPOT}, or no spot candidate",
+            )
 
     @property
     def zone(self) -> str:
@@ -191,15 +197,6 @@ def _find_misfit(way: Way, wish: Wish) -> Rejected | None:
     except Rejected as error:
         return error
     return None
-
-
-def _check_toleration(template: PodTemplate) -> None:
-    if not template.tolerates(SPOT_TAINT):
-        raise CapacityConflict(
-            "the pods do not tolerate the taint of spot nodes",
-            value=str(SPOT_TAINT),
-            valid=f"a toleration of {labels.SPOT}, or no spot candidate",
-        )
 
 
 def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> Way:
@@ -364,8 +361,3 @@ def read_zone(
             f"clusters.{cluster}.zone",
         )
     return chosen or usual
-
-
-def find_region(cluster: str) -> str:
-    """Return the region of a cluster."""
-    return "-".join(cluster.split("/")[3].split("-")[:2])
