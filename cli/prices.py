@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from shared.model.needs import Tier
-from shared.shapes.catalogue import TPU_FAMILIES
+from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
     from shared.model.pools import NodePool
@@ -24,13 +24,13 @@ READ_ON, SOURCE = MARKET["prices"]["read_on"], MARKET["prices"]["source"]
 CHIP_HOURS: dict[str, dict[str, tuple[float, float | None]]] = MARKET["prices"]["chip_hours"]
 """By accelerator and region: on-demand and spot; None where it is unknown."""
 HOURS_PER_MONTH = 730
-ACCELERATORS = {machine.name: family.accelerator for family in TPU_FAMILIES for machine in family.machines}
+ACCELERATORS = {machine.name: family.accelerator for family in TPUS.values() for machine in family.machines}
 """The TPU accelerator of each machine type."""
 
 
 def find_price(demand: Demand, *, chips: int) -> float | None:
     """Return the list price of so many chips of a demand in US dollars an hour; None if unknown."""
-    return _find(demand.shape.accelerator, demand.way.zone, demand.way.tier, chips)
+    return _find(demand.shape.family.accelerator, demand.way.zone, demand.way.tier, chips)
 
 
 def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | None:

@@ -20,8 +20,7 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
-from shared.shapes.catalogue import TPU_FAMILIES
-from shared.shapes.shape import Placement
+from shared.shapes.catalogue import TPUS, Placement
 from shared.shapes.tpus import TOPOLOGY_FORM
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ GENERATED = "xxxxx"
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _MACHINES_OF_PATHWAYS = {
     machine.name: (family.accelerator, machine.chips)
-    for family in TPU_FAMILIES
+    for family in TPUS.values()
     for machine in family.machines
     if family.placement != Placement.NONE and machine.chips > 1 and not machine.by_name_only
 }

@@ -118,7 +118,7 @@ class PlannedNeed:
 
 def _describe_demand(demand: Demand) -> dict[str, Any]:
     return {
-        "machine_type": demand.shape.machine_type,
+        "machine_type": demand.shape.machine.name,
         "topology": demand.shape.topology,
         "tier": str(demand.way.tier),
         "zone": demand.way.zone,
@@ -324,7 +324,7 @@ def _list_candidates(demand: Demand) -> Iterator[str]:
 def _list_unlisted(demand: Demand) -> Iterator[str]:
     """Yield a warning for each zone that is not known to have the machines."""
     for zone in dict.fromkeys((demand.way.zone, *(each.zone for each in demand.need.ways))):
-        warning = "" if zone.endswith(ANY_ZONE) else tell_unlisted(demand.shape.accelerator, zone)
+        warning = "" if zone.endswith(ANY_ZONE) else tell_unlisted(demand.shape.family.accelerator, zone)
         if warning:
             yield f"warning: {warning}; GKE may refuse the pool"
 

@@ -32,7 +32,7 @@ def _show_topology(each: PlannedNeed) -> str:
     shape = each.demand.shape if each.demand else None
     if shape is None:
         return "-"
-    return f"{shape.chips_per_host} {shape.accelerator}" if shape.gpus else shape.topology
+    return f"{shape.machine.chips} {shape.family.accelerator}" if shape.gpus else shape.topology
 
 
 def _show_decision(each: PlannedNeed) -> Text:
@@ -46,7 +46,7 @@ _COLUMNS: list[Column[PlannedNeed]] = [
     Column("POOLS", _show_pools),
     Column("NODES", lambda each: str(each.nodes) if each.creates else "-"),
     Column("CHIPS", lambda each: str(each.chips) if each.creates else "-"),
-    Column("MACHINE", lambda each: each.demand.shape.machine_type if each.demand else "-"),
+    Column("MACHINE", lambda each: each.demand.shape.machine.name if each.demand else "-"),
     Column("TOPOLOGY", _show_topology),
     Column("TIER", lambda each: str(each.demand.way.tier) if each.demand else "-"),
     Column("ZONE", lambda each: each.demand.way.zone if each.demand else "-"),

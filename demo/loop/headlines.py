@@ -11,10 +11,13 @@ from demo.loop.run_outcome import Outcome
 from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
 from demo.loop.stretches import Phase, list_stretches
-from shared.shapes.catalogue import GPU_FAMILIES, TPU_MACHINES
+from shared.shapes.catalogue import GPUS, TPUS
 
-_CHIPS = {name: machine.chips for name, machine in TPU_MACHINES.items()} | {
-    each.name: each.chips for family in GPU_FAMILIES if not family.attached_cpus for each in family.machines
+_CHIPS = {
+    each.name: each.chips
+    for family in (*TPUS.values(), *GPUS.values())
+    if not family.attached_cpus
+    for each in family.machines
 }
 """Chips of one node. An N1 machine says nothing about the GPUs that are attached to it."""
 _MINUTE = 60.0

@@ -21,7 +21,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
     sys.path.insert(0, str(ROOT))
 
 from shared.model.errors import Rejected  # noqa: E402 -- after the path
-from shared.shapes.catalogue import TPU_FAMILIES, TPUS, TpuFamily  # noqa: E402 -- after the path
+from shared.shapes.catalogue import TPUS, Family  # noqa: E402 -- after the path
 from shared.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
 
 if TYPE_CHECKING:
@@ -51,18 +51,19 @@ def list_slices() -> dict[str, Shape]:
 def render() -> str:
     """Return the file's text: one line for each slice, grouped by machine type."""
     by_machine: dict[str, list[str]] = {}
-    shapes: dict[str, Shape] = {}
+    families: dict[str, Family] = {}
+    chips: dict[str, int] = {}
     for name, shape in list_slices().items():
-        shapes[shape.machine_type] = shape
+        families[shape.machine.name], chips[shape.machine.name] = shape.family, shape.machine.chips
         row = {"topology": shape.topology, "nodes": shape.node_count, "placement": str(shape.placement)}
-        by_machine.setdefault(shape.machine_type, []).append(f"        {json.dumps(name)}: {json.dumps(row)}")
+        by_machine.setdefault(shape.machine.name, []).append(f"        {json.dumps(name)}: {json.dumps(row)}")
     machines = [
         f"    {json.dumps(machine)}: {{\n"
-        f'      "generation": {json.dumps(shapes[machine].generation)},\n'
-        f'      "accelerator": {json.dumps(shapes[machine].accelerator)},\n'
-        f'      "chips_per_host": {shapes[machine].chips_per_host},\n'
-        f'      "boot_disk_type": {json.dumps(shapes[machine].boot_disks[0])},\n'
-        f'      "quota": {json.dumps(TPUS[shapes[machine].accelerator].quota)},\n'
+        f'      "generation": {json.dumps(families[machine].generation)},\n'
+        f'      "accelerator": {json.dumps(families[machine].accelerator)},\n'
+        f'      "chips_per_host": {chips[machine]},\n'
+        f'      "boot_disk_type": {json.dumps(families[machine].boot_disks[0])},\n'
+        f'      "quota": {json.dumps(families[machine].quota)},\n'
         '      "slices": {\n' + ",\n".join(lines) + "\n      }\n    }"
         for machine, lines in by_machine.items()
     ]
@@ -84,14 +85,14 @@ def main() -> int | str:
     return 0
 
 
-def _group_by_public_names() -> dict[tuple[str, ...], list[TpuFamily]]:
-    groups: dict[tuple[str, ...], list[TpuFamily]] = {}
-    for family in TPU_FAMILIES:
+def _group_by_public_names() -> dict[tuple[str, ...], list[Family]]:
+    groups: dict[tuple[str, ...], list[Family]] = {}
+    for family in TPUS.values():
         groups.setdefault(family.public_names, []).append(family)
     return groups
 
 
-def _list_shapes(family: TpuFamily) -> Iterator[Shape]:
+def _list_shapes(family: Family) -> Iterator[Shape]:
     machines = [each for each in family.machines if not each.by_name_only]
     for machine, topology in itertools.product(machines, list_topologies(family)):
         try:

@@ -160,9 +160,9 @@ def _describe_create(act: Act, look: Look) -> dict[str, Any]:
     waited = {"waited_seconds": round(look.scene.now - min(waits), 1)} if waits else {}
     return {
         "tier": str(demand.way.tier),
-        "accelerator": demand.shape.accelerator,
+        "accelerator": demand.shape.family.accelerator,
         "chips": demand.shape.chips,
-        "machine_type": demand.shape.machine_type,
+        "machine_type": demand.shape.machine.name,
         "node_count": demand.shape.node_count,
         "topology": demand.shape.topology,
         "reservation": demand.way.reservation.path,

@@ -23,8 +23,7 @@ from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity, read_node_labels
 from shared.needs.ways import Wish, find_unbound, list_ways, read_flex_wait, read_selected
-from shared.shapes.catalogue import GPUS
-from shared.shapes.shape import Placement
+from shared.shapes.catalogue import GPUS, Placement
 from shared.shapes.slices import find_disk
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def build_demand(
         shape=shape,
         node_labels=node_labels,
         networks=networks,
-        network_profile=shape.own_networks and not networks,
+        network_profile=shape.machine.networks and not networks,
         node_service_account=_read_service_account(template, settings),
         disk_gb=find_disk(template, shape, settings.room, settings.node_disk_size_gb),
         tolerated=template.tolerations,
@@ -281,7 +280,7 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
     gang = shape.gpus and shape.multi_host and not demand.need.elastic
-    return {"type": "COMPACT"} if gang and GPUS[shape.accelerator].compact else {}
+    return {"type": "COMPACT"} if gang and GPUS[shape.family.accelerator].compact else {}
 
 
 def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
@@ -311,8 +310,8 @@ def _build_accelerators(demand: Demand) -> list[Json]:
     if gpus is None:
         return []
     accelerator: Json = {
-        "acceleratorType": shape.accelerator,
-        "acceleratorCount": str(shape.chips_per_host),
+        "acceleratorType": shape.family.accelerator,
+        "acceleratorCount": str(shape.machine.chips),
         "gpuDriverInstallationConfig": {"gpuDriverVersion": gpus.driver},
     }
     if gpus.partition:
@@ -329,7 +328,7 @@ def _build_config(
     demand: Demand, claim: Claim, node_labels: dict[str, str], settings: Settings
 ) -> Json:
     config: Json = {
-        "machineType": demand.shape.machine_type,
+        "machineType": demand.shape.machine.name,
         "labels": node_labels,
         "oauthScopes": [CLOUD_PLATFORM_SCOPE],
         "shieldedInstanceConfig": {
@@ -339,7 +338,7 @@ def _build_config(
     }
     if settings.node_workload_identity:
         config["workloadMetadataConfig"] = {"mode": "GKE_METADATA"}
-    disk_type, accepted = settings.node_disk_type, demand.shape.boot_disks
+    disk_type, accepted = settings.node_disk_type, demand.shape.family.boot_disks
     if disk_type and disk_type not in accepted:
         disk_type = accepted[0]  # the machine's default
     optional: Json = {

@@ -102,7 +102,7 @@ def read_node_labels(
         value = template.find_selector(key)
         if value is not None:
             _check_key(key, value)
-            node_labels[key] = str(shape.chips_per_host) if key == _COUNT else value
+            node_labels[key] = str(shape.machine.chips) if key == _COUNT else value
         elif key not in copied:
             raise UnsupportedSelector(
                 "the operator Exists gives no value for the node label",
@@ -214,11 +214,11 @@ def list_known_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, s
     known = _list_accelerator_labels(shape) | {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.REGION: way.zone.rpartition("-")[0],
-        labels.INSTANCE_TYPE: shape.machine_type,
-        labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
+        labels.INSTANCE_TYPE: shape.machine.name,
+        labels.MACHINE_FAMILY: shape.machine.name.split("-")[0],
         labels.OPERATING_SYSTEM: "linux",
         labels.OS_DISTRIBUTION: "cos",
-        labels.ARCHITECTURE: shape.architecture,
+        labels.ARCHITECTURE: shape.family.architecture,
         labels.METADATA_SERVER: "true" * settings.node_workload_identity,
     }
     if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
@@ -241,9 +241,12 @@ def list_known_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, s
 def _list_accelerator_labels(shape: Shape) -> dict[str, str]:
     absent = dict.fromkeys(_OF_ACCELERATOR, "")
     if shape.gpus is None:
-        return absent | {labels.ACCELERATOR: shape.accelerator, labels.TOPOLOGY: shape.topology}
+        return absent | {
+            labels.ACCELERATOR: shape.family.accelerator,
+            labels.TOPOLOGY: shape.topology,
+        }
     return absent | {
-        labels.GPU_ACCELERATOR: shape.accelerator,
+        labels.GPU_ACCELERATOR: shape.family.accelerator,
         labels.GPU_NODE: "true",
         labels.GPU_PARTITION: shape.gpus.partition,
     }

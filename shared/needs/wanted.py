@@ -31,7 +31,7 @@ from shared.needs.refusals import (
     find_other_server,
 )
 from shared.needs.selectors import list_copied_labels, list_required
-from shared.shapes.shape import Placement
+from shared.shapes.catalogue import Placement
 from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
@@ -331,10 +331,10 @@ def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
     if gpus and (gpus.partition or gpus.strategy):
         sharing = f"{gpus.partition}/{gpus.strategy}/{gpus.clients}"
     return PoolShape(
-        accelerator=shape.accelerator if gpus else shape.machine_type,
+        accelerator=shape.family.accelerator if gpus else shape.machine.name,
         topology=shape.topology if shape.placement == Placement.COMPACT else "",
         hosts=0 if elastic else shape.node_count,
-        units=shape.chips_per_host,
+        units=shape.machine.chips,
         sharing=sharing,
     )
 

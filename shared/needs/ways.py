@@ -27,7 +27,7 @@ from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
 from shared.needs.selectors import check_nodes, find_tier, list_known_labels, list_tiers
 from shared.settings import FLEX_WAIT_SECONDS, is_allowed
-from shared.shapes.catalogue import TPU_FAMILIES
+from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -166,7 +166,7 @@ def _expand(priorities: Iterable[Priority], wish: Wish) -> Iterator[Way]:
         )
         way = Way(
             item.tier,
-            machine=wish.shape.machine_type,
+            machine=wish.shape.machine.name,
             run_seconds=seconds if item.tier == Tier.FLEX_START else 0,
             nodes_from=item.nodes_from or settings.nodes_from.get(item.tier),
         )
@@ -210,7 +210,7 @@ def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: S
             valid="one of them",
         )
     tier = tiers[0] if tiers else Tier.ON_DEMAND
-    way = Way(tier, machine=shape.machine_type)
+    way = Way(tier, machine=shape.machine.name)
     if tier == Tier.RESERVATION:
         reservation = _read_reservation(template, cluster, settings)
         return dataclasses.replace(way, reservation=reservation)
@@ -282,15 +282,15 @@ def _check_reservation(reservation: Reservation, cluster: str, settings: Setting
 
 def _check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
     """Accept a run time, or its text, and a shape for which GKE offers flex-start."""
-    if not shape.flex_start:
-        problem = f"GKE does not offer flex-start for {shape.generation}"
-        offered = dict.fromkeys(each.generation for each in TPU_FAMILIES if each.flex_start)
+    if not shape.family.flex_start:
+        problem = f"GKE does not offer flex-start for {shape.family.generation}"
+        offered = dict.fromkeys(each.generation for each in TPUS.values() if each.flex_start)
         valid = ", ".join(offered)
         if shape.gpus:
             problem = "flex-start is not supported for GPUs"
             valid = "on-demand, spot or a reservation; or a node pool with GKE's own autoscaling"
         raise CapacityConflict(
-            problem, field=labels.FLEX_START, value=shape.accelerator, valid=valid
+            problem, field=labels.FLEX_START, value=shape.family.accelerator, valid=valid
         )
     if seconds is None or not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
         raise CapacityConflict(

@@ -13,14 +13,23 @@ or 448 GiB) and tpu7x-standard-4t (960 or 992 GiB). The larger value is used her
 from __future__ import annotations
 
 import pkgutil
+from enum import StrEnum
 
 import msgspec
-
-from shared.shapes.shape import Placement
 
 _N1_CPUS = (4, 8, 16, 32, 64, 96)
 _N1_LINES = {"standard": 3.75, "highmem": 6.5}
 """The machines to which GPUs are attached: vCPUs, and GiB for each of them."""
+
+
+class Placement(StrEnum):
+    """How GKE places the hosts of a multi-host slice."""
+
+    NONE = "none"
+    COMPACT = "compact"
+    """``placement_policy: {type: COMPACT, tpu_topology}``."""
+    WORKLOAD_POLICY = "workload-policy"
+    """``placement_policy: {policy_name}``: a regional resource policy that must already exist."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,10 +38,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str
     chips: int
     """TPU chips or GPUs of one host. Of TPUs a pod must request all."""
-    cpus: int = 0
-    """vCPUs; 0 if no source names them, and then nothing is compared with them."""
-    memory_gb: float = 0
-    """GiB; 0 as for `cpus`."""
+    cpus: int
+    memory_gb: float
+    """GiB."""
     by_name_only: bool = False
     """Chosen only by an explicit instance-type selector."""
     single_host: str = ""
@@ -43,17 +51,20 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Reaches other hosts by additional networks."""
 
 
-class TpuFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One TPU accelerator label of GKE with its machines and properties."""
+class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One accelerator label of GKE with its machines and properties."""
 
     accelerator: str  # assumes: tpu-machines
-    """The value of ``cloud.google.com/gke-tpu-accelerator``."""
-    generation: str
-    machines: tuple[Machine, ...]
-    placement: Placement = Placement.COMPACT
-    """For multi-host slices; a single host never has a placement."""
+    """Of TPUs the value of ``cloud.google.com/gke-tpu-accelerator``; of GPUs that of
+    ``cloud.google.com/gke-accelerator``, and the type's name in the API."""
+    machines: tuple[Machine, ...] = ()  # assumes: gpu-machines
     boot_disks: tuple[str, ...]
     """Accepted boot disk types, the default first."""
+
+    generation: str = ""
+    """Of TPUs, as the following six."""
+    placement: Placement = Placement.COMPACT
+    """For multi-host slices; a single host never has a placement."""
     flex_start: bool = False
     public_names: tuple[str, ...] = ()
     """Prefixes of the public names of slices, for example ``v6e`` in ``v6e-16``; empty if such a
@@ -67,18 +78,9 @@ class TpuFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     quota: str = ""
     """The regional quota of its chips, where Google lists it with those of Compute Engine."""
 
-
-class GpuFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One GPU type of GKE with its machines and properties."""
-
-    accelerator: str  # assumes: gpu-machines
-    """The value of ``cloud.google.com/gke-accelerator``, and the type's name in the API."""
-    machines: tuple[Machine, ...] = ()
     attached_cpus: dict[int, int] = {}
-    """For GPUs that are attached to N1 machines, in place of `machines`: by the number of GPUs, the
-    most vCPUs of a machine."""
-    boot_disks: tuple[str, ...]
-    """Accepted boot disk types, the default first."""
+    """Of GPUs, as the following five: by their number the most vCPUs of an N1 machine to which they
+    are attached; empty for those with machines of their own."""
     local_disks: bool = False
     """The machines have local SSDs, which GKE uses for the ephemeral storage of pods:
     https://cloud.google.com/kubernetes-engine/docs/concepts/local-ssd."""
@@ -105,12 +107,10 @@ class GpuFamily(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         msgspec.structs.force_setattr(self, "machines", attached)
 
 
-def _read(name: str) -> bytes:
-    return pkgutil.get_data(__name__, name) or b""
+def _read(name: str) -> dict[str, Family]:
+    text = pkgutil.get_data(__name__, name) or b""
+    families = msgspec.json.decode(text, type=tuple[Family, ...])
+    return {family.accelerator: family for family in families}
 
 
-TPU_FAMILIES = msgspec.json.decode(_read("tpus.json"), type=tuple[TpuFamily, ...])
-GPU_FAMILIES = msgspec.json.decode(_read("gpus.json"), type=tuple[GpuFamily, ...])
-TPUS = {family.accelerator: family for family in TPU_FAMILIES}
-GPUS = {family.accelerator: family for family in GPU_FAMILIES}
-TPU_MACHINES = {machine.name: machine for family in TPU_FAMILIES for machine in family.machines}
+TPUS, GPUS = _read("tpus.json"), _read("gpus.json")

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import UnknownGpu, UnsupportedShape
-from shared.shapes.catalogue import GPU_FAMILIES, GPUS
+from shared.shapes.catalogue import GPUS, Placement
 from shared.shapes.shape import (
     GpuSharing,
-    Placement,
     Room,
     Shape,
     describe_size,
@@ -25,7 +24,7 @@ from shared.shapes.shape import (
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate
-    from shared.shapes.catalogue import GpuFamily, Machine
+    from shared.shapes.catalogue import Family, Machine
 
 RETIRED = frozenset({"nvidia-tesla-k80"})
 CLIENTS_MIN, CLIENTS_MAX = 2, 48
@@ -38,7 +37,7 @@ DRIVERS = {
     "autoinstall-disabled": "INSTALLATION_DISABLED",
 }
 """Values of the driver selector, and their names in the API."""
-RACK_SCALE = frozenset(family.accelerator for family in GPU_FAMILIES if family.rack_topology)
+RACK_SCALE = frozenset(family.accelerator for family in GPUS.values() if family.rack_topology)
 """GPUs that are connected across hosts, so that several hosts are one slice."""
 NODES_MAX = 1000
 """Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
@@ -77,25 +76,17 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
             valid=f"at most {NODES_MAX} nodes: fewer pods, or several workloads",
         )
     return Shape(
-        generation=machine.name.split("-", 1)[0],
-        accelerator=family.accelerator,
-        machine_type=machine.name,
+        family=family,
+        machine=machine,
         topology=family.rack_topology,
-        chips=nodes * machine.chips,
-        chips_per_host=machine.chips,
         node_count=nodes,
         placement=Placement.WORKLOAD_POLICY if family.rack_topology else Placement.NONE,
-        boot_disks=family.boot_disks,
-        flex_start=False,
         gpus=sharing,
         pods_per_node=per_node,
-        own_networks=machine.networks,
-        local_disks=family.local_disks,
-        architecture=family.architecture,
     )
 
 
-def _find_family(template: PodTemplate) -> GpuFamily:
+def _find_family(template: PodTemplate) -> Family:
     name = template.find_selector(labels.GPU_ACCELERATOR)
     if name in GPUS:
         return GPUS[name]
@@ -108,7 +99,7 @@ def _find_family(template: PodTemplate) -> GpuFamily:
     )
 
 
-def _read_sharing(template: PodTemplate, family: GpuFamily) -> GpuSharing:
+def _read_sharing(template: PodTemplate, family: Family) -> GpuSharing:
     size = template.find_selector(labels.GPU_PARTITION) or ""
     if size and size not in family.partitions:
         raise UnsupportedShape(
@@ -166,7 +157,7 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
     return clients
 
 
-def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Room) -> Machine:
+def _find_machine(template: PodTemplate, family: Family, gpus: int, room: Room) -> Machine:
     """Return the machine with the fewest GPUs, then vCPUs, that one of the pods fits on."""
     enough = _list_large(template, family, gpus)
     roomy = [each for each in enough if _has_room(template, each, room)]
@@ -181,7 +172,7 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Roo
     )
 
 
-def _list_large(template: PodTemplate, family: GpuFamily, gpus: int) -> list[Machine]:
+def _list_large(template: PodTemplate, family: Family, gpus: int) -> list[Machine]:
     """Return the machines that the pod selects and that have so many GPUs."""
     selected = _list_selected(template, family)
     exact = template.find_selector(labels.ACCELERATOR_COUNT)
@@ -198,7 +189,7 @@ def _list_large(template: PodTemplate, family: GpuFamily, gpus: int) -> list[Mac
     )
 
 
-def _list_selected(template: PodTemplate, family: GpuFamily) -> list[Machine]:
+def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
     name = template.find_selector(labels.INSTANCE_TYPE)
     line = template.find_selector(labels.MACHINE_FAMILY)
     selected = [

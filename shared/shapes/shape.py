@@ -9,7 +9,10 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shared.shapes.catalogue import Family, Machine, Placement
 
 MIB = 1024**2
 GIB = 1024**3
@@ -27,16 +30,6 @@ _DISK_KEPT = 0.1
 """The share of the disk at which the kubelet begins to evict pods."""
 
 
-class Placement(StrEnum):
-    """How GKE places the hosts of a multi-host slice."""
-
-    NONE = "none"
-    COMPACT = "compact"
-    """``placement_policy: {type: COMPACT, tpu_topology}``."""
-    WORKLOAD_POLICY = "workload-policy"
-    """``placement_policy: {policy_name}``: a regional resource policy that must already exist."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSharing:
     """How GPUs are set up on a node, with the API's values; empty or 0 for none."""
@@ -51,36 +44,31 @@ class GpuSharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One slice, or the nodes of one elastic pool; *chips* are TPU chips or whole GPUs."""
+    """One slice, or the nodes of one elastic pool."""
 
-    generation: str
-    accelerator: str
-    machine_type: str
+    family: Family
+    machine: Machine
     topology: str
-    chips: int
-    chips_per_host: int
     node_count: int
     placement: Placement
-    boot_disks: tuple[str, ...]
-    flex_start: bool
     gpus: GpuSharing | None = None
     """None for TPUs."""
     pods_per_node: int = 1
-    own_networks: bool = False
-    """The machine reaches other hosts by additional networks."""
-    local_disks: bool = False
-    """Pods use local SSDs of the machine, not the boot disk."""
-    architecture: str = "amd64"
 
     def __str__(self) -> str:
         """Return the shape for people: nodes, machine, and their topology or GPUs."""
-        what = f"{self.chips_per_host} {self.accelerator} each" if self.gpus else self.topology
-        return f"{self.node_count} x {self.machine_type}, {what}"
+        each = f"{self.machine.chips} {self.family.accelerator} each"
+        return f"{self.node_count} x {self.machine.name}, {each if self.gpus else self.topology}"
+
+    @property
+    def chips(self) -> int:
+        """Return the TPU chips, or whole GPUs, of all nodes."""
+        return self.node_count * self.machine.chips
 
     @property
     def units_per_host(self) -> int:
         """Return how many chips, or units of GPUs, the pods of a host can request in all."""
-        return self.chips_per_host * (self.gpus.units if self.gpus else 1)
+        return self.machine.chips * (self.gpus.units if self.gpus else 1)
 
     @property
     def multi_host(self) -> bool:

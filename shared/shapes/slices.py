@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import HostsDiffer, NotAllowed, UnsupportedShape
 from shared.model.workloads import Taint
-from shared.shapes.catalogue import TPU_MACHINES, TPUS
 from shared.shapes.gpus import NODES_MAX, find_gpu_shape, selects_gpu
 from shared.shapes.shape import (
     DISK_GB_DEFAULT,
@@ -71,14 +70,13 @@ def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView)
         return shape
     if shape.multi_host:
         raise HostsDiffer(
-            f"this topology of {shape.accelerator} is one slice of {shape.node_count} hosts, "
-            "and this workload gives each pod a host of its own",
+            f"this topology of {shape.family.accelerator} is one slice of {shape.node_count} "
+            "hosts, and this workload gives each pod a host of its own",
             field=f"spec.nodeSelector {labels.TOPOLOGY}",
             value=shape.topology,
             valid="the topology of a single host, or a kind of workload that has slices",
         )
-    chips = group.replicas * shape.chips_per_host
-    return dataclasses.replace(shape, node_count=group.replicas, chips=chips)
+    return dataclasses.replace(shape, node_count=group.replicas)
 
 
 def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
@@ -86,20 +84,20 @@ def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
     shape = find_gpu_shape(template, pods=max(pods, 1), room=room)
     if shape.topology and (group.elastic or shape.chips > count_chips(shape.topology)):
         raise UnsupportedShape(
-            f"nodes with {shape.accelerator} work only as slices of several hosts",
+            f"nodes with {shape.family.accelerator} work only as slices of several hosts",
             field=f"pods per slice of {group.name}".removesuffix(" of "),
             value=str(pods),
             valid="a kind of workload that has slices, with at most "
             f"{count_chips(shape.topology)} GPUs per slice",
         )
-    taint = Taint(labels.ARCHITECTURE, shape.architecture, "NoSchedule")
+    taint = Taint(labels.ARCHITECTURE, shape.family.architecture, "NoSchedule")
     chosen = template.selects(labels.ARCHITECTURE) or template.tolerates(taint)
-    if shape.architecture != "amd64" and not chosen:
+    if shape.family.architecture != "amd64" and not chosen:
         raise UnsupportedShape(
             f"the pod does not tolerate the taint {taint}; GKE adds the toleration only with this "
             "selector",
             field=f"spec.nodeSelector {labels.ARCHITECTURE}",
-            valid=f"{shape.architecture}, for an image that runs on it",
+            valid=f"{shape.family.architecture}, for an image that runs on it",
         )
     return shape
 
@@ -124,8 +122,8 @@ def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None
             "stay idle"
         )
     raise HostsDiffer(
-        f"topology {shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per "
-        f"pod has {_name_hosts(shape.node_count)}, and each host needs one pod",
+        f"topology {shape.topology} of {shape.family.accelerator} with {shape.machine.chips} chips "
+        f"per pod has {_name_hosts(shape.node_count)}, and each host needs one pod",
         field=f"pods per slice of {group.name}".removesuffix(" of "),
         value=str(pods),
         valid="; or ".join(valid),
@@ -136,10 +134,10 @@ def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
     """Yield the topologies that have as many hosts as a slice has pods."""
     fitting = [
         each
-        for each in list_topologies(TPUS[shape.accelerator])
-        if count_chips(each) == pods * shape.chips_per_host
+        for each in list_topologies(shape.family)
+        if count_chips(each) == pods * shape.machine.chips
     ]
-    if fitting and TPU_MACHINES[shape.machine_type].multi_host:
+    if fitting and shape.machine.multi_host:
         shown = " or ".join(fitting[:_WAYS_SHOWN])
         yield f"{labels.TOPOLOGY} {shown}, which has {_name_hosts(pods)}"
 
@@ -154,7 +152,7 @@ def _is_half_used(pods: int, shape: Shape) -> bool:
     Examples of the Go TPU Provisioner (https://github.com/ai-on-gke/tpu-provisioner/tree/main/examples)
     take one pod for each eight cores, also where a chip has one core and a host has four chips.
     """
-    by_chip = TPUS[shape.accelerator].counted_per_chip == 1
+    by_chip = shape.family.counted_per_chip == 1
     return by_chip and pods * _CORES_PER_POD == shape.chips
 
 
@@ -197,7 +195,7 @@ def _check_chipless(
             f"a node pool of your own, selected by {labels.NODE_POOL}",
         )
     if not template.tolerates(taint):
-        needs = "" if shape.gpus else f"{shape.topology} needs {shape.chips_per_host} chips; "
+        needs = "" if shape.gpus else f"{shape.topology} needs {shape.machine.chips} chips; "
         raise UnsupportedShape(
             f"missing; {needs}a pod that selects these nodes requests none, and does not tolerate "
             f"their taint {taint}",
@@ -209,10 +207,8 @@ def _check_chipless(
 
 
 def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
-    """Accept pods that fit on a host; a machine of unknown size accepts all."""
-    machine = TPU_MACHINES[shape.machine_type]
-    if not machine.cpus:
-        return
+    """Accept pods that fit on a host."""
+    machine = shape.machine
     cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
     if template.cpu_millis > cpu or template.memory_bytes > memory:
         raise UnsupportedShape(
@@ -258,7 +254,7 @@ def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> in
         return usual
     least, most = usual or DISK_GB_DEFAULT, room.disk_gb
     size = find_disk_size(template.storage_bytes * shape.pods_per_node, least)
-    if size <= least or (size > most and shape.local_disks):
+    if size <= least or (size > most and shape.family.local_disks):
         return usual
     if size > most:
         raise NotAllowed(
@@ -266,7 +262,7 @@ def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> in
             f"allows {most}",
             field="resources.requests.ephemeral-storage",
             value=f"{math.ceil(template.storage_bytes / GIB)}Gi",
-            valid=f"at most {measure_storage(most) // GIB}Gi for each {shape.machine_type}; "
+            valid=f"at most {measure_storage(most) // GIB}Gi for each {shape.machine.name}; "
             "a volume holds more",
         )
     return size

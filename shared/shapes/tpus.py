@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import UnsupportedShape
-from shared.shapes.catalogue import TPUS
-from shared.shapes.shape import Placement, Shape
+from shared.shapes.catalogue import TPUS, Placement
+from shared.shapes.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.shapes.catalogue import Machine, TpuFamily
+    from shared.model.errors import Rejected
+    from shared.shapes.catalogue import Family, Machine
 
 TOPOLOGY_FORM = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
 _NEAREST_SHOWN = 4
@@ -39,32 +40,28 @@ def find_shape(
     No topology means a single host, as for GKE's own auto-provisioning. What fits no row of the
     catalogue is refused with the nearest that does.
     """
-    family = _find_family(accelerator)
-    if topology is not None:
-        _check_topology_form(family, topology)
+    family = TPUS.get(accelerator or "")
+    if family is None:
+        raise _refuse_family(accelerator)
+    if topology is not None and not _is_well_formed(family, topology):
+        raise _refuse_form(family, topology)
     machine = _find_machine(family, topology, chips_per_pod or None, machine_type)
-    if topology is None:
-        if not machine.single_host:
-            raise UnsupportedShape(
-                f"{machine.name} works only in multi-host slices, and the pod selects no topology",
-                field=labels.TOPOLOGY,
-                valid=", ".join(family.topologies[:_NEAREST_SHOWN]),
-            )
-        topology = machine.single_host
-    _check_topology_of_machine(family, machine, topology)
-    chips = count_chips(topology)
-    node_count = chips // machine.chips
+    topology = topology or machine.single_host
+    if not topology:
+        raise UnsupportedShape(
+            f"{machine.name} works only in multi-host slices, and the pod selects no topology",
+            field=labels.TOPOLOGY,
+            valid=", ".join(family.topologies[:_NEAREST_SHOWN]),
+        )
+    if not _is_topology_of(family, machine, topology):
+        raise _refuse_topology(family, machine, topology)
+    node_count = count_chips(topology) // machine.chips
     return Shape(
-        generation=family.generation,
-        accelerator=family.accelerator,
-        machine_type=machine.name,
+        family=family,
+        machine=machine,
         topology=topology,
-        chips=chips,
-        chips_per_host=machine.chips,
         node_count=node_count,
         placement=family.placement if node_count > 1 else Placement.NONE,
-        boot_disks=family.boot_disks,
-        flex_start=family.flex_start,
     )
 
 
@@ -73,31 +70,29 @@ def count_chips(topology: str) -> int:
     return math.prod(int(part) for part in topology.split("x"))
 
 
-def list_topologies(family: TpuFamily) -> list[str]:
+def list_topologies(family: Family) -> list[str]:
     """Return every valid topology of a family, the smallest first within each rule."""
-    alone = [machine.single_host for machine in _list_usual(family) if machine.single_host]
-    return list(dict.fromkeys((*alone, *_list_slices(family))))
+    usual = [machine for machine in family.machines if not machine.by_name_only]
+    alone = [machine.single_host for machine in usual if machine.single_host]
+    return list(dict.fromkeys((*alone, *_list_slices(family.topologies, family.cubes_max))))
 
 
 @functools.cache
-def _list_slices(family: TpuFamily) -> Mapping[str, None]:
-    """Return the topologies of several hosts, in their order."""
-    most = family.cubes_max * CUBE_CHIPS
+def _list_slices(flat: tuple[str, ...], cubes_max: int) -> Mapping[str, None]:
+    """Return the topologies of several hosts, in their order: flat ones, or those of cubes."""
+    most = cubes_max * CUBE_CHIPS
     cubes = (
         f"{a}x{b}x{c}"
         for a in range(4, most // 16 + 1, 4)
         for b in range(a, most // (4 * a) + 1, 4)
         for c in range(b, most // (a * b) + 1, 4)
     )
-    below = _BELOW_A_CUBE if family.cubes_max else ()
-    return dict.fromkeys((*family.topologies, *below, *cubes))
+    return dict.fromkeys((*flat, *(_BELOW_A_CUBE if cubes_max else ()), *cubes))
 
 
-def _find_family(accelerator: str | None) -> TpuFamily:
-    if accelerator and accelerator in TPUS:
-        return TPUS[accelerator]
+def _refuse_family(accelerator: str | None) -> Rejected:
     near = difflib.get_close_matches(accelerator or "", TPUS, n=_NEAREST_SHOWN, cutoff=0.6)
-    raise UnsupportedShape(
+    return UnsupportedShape(
         "unknown TPU type" if accelerator else "the pod selects no TPU type",
         field=labels.ACCELERATOR,
         value=accelerator or "",
@@ -105,51 +100,56 @@ def _find_family(accelerator: str | None) -> TpuFamily:
     )
 
 
-def _check_topology_form(family: TpuFamily, topology: str) -> None:
-    example = "4x4x4" if family.cubes_max else "4x4"
-    if not TOPOLOGY_FORM.fullmatch(topology) or topology.count("x") != example.count("x"):
-        raise UnsupportedShape(
-            f"a topology of {family.accelerator} has {example.count('x') + 1} dimensions",
-            field=labels.TOPOLOGY,
-            value=topology,
-            valid=f"a topology like {example}",
-        )
+def _is_well_formed(family: Family, topology: str) -> bool:
+    separators = 2 if family.cubes_max else 1
+    return bool(TOPOLOGY_FORM.fullmatch(topology)) and topology.count("x") == separators
 
 
-def _find_machine(
-    family: TpuFamily, topology: str | None, chips: int | None, machine_type: str | None
-) -> Machine:
-    if machine_type is not None:
-        return _find_machine_by_name(family, machine_type, chips)
-    fitting = _list_fitting(family, topology, chips)
-    if fitting:
-        return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
-    raise UnsupportedShape(
-        f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
-        field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
-        value=str(chips) if chips else "",
-        valid=", ".join(f"{machine.chips} ({machine.name})" for machine in _list_usual(family)),
+def _refuse_form(family: Family, topology: str) -> Rejected:
+    dimensions, example = (3, "4x4x4") if family.cubes_max else (2, "4x4")
+    return UnsupportedShape(
+        f"a topology of {family.accelerator} has {dimensions} dimensions",
+        field=labels.TOPOLOGY,
+        value=topology,
+        valid=f"a topology like {example}",
     )
 
 
-def _list_fitting(family: TpuFamily, topology: str | None, chips: int | None) -> list[Machine]:
-    """Return the machines with so many chips a host.
+def _find_machine(
+    family: Family, topology: str | None, chips: int | None, machine_type: str | None
+) -> Machine:
+    if machine_type is not None:
+        return _find_machine_by_name(family, machine_type, chips)
+    usual = [machine for machine in family.machines if not machine.by_name_only]
+    fitting: Sequence[Machine] = [machine for machine in usual if machine.chips == chips]
+    if chips is None:
+        fitting = _list_of_topology(family, usual, topology)
+    if not fitting:
+        raise _refuse_chips(family, usual, chips)
+    return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
 
-    For a leader without chips the other pods of the slice decide, else the topology; one that no
-    machine has is refused by its own name.
+
+def _list_of_topology(
+    family: Family, usual: Sequence[Machine], topology: str | None
+) -> Sequence[Machine]:
+    """Return the machines for a leader without chips, if its slice has no other pods yet.
+
+    A topology that no machine has is refused by its own name.
     """
-    usual = _list_usual(family)
-    if chips is not None:
-        return [machine for machine in usual if machine.chips == chips]
     fitting = [machine for machine in usual if _is_topology_of(family, machine, topology)]
-    return fitting or (usual if topology or len(usual) == 1 else [])
+    return fitting or (usual if topology or len(usual) == 1 else ())
 
 
-def _list_usual(family: TpuFamily) -> list[Machine]:
-    return [machine for machine in family.machines if not machine.by_name_only]
+def _refuse_chips(family: Family, usual: Iterable[Machine], chips: int | None) -> Rejected:
+    return UnsupportedShape(
+        f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
+        field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
+        value=str(chips) if chips else "",
+        valid=", ".join(f"{machine.chips} ({machine.name})" for machine in usual),
+    )
 
 
-def _find_machine_by_name(family: TpuFamily, machine_type: str, chips: int | None) -> Machine:
+def _find_machine_by_name(family: Family, machine_type: str, chips: int | None) -> Machine:
     for machine in family.machines:
         if machine.name == machine_type and chips in (None, machine.chips):
             return machine
@@ -162,15 +162,13 @@ def _find_machine_by_name(family: TpuFamily, machine_type: str, chips: int | Non
     )
 
 
-def _is_topology_of(family: TpuFamily, machine: Machine, topology: str | None) -> bool:
+def _is_topology_of(family: Family, machine: Machine, topology: str | None) -> bool:
     if topology and topology == machine.single_host:
         return True
-    return machine.multi_host and topology in _list_slices(family)
+    return machine.multi_host and topology in _list_slices(family.topologies, family.cubes_max)
 
 
-def _check_topology_of_machine(family: TpuFamily, machine: Machine, topology: str) -> None:
-    if _is_topology_of(family, machine, topology):
-        return
+def _refuse_topology(family: Family, machine: Machine, topology: str) -> Rejected:
     wanted = count_chips(topology)
     legal = [each for each in list_topologies(family) if _is_topology_of(family, machine, each)]
     turned = "x".join(sorted(topology.split("x"), key=int))
@@ -184,7 +182,7 @@ def _check_topology_of_machine(family: TpuFamily, machine: Machine, topology: st
         for each in family.machines
         if not each.by_name_only and _is_topology_of(family, each, topology)
     ]
-    raise UnsupportedShape(
+    return UnsupportedShape(
         f"not a topology of {machine.name}",
         field=labels.TOPOLOGY,
         value=topology,

@@ -3,12 +3,12 @@
 import pytest
 
 from cli.planning.zones import ZONES, tell_unlisted
-from shared.shapes.catalogue import GPU_FAMILIES, TPU_FAMILIES
+from shared.shapes.catalogue import GPUS, TPUS
 
 ZONELESS = {"nvidia-rtx-pro-6000", "nvidia-gb200", "nvidia-gb300"}
 """Types without a zone in the list."""
-ACCELERATORS = {family.accelerator: family.generation for family in TPU_FAMILIES} | {
-    family.accelerator: family.accelerator for family in GPU_FAMILIES if family.accelerator not in ZONELESS
+ACCELERATORS = {family.accelerator: family.generation for family in TPUS.values()} | {
+    family.accelerator: family.accelerator for family in GPUS.values() if family.accelerator not in ZONELESS
 }
 
 

@@ -86,4 +86,4 @@ def test_a_static_slice_is_the_one_that_would_come_on_demand() -> None:
         name: (fields["machine_type"], fields["nodes"], fields["placement"]) for name, fields in slices.items()
     }
     disks = {name: fields["boot_disk_type"] for name, fields in slices.items()}
-    assert {name: disk for name, disk in disks.items() if disk not in shapes[name].boot_disks} == {}
+    assert {name: disk for name, disk in disks.items() if disk not in shapes[name].family.boot_disks} == {}

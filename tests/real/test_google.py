@@ -19,8 +19,7 @@ from shared.model.messages import Event, EventType, ObjectName, Observed, format
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX
-from shared.shapes.catalogue import TPU_FAMILIES, TPU_MACHINES
-from shared.shapes.shape import Placement
+from shared.shapes.catalogue import TPUS, Family, Placement
 from shared.shapes.tpus import count_chips
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
 
@@ -157,9 +156,14 @@ def test_empty_group(lab: Lab) -> None:
     assert (len(found.group_urls), pools.read_machines(found)) == (1, Machines())
 
 
+def _find_family(machine: str) -> Family:
+    return next(each for each in TPUS.values() if machine in (known.name for known in each.machines))
+
+
 def _count_hosts(lab: Lab) -> int:
-    machine, _, topology = lab.tpu.partition(":")
-    return count_chips(topology) // TPU_MACHINES[machine].chips
+    name, _, topology = lab.tpu.partition(":")
+    machine = next(each for each in _find_family(name).machines if each.name == name)
+    return count_chips(topology) // machine.chips
 
 
 def _describe_slice(lab: Lab) -> dict[str, Any]:
@@ -167,7 +171,7 @@ def _describe_slice(lab: Lab) -> dict[str, Any]:
     machine, _, topology = lab.tpu.partition(":")
     if not (lab.tpu and lab.zone):
         pytest.skip("it needs --tpu and --zone")
-    family = next(each for each in TPU_FAMILIES if machine in (known.name for known in each.machines))
+    family = _find_family(machine)
     placement = {"type": "COMPACT", "tpuTopology": topology}
     if family.placement == Placement.WORKLOAD_POLICY:
         placement = {"policyName": f"{lab.deployment.settings.workload_policy_prefix}{topology}"}

@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/plan": (1_900, 1_900),
     "shared/engine": (3_275, 1_950),
     "shared/kinds": (1_529, 1_300),
-    "shared/shapes": (962, 760),
+    "shared/shapes": (935, 760),
     " ".join(DEPLOYED): (20_250, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""

@@ -12,7 +12,7 @@ from shared.model.needs import CapacityPolicy, Priority, Tier
 from shared.model.workloads import PodView, Requirement, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
-from shared.shapes.shape import Placement
+from shared.shapes.catalogue import Placement
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import a_demand, decide_demand, expect_demand, want
 
@@ -34,7 +34,7 @@ def refused(pod: PodView, use: Settings | None = None, jobset: WorkloadView | No
 def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     demand = a_demand()
 
-    assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 4)
+    assert (demand.shape.machine.name, demand.shape.node_count) == ("ct6e-standard-4t", 4)
     assert demand.way.zone == "us-east5-b"
     assert demand.node_labels == {}
     assert not demand.need.pin
@@ -56,7 +56,7 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
 def test_shape_follows_the_chips_of_all_containers(shape: dict[str, Any], machine: str, hosts: int) -> None:
     demand = a_demand(**shape)
 
-    assert (demand.shape.machine_type, demand.shape.node_count) == (machine, hosts)
+    assert (demand.shape.machine.name, demand.shape.node_count) == (machine, hosts)
 
 
 def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation() -> None:
@@ -100,7 +100,7 @@ def test_a_leader_without_chips_takes_those_of_its_peers() -> None:
     jobset = dataclasses.replace(jobset, groups=(*jobset.groups, SliceGroup(name="rest", template=peers)))
     found = expect_demand(read(leader, jobset))
 
-    assert found.shape.machine_type == "ct6e-standard-8t"
+    assert found.shape.machine.name == "ct6e-standard-8t"
 
 
 def test_peers_of_another_shape_do_not_count() -> None:
@@ -109,7 +109,7 @@ def test_peers_of_another_shape_do_not_count() -> None:
     jobset = a_jobset(template=leader.template)
     found = expect_demand(read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, other))))
 
-    assert (found.shape.machine_type, found.shape.node_count) == ("ct6e-standard-4t", 2)
+    assert (found.shape.machine.name, found.shape.node_count) == ("ct6e-standard-4t", 2)
 
 
 NO_DEMAND = [

@@ -118,7 +118,7 @@ def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_al
     found = want(workload)
 
     assert [(need.most, need.nodes) for need in found.needs] == [(10, 10), (0, 0)]
-    machines = [found.demands[need.key].shape.machine_type for need in found.needs]
+    machines = [found.demands[need.key].shape.machine.name for need in found.needs]
     assert machines == ["g2-standard-8", "g2-standard-24"]
 
 

@@ -11,7 +11,7 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import UnknownGpu, UnsupportedShape
 from shared.model.workloads import PodTemplate, SliceGroup
 from shared.needs.nodepool import Demand
-from shared.shapes.catalogue import GPU_FAMILIES
+from shared.shapes.catalogue import GPUS
 from shared.shapes.gpus import find_gpu_shape
 from shared.shapes.shape import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
@@ -59,13 +59,13 @@ def a_template(
     ],
 )
 def test_the_smallest_machine_that_takes_a_pod_is_chosen(template: PodTemplate, machine: str) -> None:
-    assert find_gpu_shape(template, pods=1).machine_type == machine
+    assert find_gpu_shape(template, pods=1).machine.name == machine
 
 
 def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
     machines = {
         each.name
-        for family in GPU_FAMILIES
+        for family in GPUS.values()
         if family.accelerator == "nvidia-tesla-v100"
         for each in family.machines
         if each.chips == 1
@@ -162,7 +162,7 @@ def test_more_nodes_than_a_pool_takes_are_refused() -> None:
 
 
 def test_every_machine_leaves_most_of_itself_to_pods() -> None:
-    for family in GPU_FAMILIES:
+    for family in GPUS.values():
         for machine in family.machines:
             cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, Room())
             assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000
@@ -173,7 +173,7 @@ def test_the_catalogue_agrees_with_the_one_of_the_fake() -> None:
     """Two tables written apart: a slip in one of them shows."""
     ours = {
         machine.name: (family.accelerator, machine.chips, machine.cpus, machine.memory_gb)
-        for family in GPU_FAMILIES
+        for family in GPUS.values()
         for machine in family.machines
         if not machine.name.startswith("n1-")
     }

@@ -65,7 +65,7 @@ def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
     found = expect_demand(decide(a_pod(), a_deployment()))
 
     assert found.need.elastic
-    assert (found.shape.node_count, found.shape.chips, found.shape.machine_type) == (3, 12, "ct6e-standard-4t")
+    assert (found.shape.node_count, found.shape.chips, found.shape.machine.name) == (3, 12, "ct6e-standard-4t")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def ask(body: Json) -> Demand | Decision:
 def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
     found = expect_demand(ask(a_body()))
 
-    assert (found.shape.node_count, found.shape.machine_type) == (1, "ct6e-standard-4t")
+    assert (found.shape.node_count, found.shape.machine.name) == (1, "ct6e-standard-4t")
     assert len(list_slices(both(a_body())[1])) == 1
 
 

@@ -48,7 +48,7 @@ def pools(workload: WorkloadView) -> dict[str, int]:
     """The number of nodes by GPU type."""
     found = plan(workload)
     assert all(isinstance(each, Demand) for each in found), found
-    return {each.shape.accelerator: each.shape.node_count for each in found if isinstance(each, Demand)}
+    return {each.shape.family.accelerator: each.shape.node_count for each in found if isinstance(each, Demand)}
 
 
 def test_a_head_of_the_workers_shape_is_counted_with_them() -> None:

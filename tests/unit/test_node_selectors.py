@@ -334,7 +334,7 @@ def test_forced_on_demand_ignores_what_the_pod_selects(selectors: dict[str, str]
     template = a_template(selectors=selectors)
 
     assert read_selected(template, found, CLUSTER, settings(force_on_demand=True)) == Way(
-        Tier.ON_DEMAND, machine=found.machine_type
+        Tier.ON_DEMAND, machine=found.machine.name
     )
 
 

@@ -13,7 +13,7 @@ from shared.model.names import Owner, Try, build_name, parse_owner
 from shared.model.needs import Tier
 from shared.model.workloads import Toleration
 from shared.settings import Settings
-from shared.shapes.catalogue import TPU_FAMILIES
+from shared.shapes.catalogue import TPUS
 from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
 from tests.refusals import refuses
@@ -286,7 +286,7 @@ def test_ironwood_slices_name_a_workload_policy() -> None:
     ("accelerator", "topology", "chips"),
     [
         (family.accelerator, machine.single_host, machine.chips)
-        for family in TPU_FAMILIES
+        for family in TPUS.values()
         for machine in family.machines
         if machine.single_host and not machine.by_name_only
     ],
@@ -337,6 +337,6 @@ def test_a_pool_that_gke_s_autoscaler_fills_begins_empty_with_room_for_its_hosts
 
 def test_every_feature_at_once_is_still_a_node_pool_of_the_official_client() -> None:
     use = settings(**EVERYTHING)
-    for family in TPU_FAMILIES:
+    for family in TPUS.values():
         topology = family.topologies[-1] if family.topologies else "2x2x1" if family.cubes_max else "2x2"
         build(use, accelerator=family.accelerator, topology=topology, selectors={labels.SPOT: "true"})

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.model.decisions import Reason
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
-from shared.shapes.catalogue import TPU_MACHINES
 from shared.shapes.shape import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
 from tests.builders import settings
 from tests.demands import a_pool_body, expect_demand
@@ -57,13 +55,6 @@ def test_memory_counts_like_cpu_and_the_daemonsets_share_is_the_operators() -> N
     _, memory = measure_allocatable(180, 720, Room())
     assert isinstance(decide_shape(settings(node_daemonsets_memory_mib=0), memory_bytes=memory), Demand)
     assert refuse_shape(memory_bytes=memory).reason == Reason.SHAPE_UNSUPPORTED
-
-
-def test_a_machine_of_unknown_size_is_not_held_against_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    name, tiny = "tpu7x-standard-1t", dict[str, Any](accelerator="tpu7x", topology="1x1x1", chips=1)
-    assert refuse_shape(cpu_millis=1_000_000, **tiny).reason == Reason.SHAPE_UNSUPPORTED
-    monkeypatch.setitem(TPU_MACHINES, name, msgspec.structs.replace(TPU_MACHINES[name], cpus=0))
-    assert isinstance(decide_shape(cpu_millis=1_000_000, **tiny), Demand)
 
 
 def test_the_disk_follows_the_pods_within_the_operators_bound() -> None:

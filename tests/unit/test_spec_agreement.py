@@ -262,7 +262,7 @@ def test_a_sidecar_that_requests_no_chips_changes_nothing() -> None:
 def test_a_sidecar_that_fits_beside_a_gpu_changes_the_machine_and_not_its_gpus() -> None:
     demand = accepted("Job", a_gpu_body(), a_gpu_body(cpu="7"), hosts=1)
 
-    assert (demand.shape.machine_type, demand.shape.chips) == ("g2-standard-8", 1)
+    assert (demand.shape.machine.name, demand.shape.chips) == ("g2-standard-8", 1)
 
 
 def test_a_pod_may_choose_among_the_values_of_the_spec_s_affinity() -> None:
@@ -303,7 +303,7 @@ def test_a_leader_without_chips_agrees_with_its_own_template(kind: str) -> None:
     found = expect_demand(decide(a_leader(kind, head), workload))
     with_chips = expect_decision(decide(a_leader(kind, workers), workload))
 
-    assert (found.shape.machine_type, found.shape.node_count) == ("ct6e-standard-4t", HOSTS)
+    assert (found.shape.machine.name, found.shape.node_count) == ("ct6e-standard-4t", HOSTS)
     assert with_chips.reason == Reason.POD_CONTRADICTS_SPEC
 
 
@@ -316,7 +316,7 @@ def test_a_pod_of_an_earlier_template_waits_for_its_rollout_and_one_of_the_new_g
     hosts = 1 if kind == "LeaderWorkerSet" else HOSTS
 
     assert "a rollout replaces a pod of an earlier template" in refused(kind, new, old, hosts=hosts)
-    assert accepted(kind, new, new, hosts=hosts).shape.machine_type == "ct6e-standard-1t"
+    assert accepted(kind, new, new, hosts=hosts).shape.machine.name == "ct6e-standard-1t"
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
@@ -343,7 +343,7 @@ def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> Non
     one, other = (expect_demand(decide(each, workload)) for each in pods)
 
     assert (one.need.key, one.shape, one.need.asks) == (other.need.key, other.shape, other.need.asks)
-    assert one.shape.machine_type == "g2-standard-32"
+    assert one.shape.machine.name == "g2-standard-32"
 
 
 @pytest.mark.parametrize("labelled", [True, False])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from shared.model import labels
 from shared.model.errors import Rejected, UnsupportedShape
-from shared.shapes.catalogue import TPU_FAMILIES, TPUS, TpuFamily
-from shared.shapes.shape import Placement, Shape
+from shared.shapes.catalogue import TPUS, Family, Placement
+from shared.shapes.shape import Shape
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
 from tests.refusals import refuses
 
@@ -87,7 +87,7 @@ TABLE = [
 ]
 LEGAL = [
     (family, machine, topology)
-    for family in TPU_FAMILIES
+    for family in TPUS.values()
     for machine in family.machines
     for topology in (
         [machine.single_host]
@@ -123,7 +123,7 @@ def test_each_published_shape_gives_its_machine_and_hosts(
 ) -> None:
     shape = look_up(accelerator, topology, chips)
 
-    assert (shape.machine_type, shape.node_count, shape.chips_per_host) == (machine, hosts, chips)
+    assert (shape.machine.name, shape.node_count, shape.machine.chips) == (machine, hosts, chips)
     assert shape.topology == topology
     assert shape.multi_host == (hosts > 1)
 
@@ -132,8 +132,8 @@ def test_every_legal_topology_of_every_machine_gives_exact_hosts_and_several_are
     assert len(LEGAL) > 1000
     for family, machine, topology in LEGAL:
         shape = look_up(family.accelerator, topology, machine.chips, machine.name)
-        assert shape.node_count * shape.chips_per_host == shape.chips == count_chips(topology)
-        assert shape.machine_type == machine.name
+        assert shape.node_count * shape.machine.chips == shape.chips == count_chips(topology)
+        assert shape.machine.name == machine.name
         assert shape.placement == (family.placement if shape.node_count > 1 else Placement.NONE)
 
 
@@ -300,7 +300,7 @@ def test_a_pod_without_chips_gets_the_machine_of_its_topology(
 ) -> None:
     for none in (None, 0):
         shape = look_up(accelerator, topology, none)
-        assert (shape.machine_type, shape.node_count) == (machine, hosts)
+        assert (shape.machine.name, shape.node_count) == (machine, hosts)
 
 
 def test_a_pod_without_chips_hears_of_a_wrong_topology_and_else_of_its_chips() -> None:
@@ -311,10 +311,10 @@ def test_a_pod_without_chips_hears_of_a_wrong_topology_and_else_of_its_chips() -
 def test_a_machine_named_by_the_pod_is_taken() -> None:
     shape = look_up(T7X, "4x4x4", 4, "tpu7x-ultranet-4t")
 
-    assert (shape.machine_type, shape.node_count) == ("tpu7x-ultranet-4t", 16)
+    assert (shape.machine.name, shape.node_count) == ("tpu7x-ultranet-4t", 16)
     assert look_up(V6E, "2x4", None, "ct6e-standard-8t").node_count == 1
     assert look_up(V6E, "2x4", None, "ct6e-standard-4t").node_count == 2
-    assert look_up(T7X, "4x4x4", 4).machine_type == "tpu7x-standard-4t", "this one is chosen by name only"
+    assert look_up(T7X, "4x4x4", 4).machine.name == "tpu7x-standard-4t", "this one is chosen by name only"
 
 
 @pytest.mark.parametrize(
@@ -332,12 +332,12 @@ def test_a_named_machine_must_have_the_chips_that_the_pod_asks_for() -> None:
 
 
 @given(
-    family=st.sampled_from(TPU_FAMILIES),
+    family=st.sampled_from([*TPUS.values()]),
     sides=st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=4),
     chips=st.sampled_from([None, 0, 1, 2, 4, 8, 16]),
 )
 def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hint(
-    family: TpuFamily, sides: list[int], chips: int | None
+    family: Family, sides: list[int], chips: int | None
 ) -> None:
     topology = "x".join(map(str, sides))
     shape = look_up_or_hear_why_not(family.accelerator, topology, chips)
@@ -345,16 +345,16 @@ def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hi
         assert shape.field
         assert shape.valid
         return
-    assert shape.node_count * shape.chips_per_host == shape.chips == math.prod(sides)
+    assert shape.node_count * shape.machine.chips == shape.chips == math.prod(sides)
     assert shape.topology == topology
-    assert not chips or shape.chips_per_host == chips
+    assert not chips or shape.machine.chips == chips
 
 
 @given(
-    family=st.sampled_from(TPU_FAMILIES),
+    family=st.sampled_from([*TPUS.values()]),
     sides=st.lists(st.integers(min_value=1, max_value=64), min_size=2, max_size=3),
 )
-def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: TpuFamily, sides: list[int]) -> None:
+def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Family, sides: list[int]) -> None:
     machine = max(family.machines, key=lambda each: (each.multi_host, not each.by_name_only))
     refused = look_up_or_hear_why_not(family.accelerator, "x".join(map(str, sides)), machine.chips)
     hinted = isinstance(refused, Rejected) and "a topology like" not in refused.valid
@@ -364,7 +364,7 @@ def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Tpu
 
 
 def test_the_catalogue_is_consistent() -> None:
-    for family in TPU_FAMILIES:
+    for family in TPUS.values():
         assert family.boot_disks
         assert bool(family.topologies) + bool(family.cubes_max) <= 1
         assert len({machine.name for machine in family.machines}) == len(family.machines)

@@ -163,7 +163,7 @@ def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key()
     spec, pod = (a_body(chips=0, gpus=1, selectors=gpu, cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
     workload = a_workload("Job", spec, hosts=1)
     before, after = want(workload), want(workload, a_leader("Job", pod))
-    machines = [each.demands[each.needs[0].key].shape.machine_type for each in (before, after)]
+    machines = [each.demands[each.needs[0].key].shape.machine.name for each in (before, after)]
 
     assert machines == ["g2-standard-4", "g2-standard-8"]
     assert before.needs[0].key == after.needs[0].key
