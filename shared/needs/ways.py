@@ -178,9 +178,9 @@ def _expand(priorities: Iterable[Priority], wish: Wish) -> Iterator[Way]:
 
 def _find_needless(way: Way, earlier: list[Way], flex_wait: int) -> Rejected | None:
     """Return why a way would never be tried; None if it may be."""
-    if way in earlier:
-        number = earlier.index(way) + 1
-        return CapacityConflict(f"the same as candidate {number}", valid="each candidate once")
+    for number, each in enumerate(earlier, start=1):
+        if (each, each.run_seconds) == (way, way.run_seconds):
+            return CapacityConflict(f"the same as candidate {number}", valid="each candidate once")
     if earlier and earlier[-1].tier == Tier.FLEX_START and not flex_wait:
         return CapacityConflict(
             f"candidate {len(earlier)} is flex-start, which waits without end, so this one is "

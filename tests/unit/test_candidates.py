@@ -250,6 +250,13 @@ def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
     assert names(a_demand(use=settings(flex_start_wait_seconds=600), **listing(text))) == [flexible, plain]
 
 
+def test_a_shorter_run_time_is_another_candidate() -> None:
+    text = "- flexStart: {enabled: true}\n- flexStart: {enabled: true}\n  maxRunDurationSeconds: 600"
+    demand = a_demand(**listing(text, annotations={labels.FLEX_START_WAIT: "600"}))
+
+    assert [way.run_seconds for way in demand.need.ways] == [604_800, 600]
+
+
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
     words = "Expected `array`, got `str`"
     found = refuse_shape(annotations={labels.CAPACITY: "spot"})
