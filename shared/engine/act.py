@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shared.engine.budget import REFUSALS, Sent
+from shared.engine.scenes import is_over
 from shared.engine.tell import claim_slot, describe_act, find_demand, find_need
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -144,26 +145,19 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     What the owner itself says needs no bound. Many absent owners or failed pools at once are more
     often a mistake, for example a list that is wrongly empty, than true.
     """
-    pool, cluster = look.pools[act.pool], look.key.cluster
-    if not _is_proven(pool, look, ports):
+    owner, most = look.workload, ports.settings.deletions_per_minute_max
+    if not _is_proven(look.pools[act.pool], look, ports):
         text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
-    if not _is_said(look) and not ports.budget.take_deletion(cluster, act.pool, ports.clock.now()):
-        text = (
-            f"node pool {act.pool} is left to a later tick: more than "
-            f"{ports.settings.deletions_per_minute_max} would go in a minute without a word of "
-            "their owners"
-        )
-        return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
-    return None
-
-
-def _is_said(look: Look) -> bool:
-    """Return whether the owner itself says that it needs no pool."""
-    workload = look.workload
-    if workload is None:
-        return False
-    return bool(workload.deleting or workload.terminal or workload.suspended)
+    if owner and (is_over(owner) or owner.suspended):
+        return None
+    if ports.budget.take_deletion(look.key.cluster, act.pool, ports.clock.now()):
+        return None
+    text = (
+        f"node pool {act.pool} is left to a later tick: more than {most} would go in a minute "
+        "without a word of their owners"
+    )
+    return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
 
 
 def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:

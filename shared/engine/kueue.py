@@ -9,7 +9,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.look import Queued, Standing
+from shared.engine.look import Standing
 from shared.engine.tell import Outcome
 from shared.kinds.table import find_kind
 from shared.model import labels
@@ -39,6 +39,7 @@ _STATES = {
     ),
     Reason.CHECK_REJECTED: (_REJECTED, "the workload can never be served"),
 }
+"""What each answer of the plan is to Kueue."""
 _REASONS = {state: reason for reason, (state, _) in _STATES.items()}
 _ELSEWHERE = "another controller runs this workload in another cluster (spec.managedBy)"
 _NO_CHECK = (
@@ -61,7 +62,9 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
         if not each.holds_quota:
             lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
-        return _read_owner(queues, each, state, checks[state.name].seconds, workload)
+        seconds = checks[state.name].seconds
+        asked = Standing(queue=Queue.WAITS, queued=each, check=state, seconds=seconds)
+        return _read_owner(asked, workload, queues)
     return Standing()
 
 
@@ -70,22 +73,21 @@ def _list_checks(queues: Queues) -> Mapping[str, Check]:
     return {check.name: check for check in queues.list_checks() if not check.problem}
 
 
-def _read_owner(
-    queues: Queues, queued: QueuedWorkload, state: CheckState, seconds: int, workload: WorkloadView
-) -> Standing:
-    entry = Queued(workload=queued, state=state, seconds=seconds)
-    if workload.managed_elsewhere:
-        return Standing(queue=Queue.WAITS, queued=entry, unserved=_ELSEWHERE)
+def _read_owner(asked: Standing, workload: WorkloadView, queues: Queues) -> Standing:
+    """Return what Kueue says with the owner as it will resume it; or why that cannot be served."""
+    if workload.managed_elsewhere or asked.queued is None:
+        return dataclasses.replace(asked, unserved=_ELSEWHERE)
     try:
-        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, seconds)
+        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, asked.seconds)
     except Rejected as error:
-        return Standing(queue=Queue.WAITS, queued=entry, refusal=str(error))
+        return dataclasses.replace(asked, refusal=str(error))
     try:
-        owner = queues.view_owner(queued)
+        owner = queues.view_owner(asked.queued)
     except Rejected as error:  # of a flavor: Kueue may choose another one
-        return Standing(queue=Queue.WAITS, queued=entry, unserved=str(error))
-    entry = dataclasses.replace(entry, seconds=seconds)
-    return Standing(queue=Queue.QUOTA, owner=owner, plain=workload, queued=entry)
+        return dataclasses.replace(asked, unserved=str(error))
+    return dataclasses.replace(
+        asked, queue=Queue.QUOTA, owner=owner, plain=workload, seconds=seconds
+    )
 
 
 def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
@@ -158,19 +160,20 @@ def _write(
 def answer_check(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
     """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds."""
     queues, queued = ports.queues.get(look.key.cluster), look.standing.queued
-    if queues is None or queued is None or look.scene.stop:
+    check = look.standing.check
+    if queues is None or queued is None or check is None or look.scene.stop:
         return []
     state, message = _choose_state(look, plan)
-    if (state, message) == (queued.state.state, queued.state.message):
+    if (state, message) == (check.state, check.message):
         return []
-    _write(queues, queued.workload, queued.state, (state, message), now=look.scene.now)
+    _write(queues, queued, check, (state, message), now=look.scene.now)
     reason = _REASONS.get(state, Reason.POOL_IN_PROGRESS)
     return [
         Outcome(
             decision=Decision(Verdict.KEEP, reason, message),
             cluster=look.key.cluster,
-            subject=str(queued.workload),
-            facts={"check": queued.state.name, "state": state},
+            subject=str(queued),
+            facts={"check": check.name, "state": state},
         )
     ]
 

@@ -141,16 +141,6 @@ class User(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """A suspended workload in one of Kueue's queues with our check."""
-
-    workload: QueuedWorkload
-    state: CheckState
-    seconds: int
-    """For how long a part of its pools is held."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What Kueue says of a workload now."""
 
@@ -159,7 +149,11 @@ class Standing:
     """As Kueue will resume it; None to take it as it is."""
     plain: WorkloadView | None = None
     """As its author wrote it."""
-    queued: Queued | None = None
+    queued: QueuedWorkload | None = None
+    """The Workload with our check, if that waits for an answer."""
+    check: CheckState | None = None
+    seconds: int = 0
+    """For how long a part of its pools is held."""
     lost_at: float = 0.0
     retried: bool = False
     refusal: str = ""

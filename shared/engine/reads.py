@@ -84,7 +84,8 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     stop = reads.begin_stop()
     listing = reads.begin_pools()
     workload, is_known = reads.read_owner()
-    standing = read_standing(key.cluster, workload, ports) if workload else Standing()
+    queued = workload is not None and ports.queues
+    standing = read_standing(key.cluster, workload, ports) if workload and queued else Standing()
     workload = standing.owner or workload
     inventory = listing()
     pools = {pool.name: pool for pool in reads.choose_mine(inventory, workload)}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shared.engine.look import Key, Look, Operations
+    from shared.model.kueue import QueuedWorkload
     from shared.model.names import ParsedName, Slot
     from shared.model.pools import NodePool
     from shared.model.readings import Machines, Operation, PoolNode
@@ -38,7 +39,7 @@ def make_scene(look: Look, settings: Settings) -> Scene:
     """Return the scene of what was read; what was not read is unknown in it."""
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
     creations, deletions = _list_records(look)
-    queued, standing = look.standing.queued, look.standing
+    standing = look.standing
     return Scene(
         now=look.now,
         needs=look.wanted.needs,
@@ -50,8 +51,8 @@ def make_scene(look: Look, settings: Settings) -> Scene:
         queue=standing.queue,
         quota_lost_at=standing.lost_at,
         retried=standing.retried,
-        part_held_since=_find_held_since(queued.workload.reserved_at, pools) if queued else None,
-        part_seconds=queued.seconds if queued else 0,
+        part_held_since=_find_held_since(standing.queued, pools),
+        part_seconds=standing.seconds,
         room=look.room.chips,
         slots=look.room.slots,
         stop=look.stop[0],
@@ -71,13 +72,14 @@ def is_over(workload: WorkloadView) -> bool:
     return workload.deleting or bool(workload.terminal)
 
 
-def _find_held_since(reserved_at: float | None, pools: Sequence[Pool]) -> float | None:
+def _find_held_since(queued: QueuedWorkload | None, pools: Sequence[Pool]) -> float | None:
     """Return since when a part of the pools is held for a workload with quota.
 
     Pools that are left from before it got its quota, since GKE works on them, count from then.
     """
-    since = min((pool.created_at for pool in pools), default=None)
-    return None if since is None else max(since, reserved_at or 0.0)
+    if queued is None or not pools:
+        return None
+    return max(min(pool.created_at for pool in pools), queued.reserved_at or 0.0)
 
 
 def _find_suspension(

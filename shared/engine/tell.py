@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("explain")
 TOLD_SECONDS = 1800.0
 """How long a tick does not say again what stays as it is; less than an Event is kept."""
-_REFUSED = {
+WORDS = {
     Reason.KIND_NOT_SERVED: (
         "workloads of kind {kind} get no node pools here; an operator can add it to the setting "
         "kinds"
@@ -49,13 +49,13 @@ _REFUSED = {
     Reason.SLICE_DOUBLED: (
         "more slices have pods than the workload may have; the others get no pool"
     ),
-}
-_WAITING = {
     Reason.NO_OPERATION_SLOT: (
         "GKE runs as many operations as it allows; the create follows when one has ended"
     ),
     Reason.PAUSED: "every way to get {what} was tried; the next try follows after a pause{error}",
+    Reason.POOL_IN_PROGRESS: "GKE still works on a node pool for {what} that it does not list yet",
     Reason.POOL_GOES_FIRST: "the next node pool needs what the failed one holds, which is deleted",
+    Reason.POD_UNPLACED: "pods wait although a node pool for {what} is whole{scheduler}",
     Reason.SLICE_MIXED: (
         "the pods of one slice run on two node pools; delete its leader pod, and set exclusive "
         "placement"
@@ -65,15 +65,18 @@ _WAITING = {
         "{scheduler}"
     ),
     Reason.HOST_LOST: "GKE has lost a host of a slice; its node pool is replaced",
-}
-_KEPT = {
     Reason.POOL_TAKEN: "pods of other workloads use a node pool of this workload{takers}",
     Reason.PARENT_OVER: "{parent}",
 }
-_WORDS = (
-    {reason: (Verdict.REFUSE, text) for reason, text in _REFUSED.items()}
-    | {reason: (Verdict.WAIT, text) for reason, text in _WAITING.items()}
-    | {reason: (Verdict.KEEP, text) for reason, text in _KEPT.items()}
+"""What each answer of the plan says, but those that a need brings with it, and Kueue's."""
+_REFUSALS = frozenset(
+    {
+        Reason.KIND_NOT_SERVED,
+        Reason.STOPPED,
+        Reason.LIMIT_REACHED,
+        Reason.POOL_USELESS,
+        Reason.SLICE_DOUBLED,
+    }
 )
 _TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER})
 """What becomes of a pool; all other answers say what a demand gets."""
@@ -331,8 +334,14 @@ def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: st
         return Decision(Verdict.REFUSE, reason, need.never.message)
     if need and need.waits_for and need.waits_for.reason == reason:
         return Decision(Verdict.WAIT, reason, need.waits_for.message)
-    verdict, text = _WORDS.get(reason, (Verdict.WAIT, str(reason)))
-    return Decision(verdict, reason, text.format(**_list_facts(need, look, refusal)))
+    text = WORDS[reason].format(**_list_facts(need, look, refusal))
+    return Decision(_find_verdict(reason), reason, text)
+
+
+def _find_verdict(reason: Reason) -> Verdict:
+    if reason in _TOLD_BY_COLLECT:
+        return Verdict.KEEP
+    return Verdict.REFUSE if reason in _REFUSALS else Verdict.WAIT
 
 
 def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:

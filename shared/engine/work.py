@@ -55,11 +55,6 @@ class Work:
     refused: bool = False
     """Its owner was told that it gets nothing for a cause of its own, or of the operator."""
 
-    def add(self, other: Work) -> None:
-        """Take in what came of the work on another key."""
-        self.outcomes += other.outcomes
-        self.errors += other.errors
-
 
 def work_on(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
@@ -99,7 +94,7 @@ def _work_once(key: Key, role: Role, ports: Ports, lists: Lists | None, work: Wo
     work.errors += [*run.look.errors, *run.errors]
     if role == Role.PROVISION:
         _take_turn(run, outcomes)
-        work.outcomes += answer_check(run.look, run.plan, ports)
+        work.outcomes += answer_check(run.look, run.plan, ports) if ports.queues else []
 
 
 def _take_turn(run: Run, outcomes: list[Outcome]) -> None:
@@ -149,7 +144,9 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
         if following is None:
             return
         tried.append(following)
-        work.add(work_on(following, Role.PROVISION, ports))
+        other = work_on(following, Role.PROVISION, ports)
+        work.outcomes += other.outcomes
+        work.errors += other.errors
 
 
 def _find_owner(
