@@ -100,7 +100,7 @@ def read_documents(text: str) -> Iterator[Document]:
 
 
 def is_list(body: Any) -> bool:
-    """Return whether an object is a list: a ``List``, or one of a kind such as ``JobSetList``."""
+    """Return whether an object is a list: a ``List``, or one of a kind such as ``PodList``."""
     kind = body.get("kind") if isinstance(body, dict) else None
     return isinstance(kind, str) and (kind == "List" or (kind.endswith("List") and "items" in body))
 
