@@ -24,7 +24,7 @@ def register_cpu_node(kubeconfig: Path) -> None:
     Raises httpx.HTTPStatusError: the API refused it.
     """
     with open_client(kubeconfig) as client:
-        create_unless_there(client, "/api/v1/nodes", _node())
+        create_unless_there(client, "/api/v1/nodes", describe_node())
         client.patch(
             f"/api/v1/nodes/{NAME}/status",
             json={"status": _status()},
@@ -39,7 +39,8 @@ def create_unless_there(client: httpx.Client, path: str, body: dict[str, Any]) -
         created.raise_for_status()
 
 
-def _node() -> dict[str, Any]:
+def describe_node() -> dict[str, Any]:
+    """Return the node as it is created."""
     labels = {
         **labels_of_host("n2-standard-64", "amd64", ZONE),
         "kubernetes.io/hostname": NAME,

@@ -45,3 +45,14 @@ def test_a_controller_that_makes_no_pods_is_quoted(tmp_path: Path) -> None:
     assert "no pods: FailedCreate: " in answer.stdout
     assert 'serviceaccount "kinetic" not found' in answer.stdout
     assert "Verified: 0 node pools" in answer.stdout
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.timeout(TEST_SECONDS_MAX)
+def test_a_pod_with_an_existing_disk_is_placed_by_the_label_of_its_driver(tmp_path: Path) -> None:
+    answer = run("demo.loop", tmp_path, str(INPUTS / "disk-of-the-driver.yaml"), "--cluster=real", "--speed=60")
+
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "pods: 1 Running" in answer.stdout
+    assert "Verified: 1 node pools" in answer.stdout
