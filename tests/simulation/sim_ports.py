@@ -63,9 +63,9 @@ class GkePort:
         truth = self._gke.pools[cluster].get(pool.name)
         shows = self._world.time.now - self._world.faults.stale_seconds
         said = truth.recall_machines(shows) if truth else Machines()
-        # The errors that a group remembers are read only if none of its machines comes.
-        read = tuple(error for error in said.errors if error.at is None or not said.coming)
-        return replace(said, errors=read)
+        # The errors that a group remembers are read only if machines are absent and none comes.
+        remembers = not said.coming and said.made < max(pool.node_count, 1)
+        return replace(said, errors=tuple(error for error in said.errors if error.at is None or remembers))
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel, which each cluster of a story has."""
