@@ -339,9 +339,9 @@ class PodView:
     @property
     def completion_index(self) -> str:
         """Return the completion index of the pod, as text; empty without one."""
-        found = self.template
-        return found.annotations.get(
-            labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX, "")
+        template = self.template
+        return template.annotations.get(
+            labels.COMPLETION_INDEX, template.labels.get(labels.COMPLETION_INDEX, "")
         )
 
     @property

@@ -181,16 +181,16 @@ def check_affinity(template: PodTemplate, *, several: bool) -> None:
             )
 
 
-def check_nodes(template: PodTemplate, known: Mapping[str, str]) -> None:
+def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
     """Accept nodes on which the node selector and the required node affinity let the pods run.
 
-    Besides their own labels, some of a pool are known before it exists (`list_known_labels`); empty
-    for those that its nodes lack. Others of Google, of Kubernetes and of software refuse nothing.
+    They have what the pods select, and labels that are certain before a pool exists, empty where
+    its nodes lack them. Other labels of Google, of Kubernetes and of software refuse nothing.
     """
     # An own label of the author may have an empty value.
-    present = {key: value for key, value in known.items() if value or not labels.is_reserved(key)}
+    present = {key: value for key, value in offered.items() if value or not labels.is_reserved(key)}
     for each in _list_requirements(template):
-        if each.holds(present) or not (each.key in known or is_own(each.key)):
+        if each.holds(present) or not (each.key in offered or is_own(each.key)):
             continue
         valid = "remove this selector: they lack it"
         if each.key in present:
@@ -209,9 +209,9 @@ def _list_requirements(template: PodTemplate) -> Iterator[Requirement]:
         yield from term
 
 
-def list_known_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:
+def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:
     """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
-    known = _list_accelerator_labels(shape) | {
+    offered = _list_accelerator_labels(shape) | {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.REGION: way.zone.rpartition("-")[0],
         labels.INSTANCE_TYPE: shape.machine.name,
@@ -222,9 +222,9 @@ def list_known_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, s
         labels.METADATA_SERVER: "true" * settings.node_workload_identity,
     }
     if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
-        return known
+        return offered
     tier, reservation = way.tier, way.reservation
-    return known | {
+    return offered | {
         labels.ZONE: way.zone,
         labels.RESERVATION_ZONE: way.zone,
         labels.SPOT: "true" * (tier == Tier.SPOT),

@@ -25,7 +25,7 @@ from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector,
 from shared.model.needs import NO_RESERVATION, Obstacle, Reservation, Tier, Way
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
-from shared.needs.selectors import check_nodes, find_tier, list_known_labels, list_tiers
+from shared.needs.selectors import check_nodes, find_tier, list_offered_labels, list_tiers
 from shared.settings import FLEX_WAIT_SECONDS, is_allowed
 from shared.shapes.catalogue import TPUS
 
@@ -74,8 +74,8 @@ class Wish:
                 value=way.zone,
                 valid=f"a zone of {region}",
             )
-        known = list_known_labels(self.shape, way, self.settings) | dict(self.node_labels)
-        check_nodes(template, known)
+        offered = list_offered_labels(self.shape, way, self.settings) | dict(self.node_labels)
+        check_nodes(template, offered)
         if way.tier == Tier.RESERVATION:
             _check_names(way.reservation)
         elif way.tier == Tier.FLEX_START:

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 def list_notices(census: Census) -> list[Answer]:
     """Return what is told beside the creates: states that a person, or time, ends."""
     slices = [need for need in census.scene.needs if not need.elastic]
-    told = [Answer(each, need.key) for need in slices for each in _list_of_slices(census, need)]
-    told += [Answer(Reason.POOL_TAKEN, key, pool.name) for key, pool in census.taken.items()]
-    told += _list_shared(census)
-    told += [
+    answers = [Answer(each, need.key) for need in slices for each in _list_of_slices(census, need)]
+    answers += [Answer(Reason.POOL_TAKEN, key, pool.name) for key, pool in census.taken.items()]
+    answers += _list_shared(census)
+    answers += [
         Answer(Reason.HOST_LOST, census.homes[pool.name].key)
         for pool in census.scene.pools
         if pool.word == Word.LOST and census.troubles.get(pool.name) == Trouble.SHORT
     ]
-    return told + list(_list_unplaced(census))
+    return answers + list(_list_unplaced(census))
 
 
 def _list_shared(census: Census) -> Iterator[Answer]:
