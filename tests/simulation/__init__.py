@@ -14,13 +14,14 @@ What is judged by the truth, and why:
   only strangers use may be left out, and an elastic pool may have one node more for each that they
   use, because its own pods need what the spec wants. A create whose request was sent before is only
   counted; with two instances of different releases, whose names differ, also one after a look.
-- *one pool per slot*: two whole pools of a slot never stand beside a pod that waits.
+- *one pool per slot*: two whole pools of a slot never stand beside a pod that waits for more than
+  some ticks, and as many as the deletes before it need where GKE has few operation slots.
 - *creates per hour*: a slot gets its ways and three more in an hour, because each one costs money,
   and one more for each time that a person resumes its workload.
 - *pauses*: a list of capacity that ended begins again after a pause, which doubles.
 - *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
-- *every pool ends*: nobody pays for a pool that nobody needs, or that fits no need. An elastic pool without a node and
-  with a maximum of one costs nothing, and may stay with its workload.
+- *every pool ends*: nobody pays for a pool that nobody needs, or that fits no need. An elastic pool
+  without a node and with a maximum of one costs nothing, and may stay with its workload.
 - *idle time*: a pool that may stay idle is not deleted much before its time.
 - *every demand answered*: a pod that waits has a pool, or its owner can read why.
 - *served when there is capacity*: none waits for ever where a zone of its list has machines.

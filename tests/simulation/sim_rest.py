@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 BOTH_TICKS = 5
 """For so many ticks two whole pools of one slot may stand beside each other."""
-ORPHAN_TICKS = 4
+DELETE_TICKS = 3
+"""For so many ticks a delete holds its operation slot."""
 TICK_SECONDS = 60.0
 PART_SECONDS = 600.0
 """So long after its time a part of a gang may be there: creates cannot be deleted."""
@@ -61,11 +62,12 @@ def judge_tick(world: World) -> None:
 
 
 def _is_old(world: World, cluster: SimCluster, since: float | None) -> bool:
-    """Return whether something has been so for some ticks."""
+    """Return whether something was so for some ticks, and each delete before it could begin."""
     if since is None:
         return False
-    ticks = world.ticks[cluster.name]
-    return len(ticks) - bisect(ticks, since) > BOTH_TICKS
+    ticks, slots = world.ticks[cluster.name], world.scenario.operation_slots
+    deletes = DELETE_TICKS * len(world.gke.pools[cluster.name]) // slots if slots else 0
+    return len(ticks) - bisect(ticks, since) > BOTH_TICKS + deletes
 
 
 def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
@@ -223,19 +225,24 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
     if len(homes) > len({name for name, _ in homes}) and not made.elastic:
         return ""  # a slice runs on two pools: its owner is told, and nothing is taken away
     if made.elastic:
-        shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
-        # Each of them keeps a maximum of one, which costs nothing.
-        size, most = sum(each.size for each in shared), max(count_nodes_wanted(made), 1) + len(shared) - 1
-        is_free = pool.size <= 1 and not cluster.list_nodes(pool)
-        nodes = sum(len(cluster.list_nodes(each)) for each in shared)
-        if is_free or (fits(pool, made) and size <= max(most, nodes)):
-            return ""
-        return f"its {made.kind} wants {len(wanted)} pods, it may have {size}"
+        return _find_elastic_surplus(world, cluster, pool, made)
     slices = len({plan.slice_name for plan in wanted})
     owned = [each for each in world.gke.list_owned(cluster.name, made) if each.status != PoolStatus.STOPPING]
     if len(owned) > slices and pool.owner and pool.owner.slot is not None:
         return f"its {made.kind} has {slices} slices and {len(owned)} pools"
     return ""
+
+
+def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
+    """Return why an elastic pool is not needed, or may have too many nodes; empty if it is."""
+    shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
+    # Each of them keeps a maximum of one, which costs nothing.
+    size, most = sum(each.size for each in shared), max(count_nodes_wanted(made), 1) + len(shared) - 1
+    is_free = pool.size <= 1 and not cluster.list_nodes(pool)
+    nodes = sum(len(cluster.list_nodes(each)) for each in shared)
+    if is_free or (fits(pool, made) and size <= max(most, nodes)):
+        return ""
+    return f"its {made.kind} wants {len(list_pods(made))} pods, it may have {size}"
 
 
 def list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
