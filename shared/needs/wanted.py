@@ -119,8 +119,8 @@ class Part:
 
     group: SliceGroup
     """With what live pods add; of an elastic group `replicas` are the pods of this part."""
-    spec: PodTemplate
-    """What the spec alone says, for the size of the pods."""
+    key: str
+    """Of its need: a hash of what the spec and the live pods ask."""
     most: int
     """Slices that the workload's controller may hold now; of a pinned one each time 1."""
     pins: Sequence[str] = ()
@@ -155,18 +155,15 @@ def _join(parts: dict[PartKey, Part]) -> dict[PartKey, Part]:
     alike: dict[str, list[PartKey]] = {}
     for key, part in parts.items():
         if part.group.elastic:
-            spec = dataclasses.replace(part.spec, cpu_millis=0, memory_bytes=0, storage_bytes=0)
-            asked = _make_key(dataclasses.replace(part, spec=spec))
-            alike.setdefault(asked, []).append(key)
+            alike.setdefault(part.key, []).append(key)
     for keys in alike.values():
         shared = [parts[key] for key in keys]
         pods = sum(part.group.replicas for part in shared)
         unseen = all(part.unseen for part in shared)
         template = functools.reduce(merge_requests, [part.group.template for part in shared])
-        spec = functools.reduce(merge_requests, [part.spec for part in shared])
         for key in keys:
             group = dataclasses.replace(parts[key].group, template=template, replicas=pods)
-            parts[key] = dataclasses.replace(parts[key], group=group, spec=spec, unseen=unseen)
+            parts[key] = dataclasses.replace(parts[key], group=group, unseen=unseen)
     return parts
 
 
@@ -186,7 +183,7 @@ def _cut(
                 template=addition.apply(template),
                 replicas=number if group.elastic else group.replicas,
             ),
-            spec=addition.apply(group.template),
+            key=_make_key(group, addition.apply(group.template)),
             most=number,
             pins=pins.get(addition, ()),
             added=addition != NOTHING,
@@ -273,7 +270,7 @@ class _Asker:
         group, template, workload = part.group, part.group.template, self.workload
         kind = get_kind(workload.kind)
         apart = kind.groups_apart or (part.added and not kind.whole)
-        need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most, apart=apart)
+        need = Need(key=part.key, asks=_NOWHERE, most=part.most, apart=apart)
         other = (
             find_other_server(template)
             or find_chosen_pool(template)
@@ -339,15 +336,15 @@ def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
     )
 
 
-def _make_key(part: Part) -> str:
+def _make_key(group: SliceGroup, asked: PodTemplate) -> str:
     """Return a hash of what the pods of a part ask, by the spec and by what live pods add.
 
-    Nothing that we derive or that an operator sets is in it.
+    Nothing that we derive or that an operator sets is in it. An elastic pool is for any size.
     """
-    group, asked = part.group, part.spec
     numbers = (asked.cpu_millis, asked.memory_bytes, asked.storage_bytes, group.hosts, group.pods)
+    sizes = () if group.elastic else numbers
     sets = (
-        [str(group.elastic), f"{asked.chips}/{asked.gpus}", *map(str, numbers)],
+        [str(group.elastic), f"{asked.chips}/{asked.gpus}", *map(str, sizes)],
         *_list_words(asked),
         [f"{key}:{asked.annotations[key]}" for key in _KEYS & asked.annotations.keys()],
         [f"{key}~{value}" for key, value in list_copied_labels(asked).items()],

@@ -43,7 +43,7 @@ def test_a_run_buys_nothing_and_the_event_names_the_part(workload: str, words: s
     world.clock.pause(60)
     world.tick("provision")
 
-    assert (world.gke.pools, world.collect().done) == ({}, ())
+    assert (world.gke.pools, world.collect().done) == ({}, [])
     assert [words in each.message for each in world.cluster.notices if each.kind == "JobSet"] == [True]
     assert work.outcomes
 
