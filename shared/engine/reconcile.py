@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shared.engine.act import LOOK_SECONDS, Order, do_act, order, read_cluster_uid, send, take_room
 from shared.engine.look import Source
 from shared.engine.reads import add_facts, take_look
-from shared.engine.tell import describe_act
+from shared.engine.tell import name_pool, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Broken, OldLook, OutOfTime, Rejected
 from shared.plan.counting import Census
@@ -147,8 +147,8 @@ class Run:
                 orders.append(order(act, self.look, self.ports))
             except Rejected as error:  # GKE would not accept it
                 decision = Decision(Verdict.REFUSE, error.reason, str(error))
-                told = describe_act(act, self.look)
-                self.done.append(dataclasses.replace(told, decision=decision))
+                name = act.pool or name_pool(act, self.look)
+                self.done.append(note(decision, self.look, pool=name))
         if self.look.scene.queue:
             refusals = take_room(orders, self.look, self.ports)
             self.done += refusals
@@ -213,8 +213,7 @@ class Run:
             what = f"node pool {act.pool}" if act.pool else "a node pool that is lacking"
             text = f"{what} could not be looked at within {LOOK_SECONDS:.0f} s, {LOOKS_MAX} times"
             decision = Decision(Verdict.REFUSE, Reason.VIEW_STALE, text)
-            told = describe_act(act, self.look)
-            self.done.append(dataclasses.replace(told, pool=act.pool, decision=decision))
+            self.done.append(note(decision, self.look, pool=act.pool))
 
 
 def count_rest(look: Look, acts: Sequence[Act]) -> int:

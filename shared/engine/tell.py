@@ -124,6 +124,25 @@ class Outcome:
         return self.decision.verdict in _CHANGES
 
 
+def note(decision: Decision, look: Look, *, pool: str = "", **facts: Any) -> Outcome:
+    """Return an outcome about the workload of a look, with more facts for its log record."""
+    key, workload = look.key, look.workload
+    claim = {
+        "cluster": key.cluster,
+        "kind": key.kind,
+        "namespace": key.namespace,
+        "name": key.name,
+        "owner_uid": workload.uid if workload else "",
+    }
+    return Outcome(
+        decision=decision,
+        cluster=key.cluster,
+        pool=pool,
+        subject=str(key),
+        facts={"claim": claim, **facts},
+    )
+
+
 def find_need(act: Act, look: Look) -> Need:
     """Return what an act is for."""
     return next(need for need in look.scene.needs if need.key == act.need)
@@ -135,6 +154,11 @@ def claim_slot(act: Act, look: Look) -> Claim:
     return make_claim(look.key, uid, need.key, ELASTIC_SLOT if need.elastic else act.slot)
 
 
+def name_pool(act: Act, look: Look) -> str:
+    """Return the name of the pool that a create makes."""
+    return build_name(claim_slot(act, look), act.attempt, act.useless)
+
+
 def find_demand(act: Act, look: Look) -> Demand:
     """Return what a new pool is built from."""
     return choose_way(look.wanted.demands[act.need], act.candidate, empty=act.empty)
@@ -142,18 +166,10 @@ def find_demand(act: Act, look: Look) -> Demand:
 
 def describe_act(act: Act, look: Look) -> Outcome:
     """Return what is told of an act when it is done."""
-    facts = {"claim": describe_key(look), "attempt": act.attempt, "slot": str(act.slot)}
-    pool = act.pool
+    facts = {"attempt": act.attempt, "slot": str(act.slot)}
     if act.verb == Verb.CREATE:
-        pool = build_name(claim_slot(act, look), act.attempt, act.useless)
         facts |= _describe_create(act, look)
-    return Outcome(
-        decision=explain_act(act, look),
-        cluster=look.key.cluster,
-        pool=pool,
-        subject=str(look.key),
-        facts=facts,
-    )
+    return note(explain_act(act, look), look, pool=act.pool or name_pool(act, look), **facts)
 
 
 def _describe_create(act: Act, look: Look) -> dict[str, Any]:
@@ -177,11 +193,8 @@ def _describe_create(act: Act, look: Look) -> dict[str, Any]:
 def explain_act(act: Act, look: Look) -> Decision:
     """Return what an act does, and why."""
     if act.verb == Verb.CREATE:
-        demand, name = (
-            find_demand(act, look),
-            build_name(claim_slot(act, look), act.attempt, act.useless),
-        )
-        text = f"creating node pool {name}: {demand.shape}, {demand.place}"
+        demand = find_demand(act, look)
+        text = f"creating node pool {name_pool(act, look)}: {demand.shape}, {demand.place}"
         return Decision(Verdict.CREATE, Reason.POOL_ABSENT, text)
     if act.verb == Verb.DELETE:
         reason, cause = _find_cause(act.pool, look)
@@ -243,7 +256,7 @@ def describe_wait(look: Look) -> Outcome:
     text = f"{len(look.scene.pools)} node pools exist or come, and {ready} of their nodes are Ready"
     said = f": {leave_out_operations(errors[-1])}" if errors else ""
     decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}{said}")
-    return Outcome(decision=decision, cluster=look.key.cluster, subject=str(look.key))
+    return note(decision, look)
 
 
 def tell(
@@ -296,28 +309,10 @@ def forget_old(memory: Memory, now: float) -> None:
             memory.acted.pop(key, None)
 
 
-def describe_key(look: Look) -> dict[str, str]:
-    """Return the workload of a look for a log record."""
-    key, workload = look.key, look.workload
-    return {
-        "cluster": key.cluster,
-        "kind": key.kind,
-        "namespace": key.namespace,
-        "name": key.name,
-        "owner_uid": workload.uid if workload else "",
-    }
-
-
 def _describe_answer(answer: Answer, look: Look, ports: Ports) -> Outcome:
     need = next((need for need in look.scene.needs if need.key == answer.need), None)
     words = ports.budget.quote_refusal(look.key.cluster, need.ways if need else ())
-    return Outcome(
-        decision=explain_answer(answer, need, look, refusal=words),
-        cluster=look.key.cluster,
-        pool=answer.pool,
-        subject=str(look.key),
-        facts={"claim": describe_key(look)},
-    )
+    return note(explain_answer(answer, need, look, refusal=words), look, pool=answer.pool)
 
 
 def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: str = "") -> Decision:

@@ -18,6 +18,7 @@ from shared.engine.tell import (
     describe_wait,
     explain_end,
     list_answers,
+    note,
     tell,
     write_event,
 )
@@ -171,7 +172,6 @@ def _tell_end(ended: EndedOperation, work: Work, ports: Ports) -> None:
     decision = explain_end(ended)
     if decision is None or work.look is None or ports.adds is None:
         return
-    subject = str(work.look.key)
-    outcome = Outcome(decision=decision, cluster=ended.cluster, pool=ended.pool, subject=subject)
+    outcome = note(decision, work.look, pool=ended.pool)
     write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
     work.outcomes.insert(0, outcome)
