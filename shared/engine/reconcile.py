@@ -198,14 +198,11 @@ class Run:
             elif isinstance(result, Exception):
                 self.errors.append(result)
             else:
-                self._keep(act, result)
+                self.done.append(result)
+                self.errors += [result.error] if result.error else []
+                self.created += [act] if result.decision.verdict == Verdict.CREATE else []
                 refused += [act] if result.refused else []
         return late, refused
-
-    def _keep(self, act: Act, outcome: Outcome) -> None:
-        self.done.append(outcome)
-        self.errors += [outcome.error] if outcome.error else []
-        self.created += [act] if outcome.decision.verdict == Verdict.CREATE else []
 
     def _tell_late(self, acts: Sequence[Act]) -> None:
         """Say which pools could not be looked at in time."""
