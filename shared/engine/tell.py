@@ -16,7 +16,9 @@ from shared.model.names import build_name
 from shared.model.pools import ELASTIC_SLOT, PoolStatus
 from shared.model.readings import Notice
 from shared.needs.nodepool import choose_way
+from shared.plan.counting import Census
 from shared.plan.scene import Verb, Word
+from shared.plan.short import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -220,12 +222,12 @@ def _find_cause(pool: str, look: Look) -> tuple[Reason, str]:
 
 def _describe_failure(name: str, look: Look) -> str:
     """Return what is wrong with a pool of a live workload; empty if nothing is."""
-    pool = look.pools[name]
+    pool, viewed = look.pools[name], next(each for each in look.scene.pools if each.name == name)
     if pool.error and pool.status != PoolStatus.RUNNING:
         return f"failed: {pool.error}"
-    viewed = next(each for each in look.scene.pools if each.name == name)
-    lacks = viewed.word == Word.CAUSE or not viewed.maximum
-    if not lacks or viewed.present:
+    if Census(look.scene).troubles.get(name) == Trouble.USELESS:
+        return "was whole for long, and the scheduler placed no waiting pod on it"
+    if viewed.present or (viewed.maximum and viewed.word != Word.CAUSE):
         return ""
     return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from shared.engine.tell import WORDS
 from shared.model.decisions import Reason
-from tests.engine.world import World
+from tests.engine.world import World, list_reasons
 
 PLAN = Path(__file__).parents[2] / "shared/plan"
 OF_KUEUE = {Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED}
@@ -135,3 +135,21 @@ def test_a_pool_that_is_too_many_goes_in_the_second_tick() -> None:
     (gone,) = world.tick("collect").outcomes
 
     assert (gone.pool, str(gone.decision.reason)) == (second, "pool_surplus")
+
+
+def test_a_useless_pool_goes_with_its_true_reason() -> None:
+    world = World()
+    world.wait(0)
+    world.provision()
+    (name,) = world.gke.pools
+    world.clock.time += 60
+    world.come(name)
+    world.clock.time += 1000
+    world.provision()
+    assert len(world.gke.pools) == 2
+
+    tick = world.tick("collect")
+
+    assert world.list_deleted() == [name]
+    assert list_reasons(tick) == ["pool_failed"]
+    assert "placed no waiting pod" in tick.outcomes[0].decision.message
