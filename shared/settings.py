@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
 from shared.kinds.table import KIND_NAMES
-from shared.model.counts import COUNT_MAX
 from shared.model.needs import CapacityPolicy, NodeSource  # noqa: TC001 -- read as types at run time
+from shared.model.times import COUNT_MAX
 from shared.shapes.shape import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
 if TYPE_CHECKING:

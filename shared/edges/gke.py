@@ -38,11 +38,10 @@ from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google import Deadline, GoogleSession, bound_session, translate_errors
 from shared.edges.machines import InstanceGroups
 from shared.model import labels
-from shared.model.counts import bound_count
 from shared.model.errors import ClusterNotFound, NotFound, Unavailable
 from shared.model.pools import NodePool, parse_status
 from shared.model.readings import Operation
-from shared.model.times import parse_time
+from shared.model.times import bound_count, parse_time
 from shared.model.workloads import Taint
 
 if TYPE_CHECKING:

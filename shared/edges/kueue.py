@@ -26,11 +26,10 @@ from shared.kinds.objects import (
 )
 from shared.kinds.table import find_kind
 from shared.model import labels
-from shared.model.counts import parse_count
 from shared.model.decisions import Reason
 from shared.model.errors import KindAbsent, NotFound, PodContradictsSpec, Rejected, StaleView
 from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
-from shared.model.times import format_time, parse_time
+from shared.model.times import format_time, parse_count, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from shared.model import labels
-from shared.model.counts import bound_count, take_percent
-from shared.model.times import parse_time
+from shared.model.times import bound_count, parse_time, take_percent
 
 Json = Mapping[str, Any]
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
+from shared.model.times import parse_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.counts import SECONDS_MAX, parse_count
 from shared.model.errors import Broken, NameUnfit
+from shared.model.times import SECONDS_MAX, parse_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""Times from elsewhere, converted and bounded by our clock; how old what was read may be.
+"""Times and counts from elsewhere, within bounds: every one that Kubernetes or GKE writes.
 
+A number outside is cut to its bound, so that no later step meets one that it cannot calculate with.
 This module reads no clock.
 """
 
@@ -8,6 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Protocol
 
+COUNT_MAX = 2**31 - 1
+"""Counts are int32 in the API of Kubernetes:
+https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#primitive-types."""
+SECONDS_MAX = 2**40
+"""Unix seconds in 35,000 years."""
 AHEAD_SECONDS_MAX = 60.0
 """Clocks of machines that are synchronised differ by far less."""
 FRESH_SECONDS = 5.0
@@ -50,6 +56,28 @@ def measure_seconds(since: float | None, now: float) -> float | None:
 def find_end(deleting_since: float | None) -> float | None:
     """Return until when a pod is waited for whose own grace period ends at a time."""
     return None if deleting_since is None else deleting_since + TERMINATION_SECONDS
+
+
+def bound_count(number: int) -> int:
+    """Return a number, cut to `COUNT_MAX` on both sides of 0."""
+    return max(-COUNT_MAX, min(number, COUNT_MAX))
+
+
+def parse_count(text: str, *, most: int = COUNT_MAX) -> int | None:
+    """Return the number that a text of ASCII digits writes, at most `most`; None for other texts.
+
+    The text may have any length: Python refuses to convert one of more than 4,300 digits.
+    """
+    if not (text.isascii() and text.isdigit()):
+        return None
+    digits = text.lstrip("0") or "0"
+    return min(int(digits), most) if len(digits) <= len(str(most)) else most
+
+
+def take_percent(whole: int, text: str) -> int | None:
+    """Return a percentage such as ``25%`` of a number, rounded up; None for other texts."""
+    percent = parse_count(text[:-1]) if text.endswith("%") else None
+    return None if percent is None else bound_count(-(-whole * percent // 100))
 
 
 class Clock(Protocol):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from shared.kinds.table import get_kind
 from shared.model import labels
-from shared.model.counts import parse_count
 from shared.model.errors import LabelBudgetExceeded, NotAllowed
 from shared.model.names import build_name, build_owner_labels
 from shared.model.needs import NodeSource, Tier
+from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity, read_node_labels

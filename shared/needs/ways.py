@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from shared.capacity_texts import UnreadableList, read_priorities
 from shared.model import labels
-from shared.model.counts import parse_count
 from shared.model.decisions import Reason
 from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.needs import NO_RESERVATION, Obstacle, Reservation, Tier, Way
+from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
 from shared.needs.selectors import check_nodes, find_tier, list_offered_labels, list_tiers

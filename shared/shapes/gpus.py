@@ -10,8 +10,8 @@ import math
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.counts import parse_count
 from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.model.times import parse_count
 from shared.shapes.catalogue import GPUS, Placement
 from shared.shapes.shape import (
     GpuSharing,

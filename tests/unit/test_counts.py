@@ -7,8 +7,8 @@ import pytest
 from shared.edges.pods import read_template
 from shared.kinds.objects import UnexpectedValue, read_number
 from shared.kinds.table import KINDS
-from shared.model.counts import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
 from shared.model.pools import NodePool, PoolStatus
+from shared.model.times import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
 from tests.builders import a_claim, a_pool
 from tests.unit.live_pods import a_pod_body
 from tests.unit.test_kind_deployment import a_deployment
