@@ -130,15 +130,15 @@ def add_up(asked: Requests) -> Amounts:
 
 def _add_up(asked: Requests, resource: str, unit: Decimal = Decimal(1)) -> int:
     """Return how many units a pod needs of its node at one time, rounded up."""
-    of_pod = dict(asked.of_pod)
-    most = max(
+    of_pod, overhead = dict(asked.of_pod), _read_amount(dict(asked.overhead), resource)
+    if resource in of_pod:
+        return math.ceil((_read_amount(of_pod, resource) + overhead) / unit)
+    sums = [
         sum((_read_amount(dict(each), resource) for each in beside), Decimal(0))
         for beside in (asked.together, *asked.before)
-    )
-    if resource in of_pod:
-        most = _read_amount(of_pod, resource)
-    most = most or _read_amount(dict(asked.limits_of_pod), resource)
-    return math.ceil((most + _read_amount(dict(asked.overhead), resource)) / unit)
+    ]
+    most = max(sums) or _read_amount(dict(asked.limits_of_pod), resource)
+    return math.ceil((most + overhead) / unit)
 
 
 def _list_others(single: Iterable[Mapping[str, str]]) -> dict[str, None]:

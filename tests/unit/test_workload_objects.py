@@ -73,6 +73,7 @@ SIDECAR = cpu("2", restartPolicy="Always")
         ({"containers": [cpu("1")], "resources": {"requests": {"cpu": "20"}}}, 20_000),
         ({"containers": [cpu("1")], "resources": {"limits": {"cpu": "20"}}}, 1000),
         ({"containers": [{"name": "c"}], "resources": {"limits": {"cpu": "20"}}}, 20_000),
+        ({"containers": [cpu("1")], "resources": {"requests": {"cpu": "0"}, "limits": {"cpu": "20"}}}, 0),
         ({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, 1250),
     ],
 )
