@@ -108,7 +108,9 @@ class Budget:
         with self._lock:
             books = self._books[key.cluster]
             books.sent = [each for each in books.sent if now - each.sent_at <= each.seconds]
-            others = [each for each in books.sent if each.holder != key]
+            # Without a limit and a number of GKE's, nothing that was sent takes from anything.
+            counts = self.settings.limited or books.operations_max is not None
+            others = [each for each in books.sent if counts and each.holder != key]
             unseen = [each for each in others if _is_unseen(each, inventory)]
             chips = self._count_chips(key.namespace, inventory, unseen)
             return Room(chips, _count_slots(books, inventory, unseen, now))
