@@ -92,6 +92,13 @@ def test_one_of_several_clusters_has_half_of_the_deliveries() -> None:
     assert world.ports.crew.enter("projects/p/locations/us-east5/clusters/other", clusters=2)
 
 
+def test_an_instance_takes_so_many_deliveries_whatever_their_clusters() -> None:
+    crew = World().ports.crew
+    taken = [cluster for cluster in "aaaaaaaabbbbbbbbc" if crew.enter(cluster, clusters=3)]
+
+    assert "".join(taken) == "aaaaaaaabbbbbbbb"
+
+
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> Iterator[tuple[Any, World]]:
     world = World()

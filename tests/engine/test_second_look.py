@@ -101,6 +101,32 @@ def test_a_look_that_took_too_long_is_made_again_and_told_after_the_third(slow_l
     assert list_reasons(work) == ["workload_over" if deleted else "view_stale"]
 
 
+def test_the_age_of_a_second_look_is_that_of_its_pods_reads() -> None:
+    world, name = over()
+
+    def pass_time(call: str) -> None:
+        world.clock.time += 11.0 if call == f"get {name}" else 0.0
+
+    world.gke.before = pass_time
+    work = world.collector.work(uid=JOBSET_UID)
+
+    assert list_reasons(work) == ["workload_over"]
+    assert world.take_calls().count(f"get {name}") == 1, "slow reads before those of the pods count for nothing"
+
+
+def test_a_pool_of_an_earlier_workload_of_the_same_name_serves_no_later_one() -> None:
+    world = World()
+    (old,) = world.run_all()
+    world.cluster.pods.clear()
+    world.set_jobset(uid="another")
+    world.wait(0)
+
+    world.provision()
+
+    assert {pool.owner.uid for pool in world.gke.pools.values() if pool.owner} == {JOBSET_UID, "another"}
+    assert world.gke.pools[old].status == PoolStatus.RUNNING
+
+
 def test_a_create_rests_on_a_young_look_too() -> None:
     world = World()
     world.wait(0)

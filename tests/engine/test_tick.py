@@ -12,7 +12,7 @@ from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
-from tests.builders import a_pod, a_template
+from tests.builders import a_pod, a_template, settings
 from tests.engine.world import World, list_reasons
 
 EXCLUSIVE = a_template(node_pool_affinity=True)
@@ -226,6 +226,19 @@ def test_a_warm_pool_is_marked_closed_and_deleted_a_tick_later() -> None:
     assert not world.list_deleted()
     world.clock.time += 661
     world.collector.tick()
+    assert world.list_deleted() == [name]
+
+
+def test_a_pool_that_was_not_made_to_stay_goes_at_once_whatever_the_setting_says_later() -> None:
+    world = World()
+    world.set_jobset(replicas=1, template=EXCLUSIVE)
+    (name,) = world.run_all()
+    world.finish(replicas=1, template=EXCLUSIVE)
+    ports = world.collector.ports
+    world.collector.ports = dataclasses.replace(ports, settings=settings(idle_seconds=600))
+
+    world.collector.tick()
+
     assert world.list_deleted() == [name]
 
 
