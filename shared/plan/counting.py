@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from shared.model import labels
 from shared.model.pools import PoolStatus
-from shared.plan.scene import Queue
+from shared.plan.scene import Queue, Word
 from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole
 
 if TYPE_CHECKING:
@@ -304,8 +304,12 @@ class Census:
 
     @cached_property
     def unmet(self) -> frozenset[Asks]:
-        """What the spec asks of needs that have not all the pools that they may use."""
-        return frozenset(want.need.asks for want in self.kept.unserved)
+        """What the spec asks of needs that have not all the pools that they may use.
+
+        One that has lost hosts may not be enough: how long ago that was, each process remembers.
+        """
+        lacking = [want for want, pool in self.kept.served if pool.word == Word.LOST]
+        return frozenset(want.need.asks for want in (*self.kept.unserved, *lacking))
 
     def _bound(self, lister: Callable[[Census, Need], list[Slice]]) -> list[Slice]:
         """Return the wants of all needs in their order, of each need at most what it may use."""

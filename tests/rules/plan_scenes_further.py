@@ -265,6 +265,13 @@ COUNTING += [
         "paused",
     ),
     (
+        "a failed successor of a pool that has lost a host is its record",
+        scene(1, [Pod(0, age=60)], [replace(LOST, error=300), replace(ERROR, attempt=1)], Need(list=LIST)),
+        "",
+        "",
+        "",
+    ),
+    (
         "elastic: a stranger uses its node, so the pool gets one more",
         scene(
             1,
