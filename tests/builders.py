@@ -50,18 +50,17 @@ def a_template(
     *,
     accelerator: str | None = "tpu-v6e-slice",
     topology: str | None = "4x4",
-    chips: int | tuple[int, ...] = 4,
+    chips: int = 4,
     selectors: dict[str, str] | None = None,
     **overrides: Any,
 ) -> PodTemplate:
     """What a pod asks of its node. None omits a selector. Without chips it tolerates TPU nodes."""
-    asked = chips if isinstance(chips, tuple) else (chips,)
     wanted = {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology, **(selectors or {})}
     return PodTemplate(
         **{
             "node_selector": {key: value for key, value in wanted.items() if value is not None},
-            "container_chips": asked,
-            "tolerations": () if any(asked) else TOLERATES_TPUS,
+            "chips": chips,
+            "tolerations": () if chips else TOLERATES_TPUS,
             **overrides,
         }
     )

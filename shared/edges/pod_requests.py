@@ -88,10 +88,8 @@ def ask_for_fuse(annotations: Mapping[str, str]) -> Asked:
 class Amounts(TypedDict):
     """What a pod requests in all, by the names of the fields of `PodTemplate`."""
 
-    container_chips: tuple[int, ...]
-    init_container_chips: tuple[int, ...]
-    container_gpus: tuple[int, ...]
-    init_container_gpus: tuple[int, ...]
+    chips: int
+    gpus: int
     cpu_millis: int
     memory_bytes: int
     storage_bytes: int
@@ -109,17 +107,12 @@ def add_up(asked: Requests) -> Amounts:
     before = [[dict(each) for each in beside] for beside in asked.before]
     single = [*together, *(beside[-1] for beside in before)]
     chips, gpus = (
-        (
-            tuple(_read_units(each, resource) for each in together),
-            tuple(sum(_read_units(each, resource) for each in beside) for beside in before),
-        )
+        max(sum(_read_units(each, resource) for each in beside) for beside in (together, *before))
         for resource in _ACCELERATORS
     )
     return Amounts(
-        container_chips=chips[0],
-        init_container_chips=chips[1],
-        container_gpus=gpus[0],
-        init_container_gpus=gpus[1],
+        chips=chips,
+        gpus=gpus,
         cpu_millis=_add_up(asked, "cpu", Decimal("0.001")),
         memory_bytes=_add_up(asked, "memory"),
         storage_bytes=_add_up(asked, "ephemeral-storage"),

@@ -14,7 +14,6 @@ import dataclasses
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.model import labels
@@ -191,12 +190,10 @@ class PodTemplate:
     volume_claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims of its volumes, by name. A template does not name those of
     ephemeral volumes, because their names begin with the pod's."""
-    container_chips: tuple[int, ...] = ()
-    """``google.com/tpu`` of each container: the request, else the limit."""
-    init_container_chips: tuple[int, ...] = ()
-    container_gpus: tuple[int, ...] = ()
-    """``nvidia.com/gpu`` of each container: whole GPUs, partitions, or shares of one."""
-    init_container_gpus: tuple[int, ...] = ()
+    chips: int = 0
+    """``google.com/tpu`` that it uses at one time: of its containers, or of an init container."""
+    gpus: int = 0
+    """``nvidia.com/gpu``, counted alike: whole GPUs, partitions, or shares of one."""
     cpu_millis: int = 0
     """CPU request of the whole pod, in thousandths of a vCPU."""
     memory_bytes: int = 0
@@ -207,16 +204,6 @@ class PodTemplate:
     """Extended resources that it requests beside its accelerators, by name."""
     unreadable_amounts: tuple[str, ...] = ()
     """Amounts that no node has, as ``resource=amount``; of accelerators, they count as 0."""
-
-    @cached_property
-    def chips(self) -> int:
-        """Return the chips that the pod uses: the containers' sum or the largest init container."""
-        return max(sum(self.container_chips), *self.init_container_chips, 0)
-
-    @cached_property
-    def gpus(self) -> int:
-        """Return the units of ``nvidia.com/gpu`` that the pod uses, counted like chips."""
-        return max(sum(self.container_gpus), *self.init_container_gpus, 0)
 
     @property
     def units(self) -> int:

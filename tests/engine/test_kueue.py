@@ -172,7 +172,7 @@ def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grac
 def test_a_spec_that_can_never_be_served_is_rejected() -> None:
     world, queues = gang(slices=1)
     jobset = world.cluster.workloads["JobSet", "default", "train"]
-    template = dataclasses.replace(jobset.groups[0].template, container_chips=(3,))
+    template = dataclasses.replace(jobset.groups[0].template, chips=3)
     group = dataclasses.replace(jobset.groups[0], template=template)
     world.cluster.workloads["JobSet", "default", "train"] = dataclasses.replace(jobset, groups=(group,))
 

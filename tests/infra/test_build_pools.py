@@ -149,7 +149,7 @@ def test_pools_that_stay_end_it_with_their_number(monkeypatch: pytest.MonkeyPatc
 
 
 def pod(namespace: str, name: str, *, chips: int = 0, deleting_since: float | None = None) -> PodView:
-    template = PodTemplate(container_chips=(chips,))
+    template = PodTemplate(chips=chips)
     return PodView(namespace=namespace, name=name, uid=name, template=template, deleting_since=deleting_since)
 
 

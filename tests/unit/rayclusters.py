@@ -59,7 +59,7 @@ def a_worker(
     base = {CLUSTER: "llm", GROUP: group, NODE_TYPE: "worker"}
     chosen = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x4", **(selector or {})}
     template = PodTemplate(
-        labels=base | (pod_labels or {}), node_selector=chosen, node_pool_affinity=affinity, container_chips=(4,)
+        labels=base | (pod_labels or {}), node_selector=chosen, node_pool_affinity=affinity, chips=4
     )
     plain = {
         "namespace": "default",

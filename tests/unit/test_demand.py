@@ -44,16 +44,14 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     ("shape", "machine", "hosts"),
     [
         pytest.param(
-            {"chips": (2, 2), "accelerator": "tpu7x", "topology": "2x2x2"}, "tpu7x-standard-4t", 2, id="2+2"
+            {"chips": 4, "accelerator": "tpu7x", "topology": "2x2x2"}, "tpu7x-standard-4t", 2, id="Ironwood"
         ),
-        pytest.param({"chips": (4, 0)}, "ct6e-standard-4t", 4, id="a container without chips"),
-        pytest.param({"chips": (0,), "init_container_chips": (4,)}, "ct6e-standard-4t", 4, id="init container"),
         pytest.param({"chips": 8, "topology": "2x4"}, "ct6e-standard-8t", 1, id="eight chips"),
         pytest.param({"chips": 4, "topology": "2x4"}, "ct6e-standard-4t", 2, id="four chips"),
         pytest.param({"chips": 4, "topology": None}, "ct6e-standard-4t", 1, id="no topology: one host"),
     ],
 )
-def test_shape_follows_the_chips_of_all_containers(shape: dict[str, Any], machine: str, hosts: int) -> None:
+def test_shape_follows_the_chips_of_a_pod(shape: dict[str, Any], machine: str, hosts: int) -> None:
     demand = a_demand(**shape)
 
     assert (demand.shape.machine.name, demand.shape.node_count) == (machine, hosts)

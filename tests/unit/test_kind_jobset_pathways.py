@@ -47,7 +47,7 @@ def a_pathways(
 
 
 def a_head(**overrides: Any) -> PodView:
-    return a_pod(job="pathways-head", template=a_template(chips=()), **overrides)
+    return a_pod(job="pathways-head", template=a_template(chips=0), **overrides)
 
 
 def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:

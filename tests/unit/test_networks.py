@@ -19,7 +19,7 @@ H100: dict[str, Any] = {
     "accelerator": None,
     "topology": None,
     "chips": 0,
-    "container_gpus": (8,),
+    "gpus": 8,
     "selectors": {labels.GPU_ACCELERATOR: "nvidia-h100-80gb"},
 }
 
