@@ -56,7 +56,7 @@ def find_other_server(template: PodTemplate) -> Decision | None:
     if by_request or any(map(template.selects, _OF_GKE)):
         text = "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself"
         return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
-    if template.selects(labels.QUEUED):
+    if template.selects(labels.QUEUED) and not template.selects(labels.NODE_POOL):
         text = f"left to GKE: queued provisioning by Kueue; the pod selects {labels.QUEUED}"
         return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
     if dynamic := _find_dynamic_slice(template):

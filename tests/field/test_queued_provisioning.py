@@ -9,6 +9,7 @@ NAME = "queued-provisioning.yaml"
 def test_every_way_to_ask_for_it_is_left_to_gke() -> None:
     needs = plan_needs(NAME)
 
+    assert needs.pop("pool-by-name")["reason"] == "demand_bound_elsewhere"
     assert len(needs) == 4
     assert {need["reason"] for need in needs.values()} == {"demand_left_to_gke"}
     assert {name for name, need in needs.items() if "queued provisioning" in need["message"]} == {
