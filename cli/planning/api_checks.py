@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from shared.model.errors import Rejected
 
 _QUANTITIES = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_ACCELERATORS = (TPU_RESOURCE, GPU_RESOURCE)
 _VALID = "a number with a suffix like m, k, M, G, Mi, Gi or Ti, without a space"
 
 
 def list_refusals(body: dict[str, Any]) -> Iterator[Rejected]:
     """Yield what Kubernetes refuses of an object, or of what its controller makes of it."""
     for path, key, value in walk(body):
-        if key == "resources" and isinstance(value, dict):
+        if key in ("resources", "resourcesPerNode") and isinstance(value, dict):
             yield from _list_amounts(f"{path}{key}", value)
         elif key == "leaderWorkerTemplate" and isinstance(value, dict):
             yield from _list_subgroups(f"{path}{key}.subGroupPolicy.subGroupSize", value)
@@ -37,9 +38,13 @@ def _list_amounts(path: str, resources: dict[str, Any]) -> Iterator[Rejected]:
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             # What is wrong with an amount of accelerators is refused as for a live pod.
-            if name not in (TPU_RESOURCE, GPU_RESOURCE) and parse_quantity(str(amount)) is None:
+            if name not in _ACCELERATORS and parse_quantity(str(amount)) is None:
                 problem = f"quantity {str(amount)!r} is not valid: {_QUANTITIES}"
                 yield ManifestInvalid(problem, field=f"{path}.{side}.{name}", valid=_VALID)
+    for name, amount in (limits | requests).items():
+        number = parse_quantity(str(amount))
+        if name not in _ACCELERATORS and _is_extended(name) and number is not None and number % 1:
+            yield ManifestInvalid("must be an integer", field=f"{path}.{name}", value=str(amount))
     for name, amount in requests.items():
         problem, valid = _compare(name, amount, limits.get(name))
         if problem:
@@ -52,9 +57,13 @@ def _read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _is_extended(name: str) -> bool:
+    return "/" in name and "kubernetes.io/" not in name
+
+
 def _compare(name: str, request: Any, limit: Any) -> tuple[str, str]:
     """Return what is wrong with a request beside its limit, and what is valid; or nothing."""
-    extended = ("/" in name and "kubernetes.io/" not in name) or name.startswith(HUGE_PAGES)
+    extended = _is_extended(name) or name.startswith(HUGE_PAGES)
     if limit is None:
         problem = "Limit must be set for non overcommitable resources"
         return (problem, f"limits.{name}: {request}") if extended else ("", "")

@@ -205,7 +205,7 @@ def _make_of_trainjob(body: Json) -> Made:
     jobs = [_write_trainer(each, body, nodes) for each in read_objects(template, "spec", "replicatedJobs")]
     spec = {**read_object(template, "spec"), "replicatedJobs": jobs, "suspend": read_flag(body, "spec", "suspend")}
     jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": made}
-    return Made(jobset | {"spec": spec}, f"of the {named}")
+    return Made(jobset | {"spec": spec}, f"from the {named}")
 
 
 def _write_trainer(job: Json, body: Json, nodes: int) -> Json:

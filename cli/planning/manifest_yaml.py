@@ -18,6 +18,10 @@ VALUES_MAX = 200_000  # in one document, with all that its aliases repeat; etcd 
 _TAG = "tag:yaml.org,2002:"
 _KEPT = [f"{_TAG}{name}" for name in ("null", "bool", "merge", "int", "float", "str", "seq", "map")]
 _INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
+_LETTER = re.compile("[yYnN]$")
+"""A boolean for kubectl, and not for PyYAML:
+https://github.com/kubernetes-sigs/yaml/blob/master/goyaml.v2/resolve.go."""
+_TRUE = ("y", "yes", "true", "on")
 _FLOAT = re.compile(r"(?i)[-+]?(([0-9][0-9_]*)?\.[0-9_]+|[0-9][0-9_]*\.?)(e[-+]?[0-9]+)?$|[-+]?\.(inf|nan)$")
 _START = re.compile(
     r"^(?:%.*\n)*---(?=\s|\Z)|(?<=}\n)(?={[^{])", re.MULTILINE
@@ -72,6 +76,8 @@ class _Loader(Composer, yaml.CSafeLoader):
 
 _Loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+.0123456789"))
+_Loader.add_implicit_resolver(f"{_TAG}bool", _LETTER, list("yYnN"))
+_Loader.add_constructor(f"{_TAG}bool", lambda _loader, node: node.value.lower() in _TRUE)
 _Loader.add_constructor(None, yaml.SafeLoader.yaml_constructors[None])
 
 

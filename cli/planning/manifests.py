@@ -266,7 +266,7 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
         _add_defined(found, body)
         return
     _check_version(body, maker, kind)
-    check_object(body)
+    check_object({key: value for key, value in body.items() if key != RUNTIMES})
     named = {**body, "metadata": _read_metadata(body)}
     own = (body["kind"], named["metadata"]["namespace"], named["metadata"]["name"])
     for each in [each for each in found.workloads if each.named == own] if own in found.defined else ():
@@ -289,7 +289,7 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     if asking:
         left = all(find_other_server(each) for each in asking)
         notes = notes if left else (*notes, *_read_queue(named, workload))
-        refusals = tuple(list_refusals(body))
+        refusals = tuple(list_refusals(named if RUNTIMES in body else body))
         found.workloads.append(Manifest(where, workload, own, notes, _list_names(named), refusals))
     else:
         asks = find_requests(named)
@@ -354,6 +354,8 @@ def _describe_other(body: dict[str, Any], asks: str) -> str:
     shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
     if body["kind"] in {*(kind.name for kind in KINDS), *(maker.name for maker in MAKERS)}:
         shown += f" (its apiVersion is {body['apiVersion'][:_SHOWN_MAX]})"
+    if body["kind"] == "ProvisioningRequest":
+        shown += " (left to GKE: queued provisioning)"
     if asks:
         shown += f" (asks for accelerators ({asks}), but no pools are made for this kind)"
     return show_line(shown)

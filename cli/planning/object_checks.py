@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-from shared.model.labels import ACCELERATOR, GPU_ACCELERATOR, GPU_RESOURCE, TPU_RESOURCE
+from shared.model.labels import (
+    ACCELERATOR,
+    GPU_ACCELERATOR,
+    GPU_NODE,
+    GPU_RESOURCE,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    TOPOLOGY,
+    TPU_RESOURCE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +42,9 @@ _AMOUNTS = ("limits", "requests")
 _RESOURCES = (TPU_RESOURCE, GPU_RESOURCE, "tpu", "gpu")
 """As they are written in `_AMOUNTS`; some operators have short names of their own."""
 _GPU_PARTS = "nvidia.com/mig-"
-_SELECTORS = (ACCELERATOR, GPU_ACCELERATOR)
+_SELECTORS = (ACCELERATOR, GPU_ACCELERATOR, TOPOLOGY, GPU_NODE, "nvidia.com/gpu.product")
+_MACHINES = re.compile(r"(ct[0-9]|tpu|a[2-9]-|g[2-9]-)")
+"""Machine types with TPUs or GPUs, by their first letters."""
 
 
 class WrongField(ValueError):
@@ -126,6 +138,9 @@ def _list_selected(key: str, value: Any) -> Iterator[str]:
     """Yield the accelerators that a node selector or a required affinity selects."""
     if key == "nodeSelector" and isinstance(value, dict):
         yield from (f"{label}: {value[label]}" for label in _SELECTORS if label in value)
+        machine = value.get(INSTANCE_TYPE, value.get(MACHINE_FAMILY, ""))
+        if _MACHINES.match(f"{machine}-"):
+            yield f"{INSTANCE_TYPE}: {machine}"
     if key != "matchExpressions" or not isinstance(value, list):
         return
     for each in value:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
+import httpx
 import typer
 from rich.console import Console
 
@@ -150,7 +151,7 @@ def _run(
     except BadManifest as error:
         shutil.rmtree(home, ignore_errors=True)
         refuse(error)
-    except (ProcessDied, NotReady, StagingFailed) as error:
+    except (ProcessDied, NotReady, StagingFailed, httpx.HTTPError) as error:
         typer.echo(f"The local stack failed: {error}\nIts logs are in {_describe_logs(home, settings)}", err=True)
         raise typer.Exit(1) from error
     except (KeyboardInterrupt, SystemExit):

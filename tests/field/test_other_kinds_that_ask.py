@@ -8,6 +8,7 @@ WAYS = {
     "Workflow by-affinity": "cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice",
     "ResourceClaimTemplate by-claim": "deviceClassName: gpu.nvidia.com",
     "Service by-part": "nvidia.com/mig-1g.5gb: 1",
+    "Worker by-machine": "node.kubernetes.io/instance-type: a3-highgpu-8g",
 }
 
 
@@ -15,6 +16,7 @@ def test_each_way_is_marked_and_the_sum_does_not_deny_it() -> None:
     said = plan("other-kinds-that-ask.yaml")
 
     why = "but no pools are made for this kind"
+    assert said["not_planned"].pop() == "ProvisioningRequest four-hosts (left to GKE: queued provisioning)"
     assert said["not_planned"] == [f"{name} (asks for accelerators ({way}), {why})" for name, way in WAYS.items()]
     assert "no workload needs accelerators" not in print_plan("other-kinds-that-ask.yaml")
 

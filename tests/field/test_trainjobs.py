@@ -14,10 +14,14 @@ ELSEWHERE = "(Trainer makes a JobSet of it, which gets its pools; plan that JobS
 
 def test_with_its_runtime_it_gets_the_pools_of_its_jobset() -> None:
     needs = plan_needs(NAME)
+    assert "Limit must be set for non overcommitable resources" in needs.pop("requests-only")["message"]
     got = {name: (need["pools"], need["node_count"], need["machine_type"]) for name, need in needs.items()}
 
     assert got == GETS
-    assert needs["verify-2x4"]["notes"] == ["made by TrainJob verify-2x4", "of the TrainingRuntime jax-two-slices"]
+    assert needs["verify-2x4"]["notes"] == [
+        "made by TrainJob verify-2x4",
+        "from the TrainingRuntime jax-two-slices",
+    ]
 
 
 def test_without_it_or_with_changes_its_jobset_is_named() -> None:
