@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.engine.budget import REFUSALS, Sent
 from shared.engine.scenes import is_over
-from shared.engine.tell import claim_slot, describe_act, find_demand, find_need
+from shared.engine.tell import claim_slot, describe_act, explain_answer, find_demand, find_need
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (
@@ -23,7 +23,6 @@ from shared.model.errors import (
     Denied,
     InvalidRequest,
     NoCapacity,
-    NoPlace,
     OldLook,
     OutOfTime,
     Throttled,
@@ -31,7 +30,7 @@ from shared.model.errors import (
 from shared.model.failures import decide_gke_answer
 from shared.model.pools import PoolStatus
 from shared.needs.nodepool import build_body
-from shared.plan.scene import Verb
+from shared.plan.scene import Answer, Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,8 +47,6 @@ REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
 UID_SECONDS = 60.0
 """How long the UID of a cluster is not read again."""
 KUBE_SYSTEM = "kube-system"
-_LIMIT = "because a limit of the operator is reached"
-_SLOTS = "because GKE runs as many operations as it allows; the create follows when one has ended"
 
 
 def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
@@ -225,19 +222,16 @@ def _build_body(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
 
 def take_room(orders: Sequence[Order], look: Look, ports: Ports) -> list[Outcome]:
     """Write down all of some orders, or return why none of them is sent."""
-    try:
-        sent = [each.sent for each in orders]
-        if ports.budget.take(look.key, sent, look.inventory, ports.clock.now()):
-            return []
-    except NoPlace:
-        return [_wait(each, Verdict.WAIT, Reason.NO_OPERATION_SLOT, _SLOTS) for each in orders]
-    return [_wait(each, Verdict.REFUSE, Reason.LIMIT_REACHED, _LIMIT) for each in orders]
+    sent = [each.sent for each in orders]
+    reason = ports.budget.take(look.key, sent, look.inventory, ports.clock.now())
+    return [_wait(each, reason, look) for each in orders] if reason else []
 
 
-def _wait(each: Order, verdict: Verdict, reason: Reason, cause: str) -> Outcome:
-    what = "gets no more nodes" if each.sent.maximum else "is not created"
-    text = f"node pool {each.sent.pool} {what}, {cause}"
-    return dataclasses.replace(each.told, decision=Decision(verdict, reason, text))
+def _wait(each: Order, reason: Reason, look: Look) -> Outcome:
+    """Return what is told of an order that was not sent, as the plan says it of one."""
+    need = find_need(each.act, look)
+    decision = explain_answer(Answer(reason, need.key), need, look)
+    return dataclasses.replace(each.told, decision=decision)
 
 
 def send(each: Order, look: Look, ports: Ports) -> Outcome:
@@ -260,7 +254,7 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
         decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
         return dataclasses.replace(each.told, decision=decision)
     except Throttled as error:
-        wait = _wait(each, Verdict.WAIT, Reason.NO_OPERATION_SLOT, _SLOTS)
+        wait = _wait(each, Reason.NO_OPERATION_SLOT, look)
         return dataclasses.replace(wait, error=error)
     # A higher maximum has no other way, so it would be asked for again and again.
     return dataclasses.replace(done, refused=done.refused and not each.sent.maximum)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.engine.look import NO_LIMIT, SLOTS_WITHOUT_NUMBER, Room
+from shared.model.decisions import Reason
 from shared.model.errors import (
     Denied,
     InvalidRequest,
@@ -43,7 +44,6 @@ REST_SECONDS = 60.0
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
-FULL = "GKE runs as many operations as it allows; the create waits for one"
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
@@ -164,22 +164,20 @@ class Budget:
             refusals = self._books[cluster].refusals
             return next((refusals[way].words for way in ways if way in refusals), "")
 
-    def take(self, key: Key, orders: Sequence[Sent], inventory: Inventory, now: float) -> bool:
-        """Write down what is about to be sent; False if the limits have no room for all of it.
-
-        Raises:
-            NoPlace: GKE runs as many operations as it allows.
-        """
+    def take(
+        self, key: Key, orders: Sequence[Sent], inventory: Inventory, now: float
+    ) -> Reason | None:
+        """Write down what is about to be sent, or return why there is no room for all of it."""
         with self._lock:
             room = self.count_room(key, inventory, now)
             if len(orders) > room.slots:
-                raise NoPlace(FULL)
+                return Reason.NO_OPERATION_SLOT
             if sum(each.chips for each in orders) > room.chips:
-                return False
+                return Reason.LIMIT_REACHED
             for sent in orders:
                 sent.sent_at = now
             self._books[key.cluster].sent += orders
-            return True
+            return None
 
     def hold(self, key: Key, chips: int, now: float) -> None:
         """Keep room for what a gang that began still lacks, in place of what it held before."""
@@ -201,7 +199,7 @@ class Budget:
         """
         if clock.now() < self._books[cluster].rests_until:
             self.forget(cluster, sent)
-            raise NoPlace(FULL)
+            raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
         try:
             call()
         except Unavailable:

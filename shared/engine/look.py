@@ -196,8 +196,6 @@ class Source:
     """The look before it, whose pools are read anew by name."""
     names: frozenset[str] = frozenset()
     """Of these, those that must be."""
-    shares: bool = False
-    """It may use what another look has just read; before a create only."""
     until: float | None = None
 
 

@@ -140,7 +140,8 @@ class Reads:
         lists = self.source.lists
         stop = lists.stops.get(namespace) if lists else None
         free_at = self.ports.memory.free_at.get((self.key.cluster, namespace), float("-inf"))
-        if self.source.shares and 0 <= self.began_at - free_at <= SHARED_SECONDS:
+        shares = self.ports.adds is not None and self.source.again is None
+        if shares and 0 <= self.began_at - free_at <= SHARED_SECONDS:
             stop = FREE
         if stop is not None:
             known = stop
@@ -160,7 +161,7 @@ class Reads:
         shared = self.ports.memory.inventories.get(self.key.cluster)
         if seen:
             return lambda: seen.inventory
-        if self.source.shares and shared and self._is_young(shared):
+        if self.ports.adds and shared and self._is_young(shared):
             self.began_at = shared.began_at
             return lambda: shared
         return self.ports.crew.fork(partial(list_inventory, self.key.cluster, self.ports))

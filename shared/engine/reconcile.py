@@ -47,8 +47,7 @@ class Role(StrEnum):
 
 def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Run:
     """Look at a workload, plan, do the acts of one function, and return what came of them."""
-    shares = role == Role.PROVISION
-    look, plan = plan_for(key, ports, Source(lists=lists, shares=shares))
+    look, plan = plan_for(key, ports, Source(lists=lists))
     run = Run(key, ports, look, plan)
     if role == Role.PROVISION:
         run.add()
@@ -125,7 +124,7 @@ class Run:
         self.ports.budget.hold(self.key, rest, self.ports.clock.now())
 
     def _look_anew(self) -> None:
-        source = Source(shares=True, until=self.look.until)
+        source = Source(until=self.look.until)
         self.look, self.plan = plan_for(self.key, self.ports, source)
 
     def _add(self, acts: Sequence[Act]) -> tuple[list[Act], list[Act]]:

@@ -266,7 +266,7 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
 
 def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
     """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
-    tries = list(_list_tries(look))
+    tries = list(_list_tries(look, look.operations)) if look.operations else []
     deleted = {each.pool for *_, each in tries if not each.creates}
     creations = [
         Creation(
@@ -295,11 +295,12 @@ def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
     return creations, deletions
 
 
-def _list_tries(look: Look) -> Iterator[tuple[str, Slot, ParsedName, Operation]]:
+def _list_tries(
+    look: Look, operations: Operations
+) -> Iterator[tuple[str, Slot, ParsedName, Operation]]:
     """Yield the operations on pools of a workload, with the need and the slot of each."""
-    uid, operations = look.workload.uid if look.workload else "", look.operations or {}
-    needs = look.wanted.needs if operations else ()
-    for need, slot in ((each, slot) for each in needs for slot in list_slots(each)):
+    uid = look.workload.uid if look.workload else ""
+    for need, slot in ((each, slot) for each in look.wanted.needs for slot in list_slots(each)):
         claim = make_claim(look.key, uid, need.key, slot)
         for name, each in operations.get(claim.hash[:HASH_CHARACTERS], ()):
             if look.now - (each.began_at or 0.0) <= HOUR:

@@ -41,8 +41,8 @@ WORDS = {
     ),
     Reason.STOPPED: "nothing is created: {stop}",
     Reason.LIMIT_REACHED: (
-        "a limit of the operator leaves {room} chips, and a node pool needs {chips}; end other "
-        "workloads, or let an operator raise the limit"
+        "a limit of the operator leaves no room for {chips} more chips; end other workloads, or "
+        "let an operator raise the limit"
     ),
     Reason.POOL_USELESS: (
         "three node pools in a row were whole, and the scheduler placed no pod on them"
@@ -349,7 +349,6 @@ def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
     return {
         "kind": look.key.kind,
         "stop": look.stop[1],
-        "room": str(max(0, look.room.chips)),
         "error": f": {error}" if error else "",
         "scheduler": f" (the scheduler says: {said})" if said else "",
         "takers": _name_takers(look),
