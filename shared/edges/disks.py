@@ -14,7 +14,6 @@ from shared.edges.kubernetes import JsonObject, Unreadable
 from shared.kinds.objects import UnexpectedValue, read_objects, read_text, read_texts
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, Rejected
-from shared.model.times import parse_time
 from shared.model.workloads import Disk
 
 if TYPE_CHECKING:
@@ -80,8 +79,7 @@ def _read_volume(api: Objects, claim: str, name: str) -> Disk | None:
     own_labels = read_texts(volume, "metadata", "labels")
     labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
     zones = zones or tuple(sorted({*labelled.split(_BETWEEN_ZONES)} - {""}))
-    made_at = parse_time(read_text(volume, "metadata", "creationTimestamp"))
-    return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
+    return Disk(claim=claim, zones=zones) if zones else None
 
 
 def _read_class(api: Objects, claim: str, name: str) -> Disk | None:

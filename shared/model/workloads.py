@@ -76,8 +76,6 @@ class Disk:
     """Sorted; empty if it fixes none."""
     storage_class: str = ""
     """Of a volume that does not exist yet: the class that names its zones."""
-    made_at: float | None = None
-    """Unix seconds; None if it does not exist yet."""
     unbound: str = ""
     """Why the claim has no volume that a pod could wait beside; it has no zones then."""
 
@@ -365,8 +363,6 @@ class SliceGroup:
     """Name of the group on whose first slice these pods without chips run; empty for none."""
     over: int = 0
     """How many of its slices have ended and come no more."""
-    idle: bool = False
-    """The slices exist but have no pods at present, for example with parallelism 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ def test_nothing_is_bought_while_a_claim_is_missing_and_a_pool_comes_with_it() -
     assert world.gke.pools == {}
     (event,) = world.cluster.notices
     assert "PersistentVolumeClaim default/datasets does not exist [claim_unbound]" in event.message
-    world.disks = {"datasets": Disk(claim="datasets", zones=("us-east5-c",), made_at=1.0)}
+    world.disks = {"datasets": Disk(claim="datasets", zones=("us-east5-c",))}
     world.clock.pause(60)
     world.tick("provision")
     assert world.list_zones() == [("us-east5-c",)]
@@ -98,7 +98,7 @@ def test_a_pool_waits_for_the_disk_that_binds_at_once_and_is_in_its_zone() -> No
 
     world.provision()
     before = world.list_zones()
-    world.disks = {"open": Disk(claim="open", zones=("us-east5-c",), made_at=1.0)}
+    world.disks = {"open": Disk(claim="open", zones=("us-east5-c",))}
     world.provision()
 
     assert (before, world.list_zones()) == ([], [("us-east5-c",)])

@@ -273,8 +273,8 @@ def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
     )
     driver, workers = view.groups
 
-    assert (driver.replicas, driver.idle, driver.pinned, driver.template.chips) == (1, False, False, 0)
-    assert (workers.name, workers.replicas, workers.idle, workers.template.chips) == ("workers", 3, False, 4)
+    assert (driver.replicas, driver.pinned, driver.template.chips) == (1, False, 0)
+    assert (workers.name, workers.replicas, workers.template.chips) == ("workers", 3, 4)
 
 
 def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z") -> dict[str, str]:
