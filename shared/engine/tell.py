@@ -214,8 +214,7 @@ def _find_cause(pool: str, look: Look) -> tuple[Reason, str]:
         return Reason.WORKLOAD_OVER, f": its workload is over ({workload.terminal})"
     if workload.suspended:
         return Reason.WORKLOAD_SUSPENDED, ": its workload is suspended"
-    failure = _describe_failure(pool, look)
-    if failure:
+    if failure := _describe_failure(pool, look):
         return Reason.POOL_FAILED, f", which {failure}"
     return Reason.POOL_SURPLUS, ": its workload does not need it"
 

@@ -23,19 +23,13 @@ _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
     pools = census.scene.pools
-    asks = [Ask(Fact.MACHINES, pool.name) for pool in _list_lacking(census, plan)]
+    lacking = [pool for pool in pools if _rests_on_machines(pool, census, plan)]
+    asks = [Ask(Fact.MACHINES, pool.name) for pool in lacking]
     decisive = _list_decisive(census, plan)
     unread = [pool.name for pool in pools if not pool.users_read]
     asks += [Ask(Fact.USERS, name) for name in unread if name in decisive]
     asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
     return tuple(asks)
-
-
-def _list_lacking(census: Census, plan: Plan) -> list[Pool]:
-    """Return the pools of which the machines that come, or why they do not, decide."""
-    lowered = {act.pool for act in plan.takes if act.verb == Verb.LOWER}
-    unread = (pool for pool in census.scene.pools if pool.word is None)
-    return [pool for pool in unread if pool.name in lowered or _may_be_short(pool, census)]
 
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
@@ -63,10 +57,12 @@ def _rests_on_operations(census: Census, plan: Plan) -> bool:
     return census.scene.creations is None and bool(creates) and (follows or _is_old(census))
 
 
-def _may_be_short(pool: Pool, census: Census) -> bool:
-    """Return whether the words of GKE decide if a pool is short."""
-    if not pool.ours or not lacks_nodes(pool):
+def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
+    """Return whether it decides how many machines GKE makes for a pool, or why it makes none."""
+    if pool.word is not None or not pool.ours or not lacks_nodes(pool):
         return False
+    if any(act.verb == Verb.LOWER and act.pool == pool.name for act in plan.takes):
+        return True
     old = census.scene.now - pool.created_at >= YOUNG_SECONDS
     return old and _is_waited_beside(pool, census)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from shared.model.decisions import Reason
 from shared.plan.limits import ELASTIC_NODES_MAX
 from shared.plan.scene import Act, Verb
-from shared.plan.short import is_at_rest
 
 if TYPE_CHECKING:
     from shared.plan.counting import Census
@@ -90,7 +89,7 @@ def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Rea
 def _raise_maximum(need: Need, pool: Pool, wanted: int, means: Means) -> Act | Reason | None:
     """Return the raise of a maximum, as far as the limit has room."""
     allowed = min(wanted, pool.maximum + max(0, means.chips) // need.chips)
-    if not is_at_rest(pool) or allowed == pool.maximum:
+    if not pool.at_rest or allowed == pool.maximum:
         return Reason.LIMIT_REACHED if allowed < wanted else None
     return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
 
@@ -102,6 +101,6 @@ def lower_maximum(pool: Pool, wanted: int = 1, *, need: str = "") -> Act | None:
     """
     lowest = max(wanted, 1, pool.present, pool.machines or 0)
     no_answer = pool.word is not None and pool.machines is None
-    if no_answer or not is_at_rest(pool) or lowest >= pool.maximum:
+    if no_answer or not pool.at_rest or lowest >= pool.maximum:
         return None
     return Act(verb=Verb.LOWER, pool=pool.name, need=need, maximum=lowest)

@@ -8,7 +8,7 @@ from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_t
 from shared.plan.elastic import count_wanted, lower_maximum
 from shared.plan.limits import Means
 from shared.plan.scene import Act, Verb, Whose, Word
-from shared.plan.short import USELESS_SECONDS, Trouble, is_at_rest, is_whole
+from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -84,7 +84,8 @@ def plan_takes(census: Census, spare: Collection[str], first: Collection[str]) -
     A spare pool goes if the last tick found it so too; one of `first` is in the way.
     """
     acts: list[Act | None] = []
-    for pool in sorted(filter(is_at_rest, census.scene.pools), key=census.rank):
+    at_rest = (pool for pool in census.scene.pools if pool.at_rest)
+    for pool in sorted(at_rest, key=census.rank):
         act = None if is_used(pool, census) else _end(pool, census, spare, first)
         acts.append(act or (_shrink(pool) if holds_room(pool, census) else None))
     return list(filter(None, acts))
@@ -106,7 +107,7 @@ def plan_records(census: Census) -> list[Act]:
     return [
         _delete(pool)
         for pool in census.scene.pools
-        if is_at_rest(pool)
+        if pool.at_rest
         and census.troubles[pool.name]
         and not is_used(pool, census)
         and has_successor(pool, census)
@@ -176,7 +177,7 @@ def _find_warm_seconds(pool: Pool, census: Census) -> int:
 def plan_ends(census: Census) -> list[Act]:
     """Return what is taken away when the workload is over: each pool that nobody uses."""
     unused = (pool for pool in census.scene.pools if not is_used(pool, census))
-    ends = (pool for pool in unused if is_at_rest(pool) and not _is_warm_for_a_pod(pool, census))
+    ends = (pool for pool in unused if pool.at_rest and not _is_warm_for_a_pod(pool, census))
     return list(filter(None, (_end_idle(pool, census) for pool in ends)))
 
 
@@ -191,7 +192,7 @@ def plan_opens(census: Census) -> list[Act]:
     return [
         Act(verb=Verb.OPEN, pool=pool.name)
         for pool in census.scene.pools
-        if is_at_rest(pool) and pool.idle_since is not None and _is_needed_again(pool, census)
+        if pool.at_rest and pool.idle_since is not None and _is_needed_again(pool, census)
     ]
 
 

@@ -93,6 +93,12 @@ class Pool(Try):
         return self.whose != Whose.OTHER
 
     @property
+    def at_rest(self) -> bool:
+        """Return whether it may be changed at all: it is ours, and GKE works on no other change."""
+        at_rest = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
+        return self.ours and not self.busy and self.status in at_rest
+
+    @property
     def elastic(self) -> bool:
         """Return whether GKE's autoscaler may give it any number of nodes."""
         return not self.shape.hosts

@@ -56,12 +56,6 @@ def find_trouble(pool: Pool, need: Need, service: Service, scene: Scene) -> Trou
     return Trouble.USELESS if is_useless(pool, service, scene) else Trouble.NONE
 
 
-def is_at_rest(pool: Pool) -> bool:
-    """Return whether a pool of ours may be changed at all: GKE works on no other change of it."""
-    at_rest = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
-    return pool.ours and not pool.busy and pool.status in at_rest
-
-
 def is_whole(pool: Pool) -> bool:
     """Return whether all hosts of a pool are Ready; an elastic one may have any number."""
     running = pool.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)

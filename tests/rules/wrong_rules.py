@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "nothing is too many": ("list_too_many", always([])),
     "one tick is enough": ("find_spare", spare_at_once),
     "mixed slices are not seen": ("Slice.mixed", property(always(False))),
-    "every pool is at rest": ("is_at_rest", lambda pool: pool.ours),
+    "every pool is at rest": ("Pool.at_rest", property(lambda pool: pool.ours)),
     "no pod holds a pool": ("is_used", always(False)),
     "own hung pods hold a pool": ("is_used", lambda pool, census: pool.name in census.users),
     "pods that end too late hold a pool": ("_holds", always(True)),
