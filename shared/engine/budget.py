@@ -108,8 +108,8 @@ class Budget:
         with self._lock:
             books = self._books[key.cluster]
             books.sent = [each for each in books.sent if now - each.sent_at <= each.seconds]
-            # Without a limit and a number of GKE's, nothing that was sent takes from anything.
-            counts = self.settings.limited or books.operations_max is not None
+            limits = self.settings.limit_chips, self.settings.limit_chips_per_namespace
+            counts = books.operations_max or any(limits)
             others = [each for each in books.sent if counts and each.holder != key]
             unseen = [each for each in others if _is_unseen(each, inventory)]
             chips = self._count_chips(key.namespace, inventory, unseen)

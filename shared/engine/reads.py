@@ -237,12 +237,14 @@ class Reads:
         self, workload: WorkloadView | None, pods: Sequence[PodView]
     ) -> WorkloadView | None:
         """Return the workload with the disks of the claims that its spec and waiting pods name."""
-        if workload is None or is_over(workload):
+        # While no pod waits, the second plan, which reads the disks, is enough to take away by.
+        rests = self.source.lists and self.ports.takes and not any(pod.waits for pod in pods)
+        if workload is None or is_over(workload) or rests:
             return workload
         find = partial(self.ports.clusters[self.key.cluster].find_disk, workload.namespace)
         claims = _list_claims(workload, pods)
         disks = self.ports.crew.gather([partial(find, claim) for claim in claims])
-        present = tuple(disk for disk in disks if disk is not None)
+        present = tuple(filter(None, disks))
         return dataclasses.replace(workload, disks=present) if present else workload
 
     def find_parent(self, workload: WorkloadView | None) -> Parent | None:

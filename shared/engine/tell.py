@@ -302,12 +302,10 @@ def forget_old(memory: Memory, now: float) -> None:
 
     Other threads write meanwhile, so each is copied in one step before it is gone through.
     """
-    for place, at in list(memory.notices.items()):
-        if now - at >= TOLD_SECONDS:
-            memory.notices.pop(place, None)
-    for key, at in list(memory.acted.items()):
-        if now - at >= TOLD_SECONDS:
-            memory.acted.pop(key, None)
+    remembered: list[dict[Any, float]] = [memory.notices, memory.acted]
+    for times in remembered:
+        for place in [place for place, at in list(times.items()) if now - at >= TOLD_SECONDS]:
+            times.pop(place, None)
 
 
 def _describe_answer(answer: Answer, look: Look, ports: Ports) -> Outcome:

@@ -74,7 +74,7 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
         done.outcomes += _report_limits(lists, ports)
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
-    done.errors += _list_workloads(keys, lists, ports)
+    _list_workloads(keys, lists, ports, done)
     names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
     stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
@@ -83,12 +83,12 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     return done
 
 
-def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports) -> list[tuple[str, Exception]]:
+def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports, done: Tick) -> None:
     """Read the workloads of a kind by a list if they are many; what is not in it is read by name.
 
     A list's silence is no absence: pools are deleted on that word.
     """
-    live, errors = ports.clusters[lists.cluster], list[tuple[str, Exception]]()
+    live = ports.clusters[lists.cluster]
     for kind in KINDS:
         names = {(key.namespace, key.name) for key in keys if key.kind == kind.name}
         if len(names) < LISTED_MIN or not kind.watched:
@@ -97,8 +97,7 @@ def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports) -> list[tup
             for each in live.list_workloads(kind.name, names):
                 lists.workloads[kind.name, each.namespace, each.name] = each
         except ProvisionerError as error:
-            errors.append((f"{kind.plural} of {lists.cluster}", error))
-    return errors
+            done.errors.append((f"{kind.plural} of {lists.cluster}", error))
 
 
 def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: Tick) -> None:
@@ -187,7 +186,10 @@ def list_waiting(lists: Lists, now: float) -> list[Key]:
     """
     owners = lists.inventory.by_owner
     since = {
-        owner: min((_find_wait(pod) for pod in pods if pod.waits), default=now)
+        owner: min(
+            (pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if pod.waits),
+            default=now,
+        )
         for owner, pods in lists.pods.items()
     }
     waiting = [owner for owner, at in since.items() if now - at >= FRESH_SECONDS]
@@ -201,10 +203,6 @@ def _list_idle(lists: Lists) -> list[WorkloadName]:
     marked = {node.pool for node in chain.from_iterable(lists.nodes.values()) if node.idle_since}
     owners = lists.inventory.by_owner
     return [owner for owner, pools in owners.items() if marked & {pool.name for pool in pools}]
-
-
-def _find_wait(pod: PodView) -> float:
-    return pod.unschedulable_since or pod.created_at or 0.0
 
 
 def list_owners(lists: Lists) -> list[Key]:

@@ -350,3 +350,22 @@ def test_what_a_workload_wanted_is_forgotten_with_its_pools() -> None:
     world.collector.tick()
 
     assert not world.collector.memory.wanted[world.key.cluster]
+
+
+def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.run_all()
+    key = ("JobSet", "default", "train")
+    (group,) = world.cluster.workloads[key].groups
+    template = dataclasses.replace(group.template, volume_claims=("data",))
+    changed = dataclasses.replace(group, template=template)
+    world.cluster.workloads[key] = dataclasses.replace(world.cluster.workloads[key], groups=(changed,))
+    asked: list[str] = []
+    monkeypatch.setattr(world.cluster, "find_disk", lambda _namespace, claim: asked.append(claim))
+
+    world.collector.tick()
+    assert not asked
+    pod = world.cluster.pods["train-0-0"]
+    world.cluster.pods["train-0-0"] = dataclasses.replace(pod, node_name="", unschedulable=True)
+    world.collector.tick()
+    assert asked == ["data"]
