@@ -5,7 +5,7 @@ from tests.field.planned import plan_needs
 WANTED = {
     "zone": (1, "ct6e-standard-1t", "us-east5-b"),
     "machine": (1, "ct6e-standard-8t", "us-east5-any"),
-    "affinity": (1, "g2-standard-4", "us-east4-a"),
+    "affinity": (1, "g2-standard-4", "us-east5-a"),
     "both-names": (1, "ct6e-standard-1t", "us-east5-b"),
 }
 
