@@ -11,30 +11,25 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, is_free, is_mistaken, is_one_host, share_nodes
+from shared.kinds.kind import Kind, is_free, is_mistaken, is_one_host
 from shared.kinds.objects import (
     is_index_below,
     parse_index,
     read_flag,
-    read_held_conditions,
-    read_identity,
     read_number,
     read_object,
     read_objects,
-    read_suspend_set_at,
     read_text,
 )
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.kinds.kind import Json, TemplateReader
 
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
-CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
-_TERMINAL = ("Complete", "Failed")
-"""``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods still terminate:
-https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
 _UNINDEXED = 0
 """`SliceGroup.slots` of pods of which nothing shows which form a slice."""
 
@@ -47,6 +42,10 @@ class Job(Kind):
     plural = "jobs"
     pod_selector = mark = name_label = JOB_NAME_ON_POD
     queued = whole = True
+    # ``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods still terminate:
+    # https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods.
+    endings = ("Complete", "Failed")
+    controller = "kubernetes.io/job-controller"
 
     def find_owner(self, pod: PodView) -> str:
         """Return the name of the pod's controller, if it is a Job."""
@@ -57,29 +56,19 @@ class Job(Kind):
         return pod.controller_name if is_of_job else ""
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return a Job; it is over when it is complete or has failed."""
-        held = read_held_conditions(body)
-        terminal = next((each for each in _TERMINAL if each in held), "")
+        """Return a Job, with the object of which it is a part."""
         owners = read_objects(body, "metadata", "ownerReferences")
         wholes = (
-            each
+            f"{read_text(each, 'kind')} {read_text(each, 'name')}".strip()
             for each in owners
             if read_flag(each, "controller") and read_text(each, "kind") != "CronJob"
         )
-        whole = next(wholes, {})
-        template = read_template(read_object(body, "spec", "template"))
-        return WorkloadView(
-            **read_identity(self.name, body),
-            groups=(share_nodes(_read_group(body, template)),) * template.wants_accelerator,
-            templates={"": template},
-            suspended=read_flag(body, "spec", "suspend"),
-            suspended_since=held.get("Suspended"),
-            suspend_set_at=read_suspend_set_at(body),
-            terminal=terminal,
-            terminal_since=held.get(terminal),
-            managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
-            part_of=f"{read_text(whole, 'kind')} {read_text(whole, 'name')}".strip(),
-        )
+        return dataclasses.replace(super().read(body, read_template), part_of=next(wholes, ""))
+
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return the one group."""
+        template = templates[""]
+        return [_read_group(body, template)] if template.wants_accelerator else []
 
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse several pods without indexes, of which nothing shows which form a slice."""

@@ -9,16 +9,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, share_nodes
+from shared.kinds.kind import Kind
 from shared.kinds.objects import (
     is_index_below,
-    read_flag,
-    read_held_conditions,
-    read_identity,
     read_number,
     read_object,
     read_objects,
-    read_suspend_set_at,
     read_text,
     read_texts,
 )
@@ -26,6 +22,8 @@ from shared.model import labels
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.kinds.kind import Json, TemplateReader
 
 JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
@@ -38,7 +36,6 @@ EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
-JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"  # as spec.managedBy
 _FIRST = "0"
 _POD_TEMPLATE = ("template", "spec", "template")
 
@@ -54,6 +51,8 @@ class JobSet(Kind):
     pin_label = NAMESPACED_JOB
     pin_taint = NO_SCHEDULE_TAINT
     queued = whole = True
+    endings = ("Completed", "Failed")
+    controller = "jobset.sigs.k8s.io/jobset-controller"
     install = (
         "kubectl apply --server-side -f "
         "https://github.com/kubernetes-sigs/jobset/releases/download/v0.11.1/manifests.yaml"
@@ -74,37 +73,46 @@ class JobSet(Kind):
         """Return whether it is the first pod of its Job."""
         return pod.completion_index == _FIRST
 
-    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return a JobSet; it is over when it is completed or has failed."""
-        held = read_held_conditions(body)
-        terminal = next((name for name in ("Completed", "Failed") if name in held), "")
-        return WorkloadView(
-            **read_identity(self.name, body),
-            groups=_read_groups(body, read_template),
-            suspended=read_flag(body, "spec", "suspend"),
-            suspended_since=held.get("Suspended"),
-            suspend_set_at=read_suspend_set_at(body),
-            terminal=terminal,
-            terminal_since=held.get(terminal),
-            # The pods of another manager are in another cluster:
-            # https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/.
-            managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", JOBSET_CONTROLLER),
-        )
+    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+        """Return the template of each replicated job."""
+        return {
+            read_text(job, "name"): read_template(read_object(job, *_POD_TEMPLATE))
+            for job in read_objects(body, "spec", "replicatedJobs")
+        }
 
-    def find_template(self, pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-        """Return the template of the pod's replicated job."""
-        group = _find_own_group(pod, workload)
-        return group.template if group else None
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return the replicated jobs, each with how many of its Jobs have ended."""
+        ended = {
+            read_text(each, "name"): read_number(each, "succeeded")
+            for each in read_objects(body, "status", "replicatedJobsStatus")
+        }
+        groups = [
+            _read_group(body, job, templates[read_text(job, "name")])
+            for job in read_objects(body, "spec", "replicatedJobs")
+        ]
+        return [
+            dataclasses.replace(
+                group,
+                over=min(ended.get(group.name, 0), group.replicas),
+                beside=_find_host(groups, group),
+            )
+            for group in groups
+        ]
+
+    def find_role(self, pod: PodView, workload: WorkloadView) -> str:
+        """Return the replicated job of the pod's Job, ``<jobset>-<replicated job>-<index>``."""
+        job = pod.controller_name if pod.controller_kind == "Job" else ""
+        return job.removeprefix(f"{workload.name}-").rpartition("-")[0]
 
     def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
-        """Return the pod's replicated job, or the one whose slice it shares."""
-        own = _find_own_group(pod, workload)
+        """Return the pod's replicated job, or the one whose first slice it shares."""
+        own = super().find_group(pod, workload)
         return next((each for each in workload.groups if own and each.name == own.beside), own)
 
-    def find_slot(self, pod: PodView, workload: WorkloadView, group: SliceGroup) -> str | None:
-        """Return the index of the pod's Job; a head beside workers is on their first slice."""
-        name, _, index = pod.controller_name.rpartition("-")
-        return index if name == f"{workload.name}-{group.name}" else _FIRST
+    def find_slot(self, pod: PodView, _workload: WorkloadView, group: SliceGroup) -> str | None:
+        """Return the index of the pod's Job."""
+        index = pod.controller_name.rpartition("-")[2]
+        return index if is_index_below(index, group.replicas) else None
 
     def list_pod_sets(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of each replicated job."""
@@ -115,30 +123,6 @@ class JobSet(Kind):
 
 
 JOBSET = JobSet()
-
-
-def _find_own_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
-    """Return the replicated job of a pod, by its Job ``<jobset>-<replicated job>-<index>``."""
-    job_name = pod.controller_name if pod.controller_kind == "Job" else ""
-    for group in workload.groups:
-        prefix = f"{workload.name}-{group.name}-"
-        index = job_name.removeprefix(prefix)
-        if job_name.startswith(prefix) and is_index_below(index, group.replicas):
-            return group
-    return None
-
-
-def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup, ...]:
-    jobs = read_objects(body, "spec", "replicatedJobs")
-    ended = {
-        read_text(each, "name"): read_number(each, "succeeded")
-        for each in read_objects(body, "status", "replicatedJobsStatus")
-    }
-    groups = [
-        dataclasses.replace(group, over=min(ended.get(group.name, 0), group.replicas))
-        for group in (_read_group(body, job, read_template) for job in jobs)
-    ]
-    return tuple(dataclasses.replace(group, beside=_find_host(groups, group)) for group in groups)
 
 
 def _find_host(groups: list[SliceGroup], guest: SliceGroup) -> str:
@@ -169,11 +153,10 @@ def _read_annotations(body: Json, job: Json) -> dict[str, str]:
     return read_texts(body, "metadata", "annotations") | of_job
 
 
-def _read_group(body: Json, job: Json, read_template: TemplateReader) -> SliceGroup:
+def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
     annotations, name = _read_annotations(body, job), read_text(job, "name")
     exclusive = annotations.get(EXCLUSIVE_TOPOLOGY, "")
     pinned = bool(exclusive) and NODE_SELECTOR_STRATEGY in annotations
-    template = read_template(read_object(job, *_POD_TEMPLATE))
     if exclusive not in ("", labels.NODE_POOL) and not pinned:
         # JobSet's webhook adds it to the leaders.
         template = template.require(make_exclusive(exclusive))
@@ -184,7 +167,7 @@ def _read_group(body: Json, job: Json, read_template: TemplateReader) -> SliceGr
     }
     parallelism = read_number(job, "template", "spec", "parallelism", default=1)
     completions = read_number(job, "template", "spec", "completions", default=max(parallelism, 1))
-    group = SliceGroup(
+    return SliceGroup(
         name=name,
         replicas=read_number(job, "replicas", default=1) if parallelism else 0,
         template=dataclasses.replace(template, labels=template.labels | own),
@@ -192,4 +175,3 @@ def _read_group(body: Json, job: Json, read_template: TemplateReader) -> SliceGr
         whole=exclusive == labels.NODE_POOL,
         pods=max(min(parallelism, completions), 0),
     )
-    return share_nodes(group)

@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shared.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_identity,
+    read_object,
+    read_suspend_set_at,
+    read_text,
+)
 from shared.model import labels
 from shared.model.errors import Rejected, TooManySlices
-from shared.model.workloads import PodTemplate, SliceGroup
+from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.shapes.gpus import RACK_SCALE
 from shared.shapes.slices import TPU_TAINT
 from shared.shapes.tpus import find_shape
 
 if TYPE_CHECKING:
-    from shared.model.workloads import PodView, WorkloadView
+    from shared.model.workloads import PodView
 
 Json = Mapping[str, Any]
 TemplateReader = Callable[[Json], PodTemplate]
@@ -99,6 +107,13 @@ class Kind(Resource, ABC):
     """All slices of a workload wait for each other."""
     groups_apart: bool = False
     """No group of a workload waits for another one."""
+    endings: tuple[str, ...] = ()
+    """Conditions that end a workload; ``Failed`` is a failure, any other a success."""
+    suspension: str = "Suspended"
+    """The condition that reports a suspension by ``spec.suspend``."""
+    controller: str = ""
+    """The name of its own controller in ``spec.managedBy``; with another one its pods are in
+    another cluster."""
     queued: bool = False
     """It gets its pools before it has pods, if Kueue waits for them; see `list_pod_sets`."""
     install: str = ""
@@ -117,20 +132,53 @@ class Kind(Resource, ABC):
         """Return whether a pod leads its slice. If the pods do not show it, all of them do."""
         return True
 
-    @abstractmethod
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a workload from the API's JSON; `objects.UnexpectedValue` for a wrong field."""
+        templates, held = self.read_templates(body, read_template), read_held_conditions(body)
+        ending = self.find_ending(body, held)
+        suspended = read_flag(body, "spec", "suspend")
+        return WorkloadView(
+            **read_identity(self.name, body),
+            groups=tuple(
+                share_nodes(group)
+                for group in self.read_groups(body, templates)
+                if group.template.wants_accelerator
+            ),
+            templates=templates,
+            suspended=suspended,
+            suspended_since=held.get(self.suspension),
+            suspend_set_at=read_suspend_set_at(body) if suspended else None,
+            terminal=ending,
+            terminal_since=held.get(ending),
+            managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", self.controller),
+        )
 
-    def find_template(self, _pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-        """Return the template of the spec for a pod, even one without accelerators.
+    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+        """Return the pod templates of the spec, by the role of the pods; empty for an only one."""
+        return {"": read_template(read_object(body, "spec", "template"))}
 
-        None if the spec has no such pods. The pod may be forged.
-        """
-        return workload.templates.get("")
+    @abstractmethod
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> Iterable[SliceGroup]:
+        """Return the groups of the spec; those without accelerators are left out later."""
 
-    def find_group(self, _pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+    def find_ending(self, _body: Json, held: Collection[str]) -> str:
+        """Return what has ended a workload, of the conditions that hold; empty while it goes on."""
+        return next((each for each in self.endings if each in held), "")
+
+    def find_role(self, _pod: PodView, _workload: WorkloadView) -> str:
+        """Return the role by which the workload has the pod's template. The pod may be forged."""
+        return ""
+
+    def find_template(self, pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+        """Return the template of the spec for a pod; None if the spec has no such pods."""
+        role = self.find_role(pod, workload)
+        own = (group.template for group in workload.groups if group.name == role)
+        return next(own, workload.templates.get(role))
+
+    def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
         """Return the group whose slices a pod of the workload runs on; None if there is none."""
-        return next(iter(workload.groups), None)
+        role = self.find_role(pod, workload)
+        return next((group for group in workload.groups if group.name == role), None)
 
     def find_slot(self, _pod: PodView, _workload: WorkloadView, _group: SliceGroup) -> str | None:
         """Return what tells a pod's slice from the others of its group; empty for an only one.
@@ -166,9 +214,7 @@ class Kind(Resource, ABC):
 
     def list_groups(self, workload: WorkloadView) -> list[SliceGroup]:
         """Return the groups of the spec that need nodes, each with how many slices it needs now."""
-        groups = [
-            each for each in workload.groups if each.template.wants_accelerator and not each.beside
-        ]
+        groups = [each for each in workload.groups if not each.beside]
         slices = sum(max(each.replicas, 0) for each in groups if not each.elastic)
         if slices > SLICES_MAX:
             raise TooManySlices(
@@ -203,7 +249,8 @@ def share_nodes(group: SliceGroup) -> SliceGroup:
 
     Its replicas are pods then.
     """
-    if group.whole or group.pinned or not is_free(group.template):
+    bound = group.whole or group.pinned or not is_free(group.template)
+    if bound or group.elastic:
         return group
     pods = max(group.replicas, 0) * (group.pods or max(group.hosts, 1))
     return dataclasses.replace(group, replicas=pods, hosts=1, pods=0, slots=None, elastic=True)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, is_free, merge_requests, share_nodes
+from shared.kinds.kind import Kind, is_free, merge_requests
 from shared.kinds.objects import (
     UnexpectedValue,
     is_index_below,
     parse_index,
     read_held_conditions,
-    read_identity,
     read_number,
     read_object,
     read_surge,
@@ -29,6 +28,8 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.kinds.kind import Json, TemplateReader
     from shared.model.workloads import TopologyTerm
 
@@ -77,23 +78,21 @@ class LeaderWorkerSet(Kind):
         led = pod.template.annotations.get(LEADER_ASKS_FOR_CHIPS) == "true"
         return worker is not None and not (led and keys.get(SUBGROUP_INDEX, _FIRST) == _FIRST)
 
-    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return a set. It has no terminal state."""
-        inner = read_object(body, "spec", "leaderWorkerTemplate")
+    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+        """Return the template of leaders and of workers, with what the webhook adds to both."""
+        inner, terms = read_object(body, "spec", "leaderWorkerTemplate"), _read_exclusion(body)
         workers = read_template(read_object(inner, "workerTemplate"))
         leader = read_object(inner, "leaderTemplate")
         leaders = read_template(leader) if leader else workers
-        terms = _read_exclusion(body)
-        leaders, workers = leaders.require(*terms), workers.require(*terms)
-        return WorkloadView(
-            **read_identity(self.name, body),
-            groups=_read_groups(body, leaders, workers),
-            templates={_LEADERS: leaders, _WORKERS: workers},
-        )
+        return {_LEADERS: leaders.require(*terms), _WORKERS: workers.require(*terms)}
 
-    def find_template(self, pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-        """Return the leaders' template, or the workers'."""
-        return workload.templates.get(_find_role(pod))
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return the slices, by sub-group; or leaders and workers that share elastic pools."""
+        return _read_groups(body, templates[_LEADERS], templates[_WORKERS])
+
+    def find_role(self, pod: PodView, _workload: WorkloadView) -> str:
+        """Return whether the pod is a leader or a worker."""
+        return _LEADERS if pod.template.labels.get(WORKER_INDEX) == _FIRST else _WORKERS
 
     def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
         """Return the sub-group of a pod, which has its names from its set, its group and its index.
@@ -109,7 +108,7 @@ class LeaderWorkerSet(Kind):
         if subgroup != worker and pod.template.annotations.get(SUBGROUP_SIZE) == "1":
             self._check_shift(workload)
             subgroup = worker
-        own = ("", _find_role(pod), subgroup)
+        own = ("", self.find_role(pod, workload), subgroup)
         return next((each for each in workload.groups if each.name in own), None)
 
     def find_slot(self, pod: PodView, _workload: WorkloadView, group: SliceGroup) -> str | None:
@@ -150,10 +149,6 @@ class LeaderWorkerSet(Kind):
 LEADERWORKERSET = LeaderWorkerSet()
 
 
-def _find_role(pod: PodView) -> str:
-    return _LEADERS if pod.template.labels.get(WORKER_INDEX) == _FIRST else _WORKERS
-
-
 def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     """Return what the controller's webhook adds to the pods for exclusive topologies."""
     annotations = read_texts(body, "metadata", "annotations")
@@ -163,22 +158,18 @@ def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     return tuple(make_exclusive(each) for each in asked if each != labels.NODE_POOL)
 
 
-def _read_groups(body: Json, leaders: PodTemplate, workers: PodTemplate) -> tuple[SliceGroup, ...]:
+def _read_groups(body: Json, leaders: PodTemplate, workers: PodTemplate) -> list[SliceGroup]:
     inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
     size = read_number(inner, "size", default=1)
     whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
     free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
     if size > 1 and free != [leaders, workers] and _is_apart(inner, leaders, workers):
-        return (SliceGroup(name=_LEADERS, replicas=replicas, hosts=1, template=leaders),)
+        return [SliceGroup(name=_LEADERS, replicas=replicas, template=leaders, whole=True)]
     groups = _read_subgroups(inner, size, leaders, workers)
     if free:
         of_workers = SliceGroup(name=_WORKERS, hosts=size - 1, template=workers)
         groups = [SliceGroup(name=_LEADERS, hosts=1, template=leaders), of_workers][:size]
-    return tuple(
-        share_nodes(dataclasses.replace(group, replicas=replicas, whole=whole))
-        for group in groups
-        if group.template.wants_accelerator
-    )
+    return [dataclasses.replace(group, replicas=replicas, whole=whole) for group in groups]
 
 
 def _read_subgroups(

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.kinds.kind import Kind
-from shared.kinds.objects import read_flag, read_identity, read_objects, read_text
+from shared.kinds.objects import read_flag, read_objects, read_text
 from shared.model.errors import OwnerKindUnknown
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from shared.kinds.kind import Json, TemplateReader
 
@@ -42,19 +42,21 @@ class BarePod(Kind):
         """Return the pod's own UID."""
         return pod.uid
 
-    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return a pod: one elastic pool of one node."""
-        template = read_template(body)  # a pod has the metadata and the spec of a template
+    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+        """Return the pod itself, which has the metadata and the spec of a template."""
+        return {"": read_template(body)}
+
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return one elastic pool of one node, for a pod without controller."""
         owners = read_objects(body, "metadata", "ownerReferences")
-        free = not any(read_flag(each, "controller") for each in owners)
+        if any(read_flag(each, "controller") for each in owners):
+            return []
+        return [SliceGroup(name="", hosts=1, template=templates[""], elastic=True)]
+
+    def find_ending(self, body: Json, _held: Collection[str]) -> str:
+        """Return the phase of a pod that has ended."""
         phase = read_text(body, "status", "phase")
-        group = SliceGroup(name="", hosts=1, template=template, elastic=True)
-        return WorkloadView(
-            **read_identity(self.name, body),
-            groups=(group,) if template.wants_accelerator and free else (),
-            templates={"": template},
-            terminal=phase if phase in _OVER else "",
-        )
+        return phase if phase in _OVER else ""
 
     def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
         """Return the pod's group; one with a controller is refused."""

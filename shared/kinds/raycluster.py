@@ -23,16 +23,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, Resource, is_mistaken, name_slice, share_nodes
+from shared.kinds.kind import Kind, Resource, is_mistaken, name_slice
 from shared.kinds.objects import (
     parse_index,
     read_flag,
-    read_held_conditions,
-    read_identity,
     read_number,
     read_object,
     read_objects,
-    read_suspend_set_at,
     read_text,
 )
 from shared.model import labels
@@ -40,6 +37,8 @@ from shared.model.errors import SlicesMayMix, SliceUnknown
 from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.kinds.kind import Json, TemplateReader
 
 CLUSTER = "ray.io/cluster"
@@ -48,14 +47,13 @@ NODE_TYPE = "ray.io/node-type"
 WORKER = "worker"
 HEAD = "head"
 _OF_HEAD = "the head"
-"""The name of the head's group here; no worker group can have it."""
+"""The head's role and group; no worker group can have this name."""
 REPLICA_INDEX = "ray.io/worker-group-replica-index"
 REPLICA_NAME = "ray.io/worker-group-replica-name"
 HOST_INDEX = "ray.io/replica-host-index"
 REPLICA_OF_WEBHOOK = "replicaIndex"
 """``<group>-<index>``, from https://github.com/ai-on-gke/kuberay-tpu-webhook, if KubeRay sets no
 index."""
-OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
 _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
 _JOB_INVALID = "ValidationFailed"
@@ -84,6 +82,8 @@ class RayCluster(Kind):
     pod_selector = name_label = mark = CLUSTER
     parents = (RAYJOB,)
     queued = groups_apart = True
+    suspension = "RayClusterSuspended"
+    controller = "ray.io/kuberay-operator"
 
     def find_owner(self, pod: PodView) -> str:
         """Return the name of the pod's controller, if it and a label name the same cluster."""
@@ -95,38 +95,33 @@ class RayCluster(Kind):
         return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return a cluster. It has no terminal state."""
-        scales = read_flag(body, "spec", "enableInTreeAutoscaling")
-        of_head = read_object(body, "spec", "headGroupSpec", "template")
-        head = read_template(of_head) if of_head else PodTemplate()
-        workers = [
-            _read_group(body, each, read_template, scales=scales)
+        """Return a cluster, with the RayJob that made it. It has no terminal state."""
+        return dataclasses.replace(super().read(body, read_template), parent=read_parent(body))
+
+    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+        """Return the template of each worker group and of the head."""
+        workers = {
+            read_text(each, "groupName"): read_template(read_object(each, "template"))
+            for each in read_objects(body, "spec", "workerGroupSpecs")
+        }
+        head = read_object(body, "spec", "headGroupSpec", "template")
+        return workers | {_OF_HEAD: read_template(head) if head else PodTemplate()}
+
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return the worker groups, and a head with GPUs."""
+        groups = [
+            _read_group(body, each, templates[read_text(each, "groupName")])
             for each in read_objects(body, "spec", "workerGroupSpecs")
         ]
-        of_gpus = SliceGroup(name=_OF_HEAD, hosts=1, template=head, elastic=True)
-        return WorkloadView(
-            **read_identity(self.name, body),
-            groups=(*workers, *[of_gpus] * (head.gpus > 0)),
-            templates={HEAD: head},
-            suspended=read_flag(body, "spec", "suspend"),
-            suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
-            suspend_set_at=read_suspend_set_at(body),
-            managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
-            parent=read_parent(body),
-        )
+        head = templates[_OF_HEAD]
+        if head.gpus:
+            groups.append(SliceGroup(name=_OF_HEAD, hosts=1, template=head, elastic=True))
+        return groups
 
-    def find_template(self, pod: PodView, workload: WorkloadView) -> PodTemplate | None:
-        """Return the template of the pod's group, or the head's."""
-        if pod.template.labels.get(NODE_TYPE) == HEAD:
-            return workload.templates.get(HEAD)
-        group = self.find_group(pod, workload)
-        return group.template if group else None
-
-    def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
-        """Return the worker group in the pod's label, or the group of a head with GPUs."""
+    def find_role(self, pod: PodView, _workload: WorkloadView) -> str:
+        """Return the worker group in the pod's label, or that it is the head."""
         keys = pod.template.labels
-        name = _OF_HEAD if keys.get(NODE_TYPE) == HEAD else keys.get(GROUP)
-        return next((each for each in workload.groups if each.name == name), None)
+        return _OF_HEAD if keys.get(NODE_TYPE) == HEAD else keys.get(GROUP, "")
 
     def find_slot(self, pod: PodView, workload: WorkloadView, group: SliceGroup) -> str | None:
         """Return the slot of a worker. One of several hosts must be kept apart from the others."""
@@ -162,7 +157,7 @@ class RayCluster(Kind):
 
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse new pools for the workers of a cluster whose head would get none."""
-        head = workload.templates.get(HEAD)
+        head = workload.templates.get(_OF_HEAD)
         if head is not None and head.wants_accelerator and not head.gpus:
             raise SliceUnknown(
                 f"the head of {self.name} {workload.name} requests TPUs, and only workers get them",
@@ -182,9 +177,7 @@ class RayCluster(Kind):
 RAYCLUSTER = RayCluster()
 
 
-def _read_group(
-    cluster: Json, body: Json, read_template: TemplateReader, *, scales: bool
-) -> SliceGroup:
+def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
     """Return a worker group with its replicas within their bounds, or none if it is suspended.
 
     KubeRay counts in the same way: GetWorkerGroupDesiredReplicas in
@@ -194,9 +187,12 @@ def _read_group(
     most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
     least = max(0, read_number(body, "minReplicas"))
     wanted = min(max(read_number(body, "replicas"), least), most)
-    name, template = read_text(body, "groupName"), read_template(read_object(body, "template"))
+    name, scales = (
+        read_text(body, "groupName"),
+        read_flag(cluster, "spec", "enableInTreeAutoscaling"),
+    )
     own = {CLUSTER: read_text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
-    group = SliceGroup(
+    return SliceGroup(
         name=name,
         replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
         slots=most,
@@ -205,7 +201,6 @@ def _read_group(
         whole=hosts > 1,
         template=dataclasses.replace(template, labels=template.labels | own),
     )
-    return share_nodes(group)
 
 
 def _find_slot(pod: PodView, group: SliceGroup) -> str | None:

@@ -13,12 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.kinds.kind import Kind, is_mistaken, is_one_host
-from shared.kinds.objects import read_identity, read_number, read_object, read_surge, read_text
+from shared.kinds.objects import read_number, read_surge, read_text
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
-    from shared.kinds.kind import Json, TemplateReader
+    from collections.abc import Mapping
+
+    from shared.kinds.kind import Json
     from shared.model.workloads import PodTemplate
 
 _APPS = "apps/v1"
@@ -34,30 +36,11 @@ _IN_TURN = 0
 """`SliceGroup.slots` of a slice whose pods are created one after another."""
 
 
-class _Replicas(Kind):
-    """A number of pods of one template."""
-
-    api_version = _APPS
-
-    def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return the workload with its one group, if its pods want accelerators."""
-        template = read_template(read_object(body, "spec", "template"))
-        replicas = max(read_number(body, "spec", "replicas", default=1), 0)
-        group = self._read_group(body, template, replicas)
-        return WorkloadView(
-            **read_identity(self.name, body),
-            groups=(group,) if template.wants_accelerator else (),
-            templates={"": template},
-        )
-
-    def _read_group(self, _body: Json, template: PodTemplate, replicas: int) -> SliceGroup:
-        return SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
-
-
-class Deployment(_Replicas):
+class Deployment(Kind):
     """The Deployment."""
 
     name = "Deployment"
+    api_version = _APPS
     plural = "deployments"
     pod_selector = mark = TEMPLATE_HASH
 
@@ -69,15 +52,25 @@ class Deployment(_Replicas):
             return ""
         return pod.controller_name.removesuffix(suffix)
 
-    def _read_group(self, body: Json, template: PodTemplate, replicas: int) -> SliceGroup:
-        return super()._read_group(body, template, _count_pods(body, replicas))
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return all pods as one elastic group."""
+        return [_share_pool(templates[""], _count_pods(body))]
 
 
 DEPLOYMENT = Deployment()
 
 
-def _count_pods(body: Json, replicas: int) -> int:
+def _share_pool(template: PodTemplate, pods: int) -> SliceGroup:
+    return SliceGroup(name="", replicas=pods, hosts=1, template=template, elastic=True)
+
+
+def _read_replicas(body: Json) -> int:
+    return max(read_number(body, "spec", "replicas", default=1), 0)
+
+
+def _count_pods(body: Json) -> int:
     """Return the number of pods: the spec's, and in a rollout the status's, up to maxSurge more."""
+    replicas = _read_replicas(body)
     if replicas <= 0 or read_text(body, "spec", "strategy", "type") == "Recreate":
         return replicas
     shown = read_number(body, "status", "replicas")
@@ -86,10 +79,11 @@ def _count_pods(body: Json, replicas: int) -> int:
     return max(replicas, min(shown, replicas + surge))
 
 
-class StatefulSet(_Replicas):
+class StatefulSet(Kind):
     """The StatefulSet."""
 
     name = "StatefulSet"
+    api_version = _APPS
     plural = "statefulsets"
     pod_selector = mark = POD_NAME
 
@@ -98,14 +92,17 @@ class StatefulSet(_Replicas):
         is_of_set = (pod.controller_kind, pod.controller_api_version) == (self.name, _APPS)
         return pod.controller_name if is_of_set else ""
 
-    def _read_group(self, body: Json, template: PodTemplate, replicas: int) -> SliceGroup:
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return all pods as one elastic group, or as one slice of several hosts."""
+        template, replicas = templates[""], _read_replicas(body)
         if template.gpus or is_one_host(template) or is_mistaken(template):
-            return super()._read_group(body, template, replicas)
+            return [_share_pool(template, replicas)]
         at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL
         slots = None if at_once or replicas <= 1 else _IN_TURN
-        return SliceGroup(
-            name="", replicas=min(replicas, 1), slots=slots, hosts=replicas, template=template
-        )
+        slices = min(replicas, 1)
+        return [
+            SliceGroup(name="", replicas=slices, slots=slots, hosts=replicas, template=template)
+        ]
 
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse a slice whose pods are created one after another."""

@@ -12,6 +12,7 @@ CLUSTER = "projects/p/locations/us-east5/clusters/c"
 TOPIC = "projects/p/topics/workload-events"
 SINCE = "2026-11-20T10:00:00Z"
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-slice-0", "uid": "job-1", "controller": True}
+_TPU_POD = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}]}}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
@@ -71,7 +72,9 @@ def a_jobset(
             **({"deletionTimestamp": deleting} if deleting else {}),
         },
         "spec": {
-            "replicatedJobs": [{"name": "slice", "replicas": replicas}],
+            "replicatedJobs": [
+                {"name": "slice", "replicas": replicas, "template": {"spec": {"template": _TPU_POD}}}
+            ],
             **({"managedBy": managed_by} if managed_by else {}),
         },
         "status": {

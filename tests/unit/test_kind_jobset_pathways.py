@@ -89,5 +89,5 @@ def test_exclusive_workers_leave_the_head_on_their_pool() -> None:
 def test_a_head_on_a_cpu_node_asks_for_no_slice() -> None:
     workload = a_pathways(head={"selector": {}})
 
-    assert [group.beside for group in workload.groups] == ["", ""]
+    assert [group.beside for group in workload.groups] == [""]
     assert [(need.most, need.hosts, need.never) for need in want(workload).needs] == [(2, 4, None)]

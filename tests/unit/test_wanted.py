@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from shared.edges.pods import read_template
 from shared.kinds import jobset as jobset_keys
+from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.needs import Need, Tier
@@ -14,7 +16,7 @@ from shared.model.workloads import PodView, SliceGroup, Taint, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import want
-from tests.unit.live_pods import a_body, a_leader, a_workload, change, plan
+from tests.unit.live_pods import OF_CPU, ONE_HOST, a_body, a_leader, a_workload, change, plan
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 SPOT = {labels.SPOT: "true"}
@@ -62,10 +64,14 @@ def test_slices_that_have_ended_leave_the_count() -> None:
     assert need.most == 3
 
 
-def test_a_group_without_accelerators_needs_nothing_and_refuses_nothing() -> None:
-    (need,) = want(of_groups(a_group("driver", **CPU), a_group("workers", 2))).needs
+def test_a_group_without_accelerators_is_none_of_its_workload() -> None:
+    parts = [
+        {"name": name, "template": {"spec": {"template": template}}}
+        for name, template in (("driver", OF_CPU), ("workers", ONE_HOST))
+    ]
+    body = {"metadata": {"name": "train"}, "spec": {"replicatedJobs": parts}}
 
-    assert (need.most, need.never) == (2, None)
+    assert [group.name for group in JOBSET.read(body, read_template).groups] == ["workers"]
 
 
 def test_a_part_that_somebody_else_serves_holds_no_other_part_back() -> None:

@@ -256,7 +256,7 @@ def jobset(status: dict[str, Any] | None = None, **spec: Any) -> Any:
 def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
     view = jobset(
         replicatedJobs=[
-            {"name": "driver"},
+            {"name": "driver", "template": {"spec": {"template": {"spec": {"containers": [container(1)]}}}}},
             {
                 "name": "workers",
                 "replicas": 3,
@@ -273,8 +273,8 @@ def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
     )
     driver, workers = view.groups
 
-    assert (driver.replicas, driver.pinned, driver.template.chips) == (1, False, 0)
-    assert (workers.name, workers.replicas, workers.template.chips) == ("workers", 3, 4)
+    assert (driver.replicas, driver.pods, driver.pinned, driver.template.chips) == (1, 1, False, 1)
+    assert (workers.name, workers.replicas, workers.pods, workers.template.chips) == ("workers", 3, 4, 4)
 
 
 def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z") -> dict[str, str]:
