@@ -188,7 +188,8 @@ def inject_flavors(
         Rejected: a pod template selects another value; Kueue never resumes such a workload.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(body))
-    for pod_set, found in kind.list_pod_sets(changed):
+    for role, found in kind.list_templates(changed):
+        pod_set = role.lower()
         template: Any = found
         spec = template.setdefault("spec", {})
         selector, tolerations = (

@@ -17,7 +17,6 @@ from shared.kinds.objects import (
     parse_index,
     read_flag,
     read_number,
-    read_object,
     read_objects,
     read_text,
 )
@@ -67,7 +66,7 @@ class Job(Kind):
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the one group."""
-        template = templates[""]
+        (template,) = templates.values()
         return [_read_group(body, template)] if template.wants_accelerator else []
 
     def check_spec(self, workload: WorkloadView) -> None:
@@ -87,10 +86,6 @@ class Job(Kind):
             return ""
         index = pod.completion_index
         return index if is_index_below(index, group.slots) else None
-
-    def list_pod_sets(self, body: Json) -> list[tuple[str, Json]]:
-        """Return the one template."""
-        return [("main", read_object(body, "spec", "template"))]
 
 
 JOB = Job()

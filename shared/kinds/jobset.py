@@ -24,7 +24,7 @@ from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadVie
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.kinds.kind import Json, TemplateReader
+    from shared.kinds.kind import Json
 
 JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"
@@ -73,12 +73,12 @@ class JobSet(Kind):
         """Return whether it is the first pod of its Job."""
         return pod.completion_index == _FIRST
 
-    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+    def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of each replicated job."""
-        return {
-            read_text(job, "name"): read_template(read_object(job, *_POD_TEMPLATE))
+        return [
+            (read_text(job, "name"), read_object(job, *_POD_TEMPLATE))
             for job in read_objects(body, "spec", "replicatedJobs")
-        }
+        ]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the replicated jobs, each with how many of its Jobs have ended."""
@@ -113,13 +113,6 @@ class JobSet(Kind):
         """Return the index of the pod's Job."""
         index = pod.controller_name.rpartition("-")[2]
         return index if is_index_below(index, group.replicas) else None
-
-    def list_pod_sets(self, body: Json) -> list[tuple[str, Json]]:
-        """Return the template of each replicated job."""
-        return [
-            (read_text(job, "name").lower(), read_object(job, *_POD_TEMPLATE))
-            for job in read_objects(body, "spec", "replicatedJobs")
-        ]
 
 
 JOBSET = JobSet()

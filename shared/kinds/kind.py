@@ -115,7 +115,7 @@ class Kind(Resource, ABC):
     """The name of its own controller in ``spec.managedBy``; with another one its pods are in
     another cluster."""
     queued: bool = False
-    """It gets its pools before it has pods, if Kueue waits for them; see `list_pod_sets`."""
+    """It gets its pools before it has pods, if Kueue waits for them; see `list_templates`."""
     install: str = ""
     """Command that installs the kind, if every cluster needs it; else empty."""
 
@@ -134,7 +134,8 @@ class Kind(Resource, ABC):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a workload from the API's JSON; `objects.UnexpectedValue` for a wrong field."""
-        templates, held = self.read_templates(body, read_template), read_held_conditions(body)
+        listed, held = self.list_templates(body), read_held_conditions(body)
+        templates = {role: read_template(template) for role, template in listed}
         ending = self.find_ending(body, held)
         suspended = read_flag(body, "spec", "suspend")
         return WorkloadView(
@@ -153,9 +154,9 @@ class Kind(Resource, ABC):
             managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", self.controller),
         )
 
-    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
-        """Return the pod templates of the spec, by the role of the pods; empty for an only one."""
-        return {"": read_template(read_object(body, "spec", "template"))}
+    def list_templates(self, body: Json) -> list[tuple[str, Json]]:
+        """Return the pod templates of the spec by role, which is the name of Kueue's pod set."""
+        return [("main", read_object(body, "spec", "template"))]
 
     @abstractmethod
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> Iterable[SliceGroup]:
@@ -166,8 +167,8 @@ class Kind(Resource, ABC):
         return next((each for each in self.endings if each in held), "")
 
     def find_role(self, _pod: PodView, _workload: WorkloadView) -> str:
-        """Return the role by which the workload has the pod's template. The pod may be forged."""
-        return ""
+        """Return the role of a pod, which may be forged."""
+        return "main"
 
     def find_template(self, pod: PodView, workload: WorkloadView) -> PodTemplate | None:
         """Return the template of the spec for a pod; None if the spec has no such pods."""
@@ -177,8 +178,8 @@ class Kind(Resource, ABC):
 
     def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
         """Return the group whose slices a pod of the workload runs on; None if there is none."""
-        role = self.find_role(pod, workload)
-        return next((group for group in workload.groups if group.name == role), None)
+        names = ("", self.find_role(pod, workload))
+        return next((group for group in workload.groups if group.name in names), None)
 
     def find_slot(self, _pod: PodView, _workload: WorkloadView, _group: SliceGroup) -> str | None:
         """Return what tells a pod's slice from the others of its group; empty for an only one.
@@ -194,10 +195,6 @@ class Kind(Resource, ABC):
         self, template: PodTemplate, workload: WorkloadView, group: SliceGroup, slot: str
     ) -> None:
         """Accept pods of a slice that cannot run on the nodes of another one."""
-
-    def list_pod_sets(self, _body: Json) -> list[tuple[str, Json]]:
-        """Return the pod templates of an object by the names that Kueue gives its pod sets."""
-        return []
 
     def find_slice(self, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
         """Return the slice of a pod; None if the live workload does not have it."""

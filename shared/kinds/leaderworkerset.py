@@ -30,7 +30,7 @@ from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadVie
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.kinds.kind import Json, TemplateReader
+    from shared.kinds.kind import Json
     from shared.model.workloads import TopologyTerm
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -78,17 +78,28 @@ class LeaderWorkerSet(Kind):
         led = pod.template.annotations.get(LEADER_ASKS_FOR_CHIPS) == "true"
         return worker is not None and not (led and keys.get(SUBGROUP_INDEX, _FIRST) == _FIRST)
 
-    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
-        """Return the template of leaders and of workers, with what the webhook adds to both."""
-        inner, terms = read_object(body, "spec", "leaderWorkerTemplate"), _read_exclusion(body)
-        workers = read_template(read_object(inner, "workerTemplate"))
-        leader = read_object(inner, "leaderTemplate")
-        leaders = read_template(leader) if leader else workers
-        return {_LEADERS: leaders.require(*terms), _WORKERS: workers.require(*terms)}
+    def list_templates(self, body: Json) -> list[tuple[str, Json]]:
+        """Return the template of leaders, which may be the workers', and of workers."""
+        inner = read_object(body, "spec", "leaderWorkerTemplate")
+        workers = read_object(inner, "workerTemplate")
+        return [(_LEADERS, read_object(inner, "leaderTemplate") or workers), (_WORKERS, workers)]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the slices, by sub-group; or leaders and workers that share elastic pools."""
-        return _read_groups(body, templates[_LEADERS], templates[_WORKERS])
+        terms = _read_exclusion(body)
+        leaders, workers = (template.require(*terms) for template in templates.values())
+        inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
+        size = read_number(inner, "size", default=1)
+        annotations = read_texts(body, "metadata", "annotations")
+        whole = annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+        free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
+        if size > 1 and free != [leaders, workers] and _is_apart(inner, leaders, workers):
+            return [SliceGroup(name=_LEADERS, replicas=replicas, template=leaders, whole=True)]
+        groups = _read_subgroups(inner, size, leaders, workers)
+        if free:
+            of_workers = SliceGroup(name=_WORKERS, hosts=size - 1, template=workers)
+            groups = [SliceGroup(name=_LEADERS, hosts=1, template=leaders), of_workers][:size]
+        return [dataclasses.replace(group, replicas=replicas, whole=whole) for group in groups]
 
     def find_role(self, pod: PodView, _workload: WorkloadView) -> str:
         """Return whether the pod is a leader or a worker."""
@@ -156,20 +167,6 @@ def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
     asked = (annotations.get(each, labels.NODE_POOL) for each in keys)
     return tuple(make_exclusive(each) for each in asked if each != labels.NODE_POOL)
-
-
-def _read_groups(body: Json, leaders: PodTemplate, workers: PodTemplate) -> list[SliceGroup]:
-    inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
-    size = read_number(inner, "size", default=1)
-    whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
-    free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
-    if size > 1 and free != [leaders, workers] and _is_apart(inner, leaders, workers):
-        return [SliceGroup(name=_LEADERS, replicas=replicas, template=leaders, whole=True)]
-    groups = _read_subgroups(inner, size, leaders, workers)
-    if free:
-        of_workers = SliceGroup(name=_WORKERS, hosts=size - 1, template=workers)
-        groups = [SliceGroup(name=_LEADERS, hosts=1, template=leaders), of_workers][:size]
-    return [dataclasses.replace(group, replicas=replicas, whole=whole) for group in groups]
 
 
 def _read_subgroups(

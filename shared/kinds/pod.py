@@ -17,7 +17,7 @@ from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadVie
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from shared.kinds.kind import Json, TemplateReader
+    from shared.kinds.kind import Json
 
 _OF_NODES = ("DaemonSet", "Node")
 _OVER = ("Succeeded", "Failed")
@@ -42,16 +42,17 @@ class BarePod(Kind):
         """Return the pod's own UID."""
         return pod.uid
 
-    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
+    def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the pod itself, which has the metadata and the spec of a template."""
-        return {"": read_template(body)}
+        return [("main", body)]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return one elastic pool of one node, for a pod without controller."""
         owners = read_objects(body, "metadata", "ownerReferences")
         if any(read_flag(each, "controller") for each in owners):
             return []
-        return [SliceGroup(name="", hosts=1, template=templates[""], elastic=True)]
+        (template,) = templates.values()
+        return [SliceGroup(name="", hosts=1, template=template, elastic=True)]
 
     def find_ending(self, body: Json, _held: Collection[str]) -> str:
         """Return the phase of a pod that has ended."""

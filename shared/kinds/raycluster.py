@@ -46,8 +46,6 @@ GROUP = "ray.io/group"
 NODE_TYPE = "ray.io/node-type"
 WORKER = "worker"
 HEAD = "head"
-_OF_HEAD = "the head"
-"""The head's role and group; no worker group can have this name."""
 REPLICA_INDEX = "ray.io/worker-group-replica-index"
 REPLICA_NAME = "ray.io/worker-group-replica-name"
 HOST_INDEX = "ray.io/replica-host-index"
@@ -98,14 +96,13 @@ class RayCluster(Kind):
         """Return a cluster, with the RayJob that made it. It has no terminal state."""
         return dataclasses.replace(super().read(body, read_template), parent=read_parent(body))
 
-    def read_templates(self, body: Json, read_template: TemplateReader) -> dict[str, PodTemplate]:
-        """Return the template of each worker group and of the head."""
-        workers = {
-            read_text(each, "groupName"): read_template(read_object(each, "template"))
-            for each in read_objects(body, "spec", "workerGroupSpecs")
-        }
-        head = read_object(body, "spec", "headGroupSpec", "template")
-        return workers | {_OF_HEAD: read_template(head) if head else PodTemplate()}
+    def list_templates(self, body: Json) -> list[tuple[str, Json]]:
+        """Return the template of the head, and of each worker group."""
+        workers = [
+            (read_text(group, "groupName"), read_object(group, "template"))
+            for group in read_objects(body, "spec", "workerGroupSpecs")
+        ]
+        return [(HEAD, read_object(body, "spec", "headGroupSpec", "template")), *workers]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the worker groups, and a head with GPUs."""
@@ -113,21 +110,28 @@ class RayCluster(Kind):
             _read_group(body, each, templates[read_text(each, "groupName")])
             for each in read_objects(body, "spec", "workerGroupSpecs")
         ]
-        head = templates[_OF_HEAD]
+        head = templates[HEAD]
         if head.gpus:
-            groups.append(SliceGroup(name=_OF_HEAD, hosts=1, template=head, elastic=True))
+            groups.append(SliceGroup(name=HEAD, hosts=1, template=head, elastic=True))
         return groups
 
     def find_role(self, pod: PodView, _workload: WorkloadView) -> str:
         """Return the worker group in the pod's label, or that it is the head."""
         keys = pod.template.labels
-        return _OF_HEAD if keys.get(NODE_TYPE) == HEAD else keys.get(GROUP, "")
+        return HEAD if keys.get(NODE_TYPE) == HEAD else keys.get(GROUP, "")
 
     def find_slot(self, pod: PodView, workload: WorkloadView, group: SliceGroup) -> str | None:
         """Return the slot of a worker. One of several hosts must be kept apart from the others."""
-        slot = _find_slot(pod, group)
-        if slot is not None:
-            self.check_apart(pod.template, workload, group, slot)
+        keys = pod.template.labels
+        slot = _FIRST
+        if REPLICA_INDEX in keys or REPLICA_OF_WEBHOOK in keys:
+            named, _, number = keys.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
+            slot = keys.get(REPLICA_INDEX, number if named == group.name else "")
+            if parse_index(slot) is None:
+                return None
+        elif group.slots != 1:
+            slot = _name_slot(pod, group)
+        self.check_apart(pod.template, workload, group, slot)
         return slot
 
     def check_apart(
@@ -157,21 +161,13 @@ class RayCluster(Kind):
 
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse new pools for the workers of a cluster whose head would get none."""
-        head = workload.templates.get(_OF_HEAD)
+        head = workload.templates.get(HEAD)
         if head is not None and head.wants_accelerator and not head.gpus:
             raise SliceUnknown(
                 f"the head of {self.name} {workload.name} requests TPUs, and only workers get them",
                 field="spec.headGroupSpec.template",
                 valid="no TPUs in the head; move its work that needs them to a worker group",
             )
-
-    def list_pod_sets(self, body: Json) -> list[tuple[str, Json]]:
-        """Return the template of the head, and of each worker group."""
-        workers = [
-            (read_text(group, "groupName").lower(), read_object(group, "template"))
-            for group in read_objects(body, "spec", "workerGroupSpecs")
-        ]
-        return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
 
 
 RAYCLUSTER = RayCluster()
@@ -187,10 +183,8 @@ def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
     most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
     least = max(0, read_number(body, "minReplicas"))
     wanted = min(max(read_number(body, "replicas"), least), most)
-    name, scales = (
-        read_text(body, "groupName"),
-        read_flag(cluster, "spec", "enableInTreeAutoscaling"),
-    )
+    name = read_text(body, "groupName")
+    scales = read_flag(cluster, "spec", "enableInTreeAutoscaling")
     own = {CLUSTER: read_text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
     return SliceGroup(
         name=name,
@@ -203,15 +197,8 @@ def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
     )
 
 
-def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
-    """Return the slot of a pod; None if its label is not valid."""
-    keys = pod.template.labels
-    if REPLICA_INDEX in keys or REPLICA_OF_WEBHOOK in keys:
-        named, _, number = keys.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
-        slot = keys.get(REPLICA_INDEX, number if named == group.name else "")
-        return None if parse_index(slot) is None else slot
-    if group.slots == 1:
-        return _FIRST
+def _name_slot(pod: PodView, group: SliceGroup) -> str:
+    """Return the name of a replica of one host, of which no label shows the index."""
     if group.hosts == 1:
         return pod.name.rpartition("-")[2]
     raise SliceUnknown(

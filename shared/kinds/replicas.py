@@ -54,7 +54,8 @@ class Deployment(Kind):
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return all pods as one elastic group."""
-        return [_share_pool(templates[""], _count_pods(body))]
+        (template,) = templates.values()
+        return [_share_pool(template, _count_pods(body))]
 
 
 DEPLOYMENT = Deployment()
@@ -94,7 +95,7 @@ class StatefulSet(Kind):
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return all pods as one elastic group, or as one slice of several hosts."""
-        template, replicas = templates[""], _read_replicas(body)
+        (template,), replicas = templates.values(), _read_replicas(body)
         if template.gpus or is_one_host(template) or is_mistaken(template):
             return [_share_pool(template, replicas)]
         at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL
