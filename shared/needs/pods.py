@@ -81,29 +81,18 @@ class Place:
     """One live pod with its place in the spec."""
 
     pod: PodView
-    own: SliceOfPod | None = None
-    """None for a pod that the spec has no slice for now."""
+    slice: str = ""
+    """Empty for a pod that the spec has no slice for now; of an elastic group one for all pods."""
+    group: str = NO_GROUP
+    pin: str = ""
+    """The name of its slice if that is pinned."""
+    elastic: bool = False
     addition: Addition = NOTHING
     sizes: bool = False
     """Its slice needs nodes that are large enough for it."""
     refusal: Decision | None = None
     lost: Obstacle | None = None
     """Why its slice is not clear, so that the pods of others would wait for it in vain."""
-
-    @property
-    def slice(self) -> str:
-        """Return the name of its slice, or of its elastic group."""
-        return self.own.name if self.own else ""
-
-    @property
-    def group(self) -> str:
-        """Return the name of its group."""
-        return self.own.group.name if self.own else NO_GROUP
-
-    @property
-    def pin(self) -> str:
-        """Return the name of its slice if that is pinned."""
-        return self.own.name if self.own and self.own.group.pinned else ""
 
 
 def place_pods(
@@ -117,7 +106,7 @@ def place_pods(
     finder = _Finder(get_kind(workload.kind), workload, settings, by_name)
     places = [finder.find(pod) for pod in pods]
     # The pods of one slice share its nodes, so what one of them adds is asked of all.
-    adding = [each for each in places if each.own and not each.own.group.elastic]
+    adding = [each for each in places if each.slice and not each.elastic]
     of_slice = {each.slice: each.addition for each in reversed(adding) if each.addition != NOTHING}
     for each in places:
         each.addition = of_slice.get(each.slice, each.addition)
@@ -160,18 +149,21 @@ class _Finder:
             return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
         if is_free:
             self._check_slice(pod, own)
-        place.own = own
         if spec is not None and not pod.deleting:
             self._add(place, spec)
         return None
 
     def _find_own(self, place: Place) -> SliceOfPod | None:
         try:
-            return self.kind.find_slice(place.pod, self.workload)
+            own = self.kind.find_slice(place.pod, self.workload)
         except Rejected as error:
             if not self.kind.groups_apart:
                 place.lost = Obstacle(error.reason, str(error))
             raise
+        if own is not None:
+            place.slice, place.group, place.elastic = own.name, own.group.name, own.group.elastic
+            place.pin = own.name if own.group.pinned else ""
+        return own
 
     def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
         """Accept a pod that may get a pool for its slice, and selects no other slice's nodes."""
