@@ -23,7 +23,7 @@ from shared.edges.kubernetes import (
 from shared.edges.pods import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 from shared.kinds.table import PARENT, find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
-from shared.model.errors import KindAbsent, NotFound, Unavailable
+from shared.model.errors import KindAbsent, NotFound
 from shared.model.readings import Namespace, PoolNode
 from shared.model.times import parse_time
 
@@ -53,33 +53,29 @@ class KubernetesCluster:
     def __init__(
         self, api: KubernetesApi, *, component: str = "tpu-provisioner", clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """Prepare; nothing is sent yet.
-
-        Args:
-            api: of the cluster.
-            component: who writes the Events.
-            clock: The time of day.
-        """
+        """Prepare; nothing is sent yet. The component is who writes the Events."""
         self._api = api
         self._events = EventWriter(api, component=component, clock=clock)
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        """Return one workload as it is now, or None if Kubernetes says that it does not exist.
+        """Return one workload as it is now, or None if Kubernetes says that it does not exist."""
+        entry = get_kind(kind)
+        body = self._find(entry.path_of(namespace, name), name, JsonObject)
+        return read_workload(entry, body) if body is not None else None
+
+    def _find(self, path: str, name: str, kind: type[T]) -> T | None:
+        """Return an object, or None if there is none of this name.
 
         Pools are deleted on this word, so any other 404 (a kind that is not installed, a wrong
-        address) proves nothing and is `KindAbsent`.
+        address) proves nothing and is `KindAbsent`. The text is apimachinery's:
+        https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors#NewNotFound.
         """
-        entry = get_kind(kind)
         try:
-            return read_workload(entry, self._api.get(entry.path_of(namespace, name), JsonObject))
+            return self._api.get(path, kind)
         except NotFound as error:
-            if not _is_absence(name, error):
-                text = (
-                    f"cannot tell whether workloads of kind {kind} exist: the cluster does not "
-                    f"know {entry.path}"
-                )
-                raise KindAbsent(text) from error
-            return None
+            if f'"{name}" not found' in str(error):
+                return None
+            raise KindAbsent(f"cannot tell whether {path} exists: {error}") from error
 
     def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> list[WorkloadView]:
         """Return workloads by namespace and name, as far as fewer pages than names show them.
@@ -106,14 +102,10 @@ class KubernetesCluster:
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace as it is now, or None if Kubernetes says that it does not exist."""
-        try:
-            seen = self._api.get(f"/api/v1/namespaces/{name}", Stored).metadata
-        except NotFound as error:
-            if not _is_absence(name, error):
-                text = f"cannot tell whether namespace {name} exists: {error}"
-                raise Unavailable(text) from error
+        stored = self._find(f"/api/v1/namespaces/{name}", name, Stored)
+        if stored is None:
             return None
-        return Namespace(uid=seen.uid, labels=seen.labels or {})
+        return Namespace(uid=stored.metadata.uid, labels=stored.metadata.labels or {})
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return where the volume of a claim can be used; None if it can be used anywhere."""
@@ -201,14 +193,6 @@ def _expect_all(page: Page[T]) -> list[T]:
     if page.left_out:
         raise Unreadable(f"{len(page.left_out)} pods or nodes cannot be read, so it may be in use")
     return page.items
-
-
-def _is_absence(name: str, error: NotFound) -> bool:
-    """Return whether a 404 says that the object of this name does not exist.
-
-    The text is apimachinery's: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors#NewNotFound.
-    """
-    return f'"{name}" not found' in str(error)
 
 
 def holds_node(pod: Pod) -> bool:

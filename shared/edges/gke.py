@@ -74,14 +74,7 @@ class GkePools:
         compute_endpoint: str = "",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Prepare; nothing is sent or opened yet.
-
-        Args:
-            endpoint: Base URL of the GKE API.
-            account: Whose credentials are used.
-            compute_endpoint: Base URL of the Compute Engine API; empty where one answers for both.
-            clock: The time of day.
-        """
+        """Prepare; nothing is sent or opened yet. One endpoint may answer for both APIs."""
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
         self._groups = InstanceGroups(self._compute)
@@ -92,11 +85,7 @@ class GkePools:
         self._client: Any = None  # google-cloud-container's types are those of proto-plus
 
     def open(self) -> None:
-        """Open the clients and get the access token now, so that the first call need not wait.
-
-        Raises:
-            Denied, Unavailable: there is no Google account, or it gets no token.
-        """
+        """Open the clients and get the access token now, so that the first call need not wait."""
         self._account.give_token()
         self._open()
         self._compute.open()

@@ -255,10 +255,8 @@ class KubernetesApi:
     ) -> None:
         """Prepare the pool of connections; nothing is sent yet.
 
-        Args:
-            connection: Where, and as whom.
-            timeout_seconds: The longest wait for a connection, and for each piece of an answer.
-            user_agent: The name of this program in the audit log; the version follows it.
+        The time-out is the longest wait for a connection, and for each piece of an answer. The
+        audit log has the name of the program, and its version.
         """
         self._url = connection.url
         self._authorize = connection.authorize

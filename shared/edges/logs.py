@@ -56,10 +56,6 @@ def start_logging(service: str, level: int = logging.INFO) -> None:
 
     Replaces the handlers of the root logger; warnings and uncaught exceptions, of threads too, are
     recorded.
-
-    Args:
-        service: The name of the process, for example ``exporter``; becomes the field ``service``.
-        level: The lowest severity that is written.
     """
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(StructuredFormatter(service))

@@ -33,12 +33,7 @@ CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-
 
 
 def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
-    """Return a client over REST, which has no threads.
-
-    Args:
-        endpoint: ``http(s)://HOST[:PORT]``.
-        credentials: The account; anonymous ones for stand-ins.
-    """
+    """Return a client over REST, which has no threads."""
     transport = PublisherRestTransport(
         host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT
     )
@@ -57,10 +52,7 @@ class PubsubTopic:
     ) -> None:
         """Prepare. Nothing is sent: a publisher may not ask whether the topic exists.
 
-        Args:
-            open_client: Opens the client at the first use, so in the process that uses it.
-            topic: ``projects/P/topics/T``.
-            timeout_seconds: The longest wait for the answer to one request.
+        The client is opened at the first use, so in the process that uses it.
         """
         self._open, self.name, self.timeout_seconds = open_client, topic, timeout_seconds
         self._lock = threading.Lock()
@@ -70,11 +62,8 @@ class PubsubTopic:
         """Publish a batch and return the message ids, in order, once the service has stored it.
 
         It is one request: nothing is repeated inside. After an error the batch may still have been
-        stored: publishing it again can duplicate, never lose.
-
-        Raises:
-            ProvisionerError: `Unavailable`, `Throttled`, `NotFound`, `Denied`, or `InvalidRequest`,
-                which says that the service never accepts one of the messages.
+        stored: publishing it again can duplicate, never lose. `InvalidRequest` says that the
+        service never accepts one of the messages.
         """
         batch = [{"data": each.data, "attributes": each.attributes} for each in messages]
         request = {"topic": self.name, "messages": batch}
