@@ -142,7 +142,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         decision=decision[0],
         reason=decision[1],
         message=decision[2],
-        stuck=bool(trouble) and decision[0] == KEPT,
+        stuck=(bool(trouble) and decision[0] == KEPT) or decision[1] in _NEEDS_A_PERSON,
         pool=pool.name,
         owner_uid=owner.uid if owner else "",
         slot="" if pool.slot is None else str(pool.slot),
@@ -171,6 +171,9 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
         return str(act.verb), str(decision.reason), decision.message
     if pool.name in one.plan.spare:
         return SPARE, str(Reason.POOL_SURPLUS), "its workload does not need it; a later tick deletes it"
+    if pool.name in one.census.mixed:
+        told = [each for each in list_decisions(one) if each.reason == Reason.SLICE_MIXED]
+        return KEPT, str(Reason.SLICE_MIXED), "".join(each.message for each in told[:1])
     trouble = one.census.troubles.get(pool.name, Trouble.NONE)
     if trouble:
         error = one.look.pools[pool.name].error
@@ -279,7 +282,8 @@ def _list_creates(need: Need, one: Planned) -> list[Act]:
 def decide_need(need: Need, one: Planned) -> Decision:
     """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
     told = [answer for answer in one.plan.answers if answer.need in (need.key, "")]
-    own, creates = [answer for answer in told if answer.need], _list_creates(need, one)
+    creates = _list_creates(need, one)
+    own = [answer for answer in told if answer.need and not (creates and answer.reason == Reason.SLICES_MAY_MIX)]
     if own:
         return explain_answer(own[0], need, one.look)
     if creates:

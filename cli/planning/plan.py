@@ -234,8 +234,10 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     except Rejected as error:
         return dataclasses.replace(planned, decision=Decision(Verdict.REFUSE, error.reason, str(error)))
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
-    note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
-    return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)
+    notes = [f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}" for _ in cut]
+    mixing = [answer for answer in told if answer.reason == Reason.SLICES_MAY_MIX]
+    notes += [f"warning: {explain_answer(answer, need, look).message} [{answer.reason}]" for answer in mixing]
+    return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=tuple(notes))
 
 
 def _explain_other(needs: Sequence[Need]) -> Decision:

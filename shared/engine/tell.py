@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shared.engine.scenes import make_claim
+from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.names import build_name
@@ -58,9 +59,13 @@ WORDS = {
     Reason.POOL_IN_PROGRESS: "GKE still works on a node pool for {what} that it does not list yet",
     Reason.POOL_GOES_FIRST: "the next node pool needs what the failed one holds, which is deleted",
     Reason.POD_UNPLACED: "pods wait although a node pool for {what} is whole{scheduler}",
+    Reason.SLICES_MAY_MIX: (
+        "nothing keeps the pods of a slice on one node pool, so the scheduler may spread each slice "
+        "over the pools of others, and none would start; set {exclusive}"
+    ),
     Reason.SLICE_MIXED: (
-        "the pods of one slice run on two node pools; delete its leader pod, and set exclusive "
-        "placement"
+        "the pods of a slice run on several node pools, so it cannot start; delete the leader pod of "
+        "{slices}, and set {exclusive}"
     ),
     Reason.FOLLOWERS_WAIT: (
         "a slice runs in part on nodes that are not its own, and gets no node pool for the rest"
@@ -80,7 +85,7 @@ _REFUSALS = frozenset(
         Reason.SLICE_DOUBLED,
     }
 )
-_TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER})
+_TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER, Reason.SLICE_MIXED})
 """What becomes of a pool; all other answers say what a demand gets."""
 _OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
 ENDED_BY_OPERATIONS = frozenset(
@@ -315,20 +320,14 @@ def _describe_answer(answer: Answer, look: Look, ports: Ports) -> Outcome:
 
 
 def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: str = "") -> Decision:
-    """Return an answer of the plan in words for the owner of the workload.
-
-    Args:
-        answer: of the plan.
-        need: that it is about; None for the workload as a whole.
-        look: that the plan was made from.
-        refusal: what GKE said at once when it refused such machines.
-    """
+    """Return an answer of the plan in words for the owner; `refusal` is what GKE said at once."""
     reason = answer.reason
     if need and need.never and need.never.reason == reason:
         return Decision(Verdict.REFUSE, reason, need.never.message)
     if need and need.waits_for and need.waits_for.reason == reason:
         return Decision(Verdict.WAIT, reason, need.waits_for.message)
-    text = WORDS[reason].format(**_list_facts(need, look, refusal))
+    facts = _list_facts(need, look, refusal) | {"slices": answer.slices}
+    text = WORDS[reason].format(**facts)
     return Decision(_find_verdict(reason), reason, text)
 
 
@@ -349,6 +348,7 @@ def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
         "error": f": {error}" if error else "",
         "scheduler": f" (the scheduler says: {said})" if said else "",
         "takers": _name_takers(look),
+        "exclusive": get_kind(look.key.kind).exclusive,
         "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
         **_list_sizes(need),
     }

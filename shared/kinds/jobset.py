@@ -53,6 +53,7 @@ class JobSet(Kind):
     queued = whole = True
     endings = ("Completed", "Failed")
     controller = "jobset.sigs.k8s.io/jobset-controller"
+    exclusive = f"metadata.annotations {EXCLUSIVE_TOPOLOGY}: {labels.NODE_POOL}"
     install = (
         "kubectl apply --server-side -f "
         "https://github.com/kubernetes-sigs/jobset/releases/download/v0.11.1/manifests.yaml"

@@ -107,6 +107,8 @@ class Kind(Resource, ABC):
     """All slices of a workload wait for each other."""
     groups_apart: bool = False
     """No group of a workload waits for another one."""
+    exclusive: str = "exclusive placement"
+    """What keeps the pods of a slice on one pool, in the words of a manifest."""
     endings: tuple[str, ...] = ()
     """Conditions that end a workload; ``Failed`` is a failure, any other a success."""
     suspension: str = "Suspended"
@@ -270,24 +272,19 @@ def is_one_host(template: PodTemplate) -> bool:
 
 
 def is_mistaken(template: PodTemplate) -> bool:
-    """Return whether the slice of TPU pods cannot be read.
-
-    They are refused for that when the demand is read; how their workload makes them is no mistake.
-    """
+    """Return whether the slice of TPU pods cannot be read, for which the demand is refused."""
     return not template.gpus and _count_hosts(template) is None
 
 
 def _count_hosts(template: PodTemplate) -> int | None:
-    asks = template.chips or template.tolerates(TPU_TAINT)
-    if template.unreadable_amounts or not asks:
+    if template.unreadable_amounts or not (template.chips or template.tolerates(TPU_TAINT)):
         return None
     try:
-        shape = find_shape(
+        return find_shape(
             accelerator=template.find_selector(labels.ACCELERATOR),
             topology=template.topology,
             chips_per_pod=template.chips,
             machine_type=template.find_selector(labels.INSTANCE_TYPE),
-        )
+        ).node_count
     except Rejected:
         return None
-    return shape.node_count

@@ -58,6 +58,7 @@ class LeaderWorkerSet(Kind):
     plural = "leaderworkersets"
     pod_selector = f"{SET_NAME},{WORKER_INDEX}"
     name_label = mark = SET_NAME
+    exclusive = f"metadata.annotations {EXCLUSIVE_TOPOLOGY}: {labels.NODE_POOL}"
 
     def find_owner(self, pod: PodView) -> str:
         """Return the name in the pod's label, if its StatefulSet may be of that set."""
@@ -91,7 +92,8 @@ class LeaderWorkerSet(Kind):
         inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
         size = read_number(inner, "size", default=1)
         annotations = read_texts(body, "metadata", "annotations")
-        whole = annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+        keys = (EXCLUSIVE_TOPOLOGY, SUBGROUP_EXCLUSIVE_TOPOLOGY)
+        whole = labels.NODE_POOL in map(annotations.get, keys)
         free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
         if size > 1 and free != [leaders, workers] and _is_apart(inner, leaders, workers):
             return [SliceGroup(name=_LEADERS, replicas=replicas, template=leaders, whole=True)]

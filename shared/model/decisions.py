@@ -146,6 +146,7 @@ _OF_VERDICT = {
     Verdict.KEEP: EventReason.KEPT,
     Verdict.REFUSE: EventReason.REFUSED,
 }
+_MIXING = frozenset({Reason.SLICES_MAY_MIX, Reason.SLICE_MIXED})
 FAILURE_REASONS = frozenset(
     {
         *(Reason.POOL_FAILED, Reason.QUOTA_EXCEEDED, Reason.REQUEST_INVALID, Reason.STOCKOUT),
@@ -167,4 +168,5 @@ def find_event_reason(decision: Decision) -> EventReason | None:
 
 def is_warning(decision: Decision) -> bool:
     """Return whether the Event of a decision is a Warning."""
-    return decision.verdict == Verdict.REFUSE or decision.reason in FAILURE_REASONS
+    warned = FAILURE_REASONS | _MIXING
+    return decision.verdict == Verdict.REFUSE or decision.reason in warned

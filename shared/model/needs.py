@@ -176,6 +176,8 @@ class Need:
     never: Obstacle | None = None
     apart: bool = False
     """No other part of the workload waits for its pods."""
+    loose: bool = False
+    """It has several slices, and nothing keeps the pods of each on one pool."""
     warm_seconds: int = 0
     """How long its pools may stay without use after the workload is over."""
     flex_wait_seconds: int = 0

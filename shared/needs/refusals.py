@@ -40,8 +40,6 @@ _DYNAMIC = (
     "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an "
     f"operator creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
-_CLOSE = 0.85
-"""Of difflib: two letters of fourteen."""
 _CUBE = 64
 """Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
 
@@ -153,7 +151,7 @@ def find_meant_resource(resource: str) -> str:
     """Return the accelerator that the name of a resource is almost that of; empty for none."""
     name = resource.lower()
     for meant, word in ((labels.TPU_RESOURCE, "tpu"), (labels.GPU_RESOURCE, "gpu")):
-        if word in name or difflib.get_close_matches(name, [meant], cutoff=_CLOSE):
+        if word in name or difflib.get_close_matches(name, [meant], cutoff=0.85):
             return meant
     return ""
 

@@ -99,11 +99,12 @@ def list_wanted(
     except Rejected as error:
         unclear.append(Obstacle(error.reason, str(error)))
     places = place_pods(pods, groups, workload, settings)
-    unclear += [each.lost for each in places if each.lost]
+    unclear += filter(None, (each.lost for each in places))
     refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
     answers = asker.answer_all(list_parts(workload, groups, places))
     views, refusals = _view_pods(places, answers, pools_of)
+    refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
     return Wanted(
         needs=(*refused, *_merge(answers.values())),
         demands={answer.need.key: answer.demand for answer in answers.values() if answer.demand},
@@ -312,6 +313,7 @@ class _Asker:
 def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, str]]) -> Need:
     """Return a need with what fits it, and how many nodes it wants."""
     elastic, tolerated = part.group.elastic, part.group.template.tolerations
+    tied = part.group.whole or part.group.pinned or part.group.template.node_pool_affinity
     # Slices without live pods may be of any flavor, so their pools may be on spot machines.
     tolerated += _ANY_FLAVOR if part.unseen else ()
     return dataclasses.replace(
@@ -319,6 +321,7 @@ def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, 
         asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
         nodes=shape.node_count * (part.group.replicas > 0) if elastic else None,
+        loose=shape.multi_host and not (tied or elastic),
     )
 
 
@@ -376,7 +379,12 @@ def _merge(answers: Iterable[Answer]) -> list[Need]:
             # They may differ in who else runs on their nodes, which may be refused.
             kept = need if need.never and not first.never else first
             needs[need.key] = dataclasses.replace(kept, most=most)
-    return list(needs.values())
+    # Slices of one need, or of two that ask the same, fit each other's pools.
+    alike = Counter(need.asks for need in needs.values() for _ in range(need.most))
+    return [
+        dataclasses.replace(need, loose=need.loose and alike[need.asks] > 1)
+        for need in needs.values()
+    ]
 
 
 def _view_pods(

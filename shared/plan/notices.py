@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def list_notices(census: Census) -> list[Answer]:
     """Return what is told beside the creates: states that a person, or time, ends."""
     slices = [need for need in census.scene.needs if not need.elastic]
-    answers = [Answer(each, need.key) for need in slices for each in _list_of_slices(census, need)]
+    answers = [each for need in slices for each in _list_of_slices(census, need)]
     answers += [Answer(Reason.POOL_TAKEN, key, pool.name) for key, pool in census.taken.items()]
     answers += _list_shared(census)
     answers += [
@@ -49,11 +49,12 @@ def _list_unplaced(census: Census) -> Iterator[Answer]:
             yield Answer(Reason.POD_UNPLACED, want.need.key)
 
 
-def _list_of_slices(census: Census, need: Need) -> Iterator[Reason]:
+def _list_of_slices(census: Census, need: Need) -> Iterator[Answer]:
     slices = census.slices[need.key]
-    if any(each.mixed for each in slices):
-        yield Reason.SLICE_MIXED
+    mixed = sorted(each.pods[0].slice for each in slices if each.mixed)
+    if mixed:
+        yield Answer(Reason.SLICE_MIXED, need.key, slices=", ".join(mixed[:5]))
     if len(list_demands(census, need)) > census.most[need.key]:
-        yield Reason.SLICE_DOUBLED
+        yield Answer(Reason.SLICE_DOUBLED, need.key)
     if any(each.outside and not each.mixed and each.waiting_since is not None for each in slices):
-        yield Reason.FOLLOWERS_WAIT
+        yield Answer(Reason.FOLLOWERS_WAIT, need.key)

@@ -127,10 +127,7 @@ def _plan_adds(census: Census, draft: _Draft) -> None:
 
 
 def _list_lacking(census: Census) -> list[tuple[Need, list[Slice]]]:
-    """Return each need with its slices that lack a pool.
-
-    As long as one cannot begin for which the others wait, a pool is of no use to these.
-    """
+    """Return each need with its slices that lack a pool, or those only that others wait for."""
     lacking = {need.key: list[Slice]() for need in census.scene.needs}
     for want in census.demanded.unserved:
         lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
@@ -154,6 +151,8 @@ def _plan_creates(census: Census, draft: _Draft, wants: list[Slice], *, affordab
         if isinstance(act, Act):
             draft.adds.append(dataclasses.replace(act, labels=want.asks.labels - need.asks.labels))
             draft.means = draft.means.less(nodes * need.chips)
+            if need.loose:
+                draft.tell(Reason.SLICES_MAY_MIX, need)
             continue
         draft.tell(act, need)
         record = find_record(census, need, slot)

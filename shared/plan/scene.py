@@ -236,6 +236,8 @@ class Answer:
     reason: Reason
     need: str = ""
     pool: str = ""
+    slices: str = ""
+    """Their names."""
 
 
 class Fact(StrEnum):

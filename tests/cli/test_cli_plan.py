@@ -52,7 +52,9 @@ def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, Any]]:
 
 
 def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_path: Path) -> None:
-    result = run("plan", write(tmp_path / "jobset.yaml", JOBSET), "--zone", "us-east5-b")
+    exclusive = "{alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool}"
+    text = JOBSET.replace("annotations: {}", f"annotations: {exclusive}")
+    result = run("plan", write(tmp_path / "jobset.yaml", text), "--zone", "us-east5-b")
 
     assert result.exit_code == 0
     table, _, output = result.stdout.partition("\n\n")

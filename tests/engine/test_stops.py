@@ -168,4 +168,4 @@ def test_deliveries_share_for_two_seconds_that_nothing_is_stopped() -> None:
     world.wait(2)
     assert list_reasons(world.provisioner.work()) == ["stopped"]
     world.cluster.labels["default"] = {}
-    assert list_reasons(world.provisioner.work()) == ["pool_absent"]
+    assert list_reasons(world.provisioner.work()) == ["pool_absent", "slices_may_mix"]
