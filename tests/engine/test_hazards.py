@@ -294,11 +294,7 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world.wait(0, 1, jobset="second")
     world.clock.time += 180
 
-    assert list_reasons(world.provisioner.tick()) == [
-        "pool_absent",
-        "slices_may_mix",
-        "no_operation_slot",
-    ]
+    assert list_reasons(world.provisioner.tick()) == ["pool_absent", "slices_may_mix", "no_operation_slot"]
 
 
 def refuse_second_create(world: World) -> Callable[[str], None]:
