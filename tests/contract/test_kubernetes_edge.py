@@ -171,5 +171,5 @@ def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(cluster_
 
     with pytest.raises(KindAbsent, match="cannot tell whether /api/v1/namespaces/default exists"):
         astray.get_namespace("default")
-    with pytest.raises(KindAbsent, match="cannot tell whether /apis/.*/namespaces/default/jobsets/train exists"):
+    with pytest.raises(KindAbsent, match=r"cannot tell whether /apis/.*/namespaces/default/jobsets/train exists"):
         astray.get_workload("JobSet", "default", "train")
