@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import ssl
 import time
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -72,7 +73,7 @@ class Connection:
         # Else urllib3 makes a context for each connection. With the system's authorities that is
         # 30 ms of CPU and 0.9 MiB.
         trust: dict[str, Any] = {"ssl_context": self._context} if self._context else {}
-        proxy = "" if proxy_bypass(self._host) else getproxies().get(self._scheme, "")
+        proxy = find_proxy(self._scheme, self._host)
         if not proxy:
             return urllib3.PoolManager(maxsize=CONNECTIONS_MAX, **trust)
         headers = make_headers(proxy_basic_auth=parse_url(proxy).auth)
@@ -82,6 +83,24 @@ class Connection:
         """Return the header Authorization for the next request; empty sends none."""
         token = self._token() if self._token else ""
         return f"Bearer {token}" if token else ""
+
+
+def find_proxy(scheme: str, host: str) -> str:
+    """Return the proxy that the environment names for a host; empty for none.
+
+    ``no_proxy`` may list networks, which the standard library does not know.
+    """
+    proxies = getproxies()
+    if proxy_bypass(host) or any(_is_in(host, each) for each in proxies.get("no", "").split(",")):
+        return ""
+    return proxies.get(scheme, "")
+
+
+def _is_in(host: str, network: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(network.strip(), strict=False)
+    except ValueError:  # a name
+        return False
 
 
 class TokenFile:

@@ -53,7 +53,10 @@ def test_the_settings_of_a_private_endpoint_carry_its_authority(tls: TlsServer) 
     assert tls.seen[-1] == ("Bearer of-the-account", False)
 
 
-@pytest.mark.parametrize(("excepted", "through"), [("", True), ("127.0.0.1", False), ("other,10.0.0.1", True)])
+@pytest.mark.parametrize(
+    ("excepted", "through"),
+    [("", True), ("127.0.0.1", False), ("other, 127.0.0.0/8", False), ("other,10.0.0.0/8", True)],
+)
 def test_the_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
     excepted: str, through: bool, tls: TlsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
