@@ -131,7 +131,7 @@ def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
 def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading) -> PoolRow:
     key, lists = one.look.key, reading.lists
     nodes = len(lists.nodes.get(pool.name, ())) if lists else 0
-    busy = len({user.node for user in lists.users.get(pool.name, ())}) if lists else 0
+    busy = len({pod.node_name for pod in lists.users.get(pool.name, ())}) if lists else 0
     decision, trouble = decide_pool(pool, one), one.census.troubles.get(pool.name, Trouble.NONE)
     owner = listed.owner
     return PoolRow(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from shared.model.pools import UNDER_WAY
 from shared.plan.limits import count_nodes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shared.model.readings import Machines, Operation, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.needs.wanted import Wanted
-    from shared.plan.scene import Pod, Way
+    from shared.plan.scene import Way
 
     Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
     """By the hash in the name of their pool, with that name."""
@@ -131,15 +131,6 @@ class Room:
     slots: int = SLOTS_WITHOUT_NUMBER
 
 
-class User(NamedTuple):
-    """An accelerator pod on a pool of ours."""
-
-    workload: WorkloadName
-    pod: Pod
-    """Its slice is its UID."""
-    node: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What Kueue says of a workload now."""
@@ -174,7 +165,7 @@ class Lists:
     """The pool of each of these nodes."""
     pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
-    users: Mapping[str, Sequence[User]]
+    users: Mapping[str, Sequence[PodView]]
     """The accelerator pods on each pool of ours."""
     operations: Operations
     began_at: float
@@ -229,7 +220,7 @@ class Look:
     """None: they were not read."""
     machines: Mapping[str, Machines | None] = field(default_factory=dict)
     """Of the pools about which GKE was asked; None: it gave no answer."""
-    users: Mapping[str, Sequence[User]] = field(default_factory=dict)
+    users: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
     """The pods of others on the pools about which the nodes were asked."""
     places: Mapping[str, str] = field(default_factory=dict)
     """The pool of each pod that these nodes have, by its UID."""
@@ -247,11 +238,6 @@ class Look:
     """When the last act may begin."""
     errors: tuple[Exception, ...] = ()
     """Why a fact about one pool could not be read."""
-
-    @property
-    def takers(self) -> frozenset[WorkloadName]:
-        """Return the other workloads whose pods are on the owner's pools."""
-        return frozenset(user.workload for users in self.users.values() for user in users)
 
 
 def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:

@@ -18,7 +18,6 @@ from shared.engine.look import (
     Look,
     Room,
     Standing,
-    User,
     count_chips,
     map_nodes,
     sort_nodes,
@@ -26,14 +25,14 @@ from shared.engine.look import (
 )
 from shared.engine.scenes import (
     blame_flavor,
+    counts,
     has_lost_nodes,
     is_over,
     make_scene,
     sort_operations,
-    view_pod,
     want_nothing,
 )
-from shared.kinds.table import find_kind_of_pod, get_kind
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
 from shared.needs.wanted import Wanted, list_wanted
@@ -43,7 +42,7 @@ from shared.plan.scene import Fact, Stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.engine.look import Inventory, Key, Operations, Source, StopAndCause, WorkloadName
+    from shared.engine.look import Inventory, Key, Operations, Source, StopAndCause
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode
@@ -334,7 +333,7 @@ class Reads:
 
     def list_users(
         self, pools: Iterable[str], pods: Sequence[PodView]
-    ) -> dict[str, Sequence[User]]:
+    ) -> dict[str, Sequence[PodView]]:
         """Return the pods of others on pools, as far as they are read, or the look before has them.
 
         A second look reads those anew that it is for.
@@ -343,23 +342,10 @@ class Reads:
         if before is None:
             return {}
         return {
-            name: [user for user in before.users.get(name, ()) if user.pod.slice not in own]
+            name: [pod for pod in before.users.get(name, ()) if pod.uid not in own]
             for name in pools
             if name not in self.source.names
         }
-
-
-def counts(pod: PodView) -> bool:
-    """Return whether a pod wants accelerators and has not ended."""
-    return pod.template.wants_accelerator and not pod.finished
-
-
-def find_user(pod: PodView) -> WorkloadName:
-    """Return kind, namespace and name of a pod's workload; of a pod without one, its own."""
-    kind = find_kind_of_pod(pod)
-    if kind is None:
-        return "Pod", pod.namespace, pod.name
-    return kind.name, pod.namespace, kind.find_owner(pod)
 
 
 def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
@@ -428,11 +414,11 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     pools = map_nodes({name: look.nodes.get(name, ()) for name in names})
     bound, errors = _read_all({node: partial(live.list_bound_pods, node) for node in pools}, ports)
     own, places = {pod.uid for pod in look.pods}, dict(look.places)
-    users: dict[str, list[User]] = {name: [] for name in names}
+    users: dict[str, list[PodView]] = {name: [] for name in names}
     for pod in chain.from_iterable(bound.values()):
         pool = places[pod.uid] = pools[pod.node_name]
         if pod.template.units and pod.uid not in own:
-            users[pool].append(User(find_user(pod), view_pod(pod, pool), pod.node_name))
+            users[pool].append(pod)
     return dataclasses.replace(
         look,
         users={**look.users, **users},

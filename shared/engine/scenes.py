@@ -6,6 +6,7 @@ import dataclasses
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
@@ -16,7 +17,7 @@ from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Scene, Whose,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from shared.engine.look import Key, Look, Operations
+    from shared.engine.look import Key, Look, Operations, WorkloadName
     from shared.model.kueue import QueuedWorkload
     from shared.model.names import ParsedName, Slot
     from shared.model.pools import NodePool
@@ -103,7 +104,7 @@ def _are_served(look: Look) -> bool:
     """Return whether a workload whose pods are on a pool of this one has a pool on its way."""
     return any(
         pool.status == PoolStatus.PROVISIONING
-        for taker in look.takers
+        for taker in list_takers(look)
         for pool in look.inventory.by_owner.get(taker, ())
     )
 
@@ -200,8 +201,26 @@ def _list_pods(look: Look) -> Iterator[Pod]:
     for pod, listed in zip(look.wanted.pods, look.pods, strict=False):
         place = "" if pod.pool else look.places.get(listed.uid, "")
         yield dataclasses.replace(pod, pool=place, waits=False) if place else pod
-    for users in look.users.values():
-        yield from (user.pod for user in users)
+    for pool, users in look.users.items():
+        yield from (view_pod(pod, pool) for pod in users)
+
+
+def counts(pod: PodView) -> bool:
+    """Return whether a pod wants accelerators and has not ended."""
+    return pod.template.wants_accelerator and not pod.finished
+
+
+def find_user(pod: PodView) -> WorkloadName:
+    """Return kind, namespace and name of a pod's workload; of a pod without one, its own."""
+    kind = find_kind_of_pod(pod)
+    if kind is None:
+        return "Pod", pod.namespace, pod.name
+    return kind.name, pod.namespace, kind.find_owner(pod)
+
+
+def list_takers(look: Look) -> frozenset[WorkloadName]:
+    """Return the other workloads whose pods are on the owner's pools."""
+    return frozenset(find_user(pod) for users in look.users.values() for pod in users)
 
 
 def view_pod(pod: PodView, pool: str, *, need: str = "") -> Pod:

@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.engine.scenes import make_claim
+from shared.engine.scenes import list_takers, make_claim
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
 from shared.model.failures import RULES, classify_failure, leave_out_operations
@@ -355,7 +355,7 @@ def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
 
 
 def _name_takers(look: Look) -> str:
-    names = [f"{kind} {space}/{name}" for kind, space, name in sorted(look.takers)]
+    names = [f"{kind} {space}/{name}" for kind, space, name in sorted(list_takers(look))]
     more = f" and {len(names) - TAKERS_MAX} more" if len(names) > TAKERS_MAX else ""
     return f" ({', '.join(names[:TAKERS_MAX])}{more})" if names else ""
 

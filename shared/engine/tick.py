@@ -13,10 +13,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from shared.engine.kueue import is_answered, list_queued, tend_checks
-from shared.engine.look import Key, Lists, User, map_nodes, sort_nodes, take_inventory
-from shared.engine.reads import counts, find_user, list_operations, read_stop
+from shared.engine.look import Key, Lists, map_nodes, sort_nodes, take_inventory
+from shared.engine.reads import list_operations, read_stop
 from shared.engine.reconcile import Role
-from shared.engine.scenes import view_pod
+from shared.engine.scenes import counts, find_user
 from shared.engine.tell import Outcome, forget_old
 from shared.engine.work import Work, work_on
 from shared.kinds.table import KINDS
@@ -140,12 +140,11 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     nodes = sort_nodes(listing())
     pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
-    users: dict[str, list[User]] = defaultdict(list)
+    users: dict[str, list[PodView]] = defaultdict(list)
     for pod in listed:
-        workload, pool = find_user(pod), pools_of.get(pod.node_name)
-        pods[workload].append(pod)
-        if pool is not None:
-            users[pool].append(User(workload, view_pod(pod, pool), pod.node_name))
+        pods[find_user(pod)].append(pod)
+        if pod.node_name in pools_of:
+            users[pools_of[pod.node_name]].append(pod)
     deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
     inventory = take_inventory(pools, deployment, began_at, nodes)
     ports.budget.forget_listed(cluster, inventory)

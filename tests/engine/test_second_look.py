@@ -101,6 +101,17 @@ def test_a_look_that_took_too_long_is_made_again_and_told_after_the_third(slow_l
     assert list_reasons(work) == ["workload_over" if deleted else "view_stale"]
 
 
+def test_a_pod_of_another_workload_holds_the_pool_that_it_runs_on() -> None:
+    world, name = over()
+    world.set_jobset(name="other", uid="uid-of-other", replicas=1)
+    world.wait(0, jobset="other")
+    world.run(0, name, jobset="other")
+
+    work = world.collector.work(uid=JOBSET_UID)
+
+    assert (world.list_deleted(), work.errors) == ([], [])
+
+
 def test_the_age_of_a_second_look_is_that_of_its_pods_reads() -> None:
     world, name = over()
 
