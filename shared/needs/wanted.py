@@ -188,7 +188,7 @@ def _cut(
             most=number,
             pins=pins.get(addition, ()),
             added=addition != NOTHING,
-            unseen=not (group.pinned or seen[addition]),
+            unseen=not seen[addition],
         )
         yield addition, part
 

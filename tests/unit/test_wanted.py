@@ -211,6 +211,14 @@ def test_followers_that_a_controller_sends_to_the_pool_of_their_leader_add_nothi
     assert {each.need for each in wanted.pods} == {need.key for need in wanted.needs}
 
 
+def test_a_pinned_slice_without_pods_counts_for_pools_of_any_flavor_too() -> None:
+    spot = Taint(labels.SPOT, "true", "NoSchedule")
+
+    (need,) = want(a_jobset(replicas=1, annotations=PINNED)).needs
+
+    assert any(each.covers(spot) for each in need.asks.tolerations)
+
+
 def test_slices_without_pods_count_for_pools_of_any_flavor_that_their_spec_leaves_open() -> None:
     workload = a_set_of(2)
     spot = Taint(labels.SPOT, "true", "NoSchedule")
