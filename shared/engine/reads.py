@@ -83,9 +83,10 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     stop = reads.begin_stop()
     listing = reads.begin_pools()
     workload, is_known = reads.read_owner()
-    queued = workload is not None and ports.queues
-    standing = read_standing(key.cluster, workload, ports) if workload and queued else Standing()
-    workload = standing.owner or workload
+    standing = Standing()
+    if workload and ports.queues:
+        standing = read_standing(key.cluster, workload, ports)
+        workload = standing.owner or workload
     inventory = listing()
     pools = {pool.name: pool for pool in reads.choose_mine(inventory, workload)}
     nodes_listing = reads.begin_nodes(list(pools))
@@ -100,7 +101,7 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
         workload=workload,
         is_known=is_known,
         standing=standing,
-        parent=reads.find_parent(workload),
+        parent=reads.find_parent(workload) if source.lists else None,
         stop=stop(),
         inventory=inventory,
         pools=pools,
@@ -248,7 +249,7 @@ class Reads:
 
     def find_parent(self, workload: WorkloadView | None) -> Parent | None:
         """Return what keeps a live workload after its own end; a tick asks for it."""
-        if self.source.lists is None or workload is None or workload.parent is None:
+        if workload is None or workload.parent is None:
             return None
         return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
 

@@ -39,20 +39,20 @@ _NOWHERE = Asks(PoolShape(""))
 def make_scene(look: Look, settings: Settings) -> Scene:
     """Return the scene of what was read; what was not read is unknown in it."""
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
-    creations, deletions = _list_records(look)
-    standing = look.standing
+    standing, workload = look.standing, look.workload
+    creations, deletions = _list_records(look) if look.operations else ([], [])
     return Scene(
         now=look.now,
         needs=look.wanted.needs,
         pods=tuple(_list_pods(look)),
         pools=pools,
-        over=look.workload is None or is_over(look.workload),
+        over=workload is None or is_over(workload),
         owner_known=look.is_known,
-        suspended_since=_find_suspension(look.workload, pools, look.now),
+        suspended_since=_find_suspension(workload, pools, look.now),
         queue=standing.queue,
         quota_lost_at=standing.lost_at,
         retried=standing.retried,
-        part_held_since=_find_held_since(standing.queued, pools),
+        part_held_since=_find_held_since(standing.queued, pools) if standing.queued else None,
         part_seconds=standing.seconds,
         room=look.room.chips,
         slots=look.room.slots,
@@ -73,14 +73,13 @@ def is_over(workload: WorkloadView) -> bool:
     return workload.deleting or bool(workload.terminal)
 
 
-def _find_held_since(queued: QueuedWorkload | None, pools: Sequence[Pool]) -> float | None:
+def _find_held_since(queued: QueuedWorkload, pools: Sequence[Pool]) -> float | None:
     """Return since when a part of the pools is held for a workload with quota.
 
     Pools that are left from before it got its quota, since GKE works on them, count from then.
     """
-    if queued is None or not pools:
-        return None
-    return max(min(pool.created_at for pool in pools), queued.reserved_at or 0.0)
+    since = min((pool.created_at for pool in pools), default=None)
+    return None if since is None else max(since, queued.reserved_at or 0.0)
 
 
 def _find_suspension(
@@ -285,7 +284,7 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
 
 def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
     """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
-    tries = list(_list_tries(look, look.operations)) if look.operations else []
+    tries = list(_list_tries(look, look.operations or {}))
     deleted = {each.pool for *_, each in tries if not each.creates}
     creations = [
         Creation(
