@@ -252,6 +252,7 @@ def read_pool(pool: Any) -> NodePool:
         gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in gpus),
         sharing=_read_sharing(gpus[0]) if gpus else "",
         topology=pool.placement_policy.tpu_topology,
+        policy=pool.placement_policy.policy_name.rpartition("/")[2],
         # An autoscaled pool starts empty: what it may grow to is what was asked for.
         node_count=max(
             0, pool.autoscaling.max_node_count or pool.initial_node_count

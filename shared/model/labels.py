@@ -130,6 +130,7 @@ RESERVATION_BLOCKS = "cloud.google.com/reservation-blocks"
 RESERVATION_SUBBLOCKS = "cloud.google.com/reservation-subblocks"
 RESERVATION_AFFINITY = "cloud.google.com/reservation-affinity"
 RESERVATION_ZONE = "cloud.google.com/reservation-zone"
+PLACEMENT_POLICY = "cloud.google.com/placement-policy-name"
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 PROVISIONING_REQUEST = "autoscaling.gke.io/provisioning-request"
 PROVISIONING_REQUESTS = (

@@ -94,6 +94,8 @@ class NodePool:
     sharing: str = ""
     topology: str = ""
     """Of its placement; empty for a single host."""
+    policy: str = ""
+    """The name of the resource policy of its placement."""
     node_count: int = 0
     """As requested at creation; for an autoscaled pool the most nodes that it may have."""
     zones: tuple[str, ...] = ()
@@ -153,6 +155,7 @@ class NodePool:
             labels.RESERVATION_NAME: self.reservation.rpartition("/")[2]
             if self.reservation
             else "",
+            labels.PLACEMENT_POLICY: self.policy,
             labels.ZONE: self.zones[0] if len(self.zones) == 1 else "",
         }
         return {**{key: value for key, value in derived.items() if value}, **self.labels}

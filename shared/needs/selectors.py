@@ -37,7 +37,9 @@ OF_TIER = frozenset(
     }
 )
 """Node labels that follow from a pool's capacity; not read under ``force_on_demand``."""
-_OF_PLACE = frozenset({labels.ZONE, labels.REGION, labels.RESERVATION_ZONE})
+_OF_PLACE = frozenset(
+    {labels.ZONE, labels.REGION, labels.RESERVATION_ZONE, labels.PLACEMENT_POLICY}
+)
 _OF_MACHINE = frozenset(
     {
         *(labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ARCHITECTURE),
@@ -62,7 +64,9 @@ _TIER_OF_LABEL = {
     labels.RESERVATION_NAME: Tier.RESERVATION,
     labels.RESERVATION_AFFINITY: Tier.RESERVATION,
 }
-_LISTED_BY_GKE = {labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME}
+_LISTED_BY_GKE = {
+    *(labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME, labels.PLACEMENT_POLICY)
+}
 """Of `SET_BY_GKE`, those that a listed pool shows with the selected value."""
 
 

@@ -80,6 +80,7 @@ class FakeGke:
             accelerator=next((each["acceleratorType"] for each in config.get("accelerators", ())), ""),
             gpus_per_node=sum(int(each["acceleratorCount"]) for each in config.get("accelerators", ())),
             topology=node_pool.get("placementPolicy", {}).get("tpuTopology", ""),
+            policy=node_pool.get("placementPolicy", {}).get("policyName", ""),
             node_count=node_pool["initialNodeCount"] or autoscaling.get("maxNodeCount", 0),
             zones=tuple(node_pool["locations"]),
             spot=config.get("spot", False),
