@@ -229,7 +229,11 @@ MUTATIONS = (
     Mutation("a: pools matched by key", (("find_spare", _match_by_key),), story=_DIFFERING),
     Mutation("b: the record goes first", (("_end_record", _delete_records),), story=_NO_CHIPS),
     Mutation("e: numbers come again", (("number_attempt", _forget_listed),), _fails, seed=11),
-    Mutation("f: another name after a refusal", (("number_attempt", _number_refusals),), story=_TWO_WRITERS),
+    Mutation(
+        "f: another name after a refusal",
+        (("number_attempt", _number_refusals), ("_rests_on_operations", _always(False))),
+        story=_TWO_WRITERS,
+    ),
     Mutation("no second plan", (("Run._take_away", _agree_with_first),)),
     Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=2),
     Mutation("used pools deleted", (("is_used", _always(False)),)),

@@ -55,6 +55,8 @@ class Judge:
         self.late_bindings = self.late_creates = self.late_changes = self.passed_limits = 0
         self._created: dict[tuple[str, ...], list[float]] = {}
         """When pools of a slot were created."""
+        self._rounds: dict[tuple[str, ...], int] = {}
+        """How many lists of a slot have ended since a pool of it had a node."""
         self._last: dict[tuple[str, ...], Pool] = {}
         """The last pool of each slot."""
         self._doubtful: dict[str, list[float]] = {}
@@ -152,11 +154,24 @@ class Judge:
             return
         old, new = before.owner, pool.owner
         if old is None or new is None or before.made_nodes or old.created_at is None:
+            self._rounds[key] = 0
             return
         ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate
-        passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(old.round, 5), 1800)
+        rounds = old.round if self._loses_records(made) else self._rounds.get(key, 0)
+        self._rounds[key] = self._rounds.get(key, 0) + ended
+        passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(rounds, 5), 1800)
         if ended and passed < pause - 5 and before.status != PoolStatus.RUNNING:
             self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
+
+    def _loses_records(self, made: Workload) -> bool:
+        """Return whether a record may go before its successor, so that a list begins anew.
+
+        One that holds a reservation or room under a limit may, and one of a workload that was done
+        something to.
+        """
+        scenario = self._world.scenario
+        done = any(act.name == made.name and act.verb != "create" for act in scenario.acts)
+        return done or bool(scenario.limit_chips) or "reservation" in scenario.tiers
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
         """Report that one instance passes a limit; what a second one passes is counted."""
