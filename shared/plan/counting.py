@@ -313,18 +313,14 @@ class Census:
 
     def _bound(self, lister: Callable[[Census, Need], list[Slice]]) -> list[Slice]:
         """Return the wants of all needs in their order, of each need at most what it may use."""
-        wants = [
-            want
-            for need in self.scene.needs
-            for want in self._sort(lister(self, need))[: self.most[need.key]]
-        ]
-        return self._sort(wants)
-
-    def _sort(self, wants: Iterable[Slice]) -> list[Slice]:
-        """Return those first that run on a counted pool, then on any, then those that ask most."""
+        wants: list[Slice] = []
+        for need in self.scene.needs:
+            own = sorted(lister(self, need), key=self._rank_want)
+            wants += own[: self.most[need.key]]
         return sorted(wants, key=self._rank_want)
 
     def _rank_want(self, want: Slice) -> tuple[bool, bool, int]:
+        """Return the order of wants: on a counted pool, on any, and those first that ask most."""
         runs = not want.places.isdisjoint(self.counted_names)
         return not runs, not want.places, -len(want.asks.labels)
 
@@ -407,42 +403,32 @@ def assign(census: Census, wants: Sequence[Slice], pools: Sequence[Pool]) -> Ass
     A slice takes the pool on which it runs, or one that was made for its need; what is left after
     that goes to whom it fits.
     """
-    free = _Free(census, pools)
-    chosen = [free.take_own(want) for want in wants]
-    chosen = [pool or free.take_any(want) for want, pool in zip(wants, chosen, strict=True)]
-    pairs = list(zip(wants, chosen, strict=True))
+    free, queues = {pool.name: pool for pool in pools}, _queue_pools(census, pools)
+
+    def take(key: str, asks: Asks) -> Pool | None:
+        queue = queues.get((key, asks), iter(()))
+        return next((free.pop(each.name) for each in queue if each.name in free), None)
+
+    chosen: list[Pool | None] = []
+    for want in wants:
+        place = free.pop(min(want.places & free.keys(), default=""), None)
+        chosen.append(place or take(want.need.key, want.asks))
+    pairs = [(want, pool or take("", want.asks)) for want, pool in zip(wants, chosen, strict=True)]
     return Assignment(
         tuple((want, pool) for want, pool in pairs if pool is not None),
         tuple(want for want, pool in pairs if pool is None),
-        tuple(free.pools.values()),
+        tuple(free.values()),
     )
 
 
-class _Free:
-    """The pools that count for no slice yet, in their order."""
+def _queue_pools(census: Census, pools: Sequence[Pool]) -> dict[tuple[str, Asks], Iterator[Pool]]:
+    """Return the pools that fit what is asked, by the need that they were made for, and of any.
 
-    def __init__(self, census: Census, pools: Sequence[Pool]) -> None:
-        self.pools = {pool.name: pool for pool in pools}
-        fitting: dict[tuple[str, Asks], list[Pool]] = {}
-        for pool in pools:
-            for asks in census.answered[pool.name]:
-                fitting.setdefault(("", asks), []).append(pool)
-                fitting.setdefault((pool.need, asks), []).append(pool)
-        # Each list is gone through once: a pool that was taken is never free again.
-        self._fitting = {key: iter(each) for key, each in fitting.items()}
-
-    def take_own(self, want: Slice) -> Pool | None:
-        """Return the pool on which a slice runs, or one made for its need; it is free no more."""
-        place = self.pools.get(min(want.places & self.pools.keys(), default=""))
-        return self._take(place or self._find(want.need.key, want.asks))
-
-    def take_any(self, want: Slice) -> Pool | None:
-        """Return the first pool that fits a slice; it is free no more."""
-        return self._take(self._find("", want.asks))
-
-    def _find(self, key: str, asks: Asks) -> Pool | None:
-        others = self._fitting.get((key, asks), iter(()))
-        return next((each for each in others if each.name in self.pools), None)
-
-    def _take(self, pool: Pool | None) -> Pool | None:
-        return None if pool is None else self.pools.pop(pool.name)
+    Each queue is gone through once: a pool that was taken is never free again.
+    """
+    fitting: dict[tuple[str, Asks], list[Pool]] = {}
+    for pool in pools:
+        for asks in census.answered[pool.name]:
+            fitting.setdefault(("", asks), []).append(pool)
+            fitting.setdefault((pool.need, asks), []).append(pool)
+    return {key: iter(each) for key, each in fitting.items()}
