@@ -393,8 +393,7 @@ class WorkloadView:
     """``metadata.generation``: the version of the spec."""
     groups: tuple[SliceGroup, ...] = ()
     templates: dict[str, PodTemplate] = field(default_factory=dict)
-    """The pod templates of the spec, by role, if the groups do not have all of them; a kind with
-    one role names it with an empty text. See `Kind.find_template`."""
+    """The pod templates of the spec, by the role of the pods; see `Kind.find_role`."""
     marks: dict[str, str] = field(default_factory=dict)
     """Its own labels and annotations that rules about suspended workloads read."""
     created_at: float | None = None
