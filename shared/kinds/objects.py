@@ -142,5 +142,4 @@ def parse_index(text: str) -> int | None:
 
 def is_index_below(text: str, count: int) -> bool:
     """Return whether a text is an index below `count`."""
-    index = parse_index(text)
-    return index is not None and index < count
+    return _INDEX.fullmatch(text) is not None and int(text) < count

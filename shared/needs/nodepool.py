@@ -197,7 +197,7 @@ def _find_obstacle(group: SliceGroup, shape: Shape) -> str:
         return "the node pool is pinned to its slice, so that no later workload can use it"
     if group.elastic:
         return "the node pool is elastic, and a later workload may have more pods than it has nodes"
-    if shape.multi_host and not (group.whole or group.template.node_pool_affinity):
+    if shape.node_count > 1 and not (group.whole or group.template.node_pool_affinity):
         return (
             "nothing keeps the pods of this slice on one node pool, so that pods like these may be "
             "spread over several idle node pools"
@@ -292,7 +292,7 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
         return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
-    gang = shape.gpus and shape.multi_host and not demand.need.elastic
+    gang = shape.gpus and shape.node_count > 1 and not demand.need.elastic
     return {"type": "COMPACT"} if gang and GPUS[shape.family.accelerator].compact else {}
 
 

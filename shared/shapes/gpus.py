@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate
     from shared.shapes.catalogue import Family, Machine
 
-RETIRED = frozenset({"nvidia-tesla-k80"})
 CLIENTS_MIN, CLIENTS_MAX = 2, 48
 """How many pods may share one GPU: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus."""
 SHARING = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
@@ -91,11 +90,11 @@ def _find_family(template: PodTemplate) -> Family:
     if name in GPUS:
         return GPUS[name]
     near = difflib.get_close_matches(name or "", GPUS, n=_SHOWN, cutoff=0.6)
-    what = "the pod selects no GPU type"
-    if name:
-        what = "this GPU type is retired" if name in RETIRED else "unknown GPU type"
     raise UnknownGpu(
-        what, field=labels.GPU_ACCELERATOR, value=name or "", valid=", ".join(near or sorted(GPUS))
+        "unknown GPU type" if name else "the pod selects no GPU type",
+        field=labels.GPU_ACCELERATOR,
+        value=name or "",
+        valid=", ".join(near or sorted(GPUS)),
     )
 
 

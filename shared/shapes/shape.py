@@ -70,11 +70,6 @@ class Shape:
         """Return how many chips, or units of GPUs, the pods of a host can request in all."""
         return self.machine.chips * (self.gpus.units if self.gpus else 1)
 
-    @property
-    def multi_host(self) -> bool:
-        """Return whether the slice has several hosts, and so cannot be resized."""
-        return self.node_count > 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:

@@ -68,7 +68,7 @@ def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView)
     if not group.elastic:
         _check_hosts(group, template, shape)
         return shape
-    if shape.multi_host:
+    if shape.node_count > 1:
         raise HostsDiffer(
             f"this topology of {shape.family.accelerator} is one slice of {shape.node_count} "
             "hosts, and this workload gives each pod a host of its own",

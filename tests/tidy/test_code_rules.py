@@ -14,8 +14,8 @@ BUDGETS = {
     "shared/needs": (2_035, 1_300),
     "shared/plan": (1_900, 1_900),
     "shared/engine": (3_244, 1_950),
-    "shared/kinds": (1_502, 1_300),
-    "shared/shapes": (935, 760),
+    "shared/kinds": (1_501, 1_300),
+    "shared/shapes": (929, 760),
     " ".join(DEPLOYED): (20_250, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""

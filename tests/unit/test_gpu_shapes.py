@@ -139,7 +139,7 @@ def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "retired"), ("", "no GPU type")]
+    ("kind", "message"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "nvidia-tesla-t4"), ("", "no GPU type")]
 )
 def test_an_unknown_type_is_refused_by_name(kind: str, message: str) -> None:
     with refuses(UnknownGpu, match=message):

@@ -125,7 +125,6 @@ def test_each_published_shape_gives_its_machine_and_hosts(
 
     assert (shape.machine.name, shape.node_count, shape.machine.chips) == (machine, hosts, chips)
     assert shape.topology == topology
-    assert shape.multi_host == (hosts > 1)
 
 
 def test_every_legal_topology_of_every_machine_gives_exact_hosts_and_several_are_placed_together() -> None:
