@@ -321,7 +321,7 @@ def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, 
         asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
         nodes=shape.node_count * (part.group.replicas > 0) if elastic else None,
-        loose=shape.multi_host and not (tied or elastic),
+        loose=shape.node_count > 1 and not (tied or elastic),
     )
 
 
