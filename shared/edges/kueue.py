@@ -82,7 +82,7 @@ def read_check(body: Json) -> Check | None:
         generation=read_number(body, "metadata", "generation"),
         seconds=seconds,
         problem=problem,
-        told=read_text(next(active, {}), "message"),
+        words=read_text(next(active, {}), "message"),
     )
 
 

@@ -120,7 +120,7 @@ def tend_checks(
         return []
     checks, now = queues.list_checks(), ports.clock.now()
     writes = {
-        check.name: partial(queues.mark_active, check) for check in checks if not check.is_told
+        check.name: partial(queues.mark_active, check) for check in checks if not check.is_marked
     }
     for each in queued:
         if not is_answered(each.owner_kind):

@@ -35,13 +35,13 @@ class Check:
     """For how long a part of the pools is held where the workload does not say it."""
     problem: str = ""
     """Why it cannot be answered; empty if it can."""
-    told: str = ""
+    words: str = ""
     """The message of that condition."""
 
     @property
-    def is_told(self) -> bool:
+    def is_marked(self) -> bool:
         """Return whether that condition says what it should."""
-        return (self.active, self.told) == (not self.problem, self.problem or ANSWERED)
+        return (self.active, self.words) == (not self.problem, self.problem or ANSWERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.test_budget import FULL
 from tests.engine.world import World, list_reasons
 
-CHECK = Check(name="capacity", active=True, seconds=600, told="TPU Provisioner answers this check")
+CHECK = Check(name="capacity", active=True, seconds=600, words="TPU Provisioner answers this check")
 
 
 class FakeQueues:
@@ -212,7 +212,7 @@ def test_nothing_is_written_while_a_stop_holds() -> None:
 
 def test_a_check_is_marked_active_once() -> None:
     world, queues = gang()
-    queues.check = dataclasses.replace(CHECK, active=False, told="")
+    queues.check = dataclasses.replace(CHECK, active=False, words="")
     world.provisioner.tick()
     queues.check = CHECK
     world.provisioner.tick()

@@ -125,7 +125,7 @@ def test_a_check_of_another_controller_is_not_ours() -> None:
     active = {"status": {"conditions": [{"type": "Active", "status": "True", "message": "answered"}]}}
 
     assert read_check(spec) == Check(name="x", active=False)
-    assert read_check(spec | active) == Check(name="x", active=True, told="answered")
+    assert read_check(spec | active) == Check(name="x", active=True, words="answered")
     assert read_check({"metadata": {"name": "x"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}) is None
 
 
@@ -246,14 +246,14 @@ def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text
     check = read_check(body)
 
     assert check is not None
-    assert not check.is_told
+    assert not check.is_marked
     (condition,) = format_active(check, "2026-11-23T11:00:00Z")["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "InvalidAnnotation")
     assert "capacity-check-seconds" in condition["message"]
     assert condition["message"].endswith("valid: 60 to 86400")
     again = read_check(body | {"status": {"conditions": [condition]}})
     assert again is not None
-    assert again.is_told
+    assert again.is_marked
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("86400", 86_400), (None, 1800)])
