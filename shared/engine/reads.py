@@ -134,7 +134,7 @@ class Reads:
         """Begin to read what the labels of our namespace and of the workload's forbid."""
         names = dict.fromkeys((self.ports.settings.own_namespace, self.key.namespace))
         stops = [self._begin_stop(name) for name in names]
-        return lambda: find_strongest([stop() for stop in stops])
+        return lambda: max((stop() for stop in stops), key=lambda stop: _STOPS.index(stop[0]))
 
     def _begin_stop(self, namespace: str) -> Callable[[], StopAndCause]:
         lists = self.source.lists
@@ -146,14 +146,7 @@ class Reads:
         if stop is not None:
             known = stop
             return lambda: known
-        return self.ports.crew.fork(partial(self._read_stop, namespace))
-
-    def _read_stop(self, namespace: str) -> StopAndCause:
-        cluster, now = self.key.cluster, self.ports.clock.now()
-        stop = read_stop(cluster, namespace, self.ports)
-        if stop == FREE:
-            self.ports.memory.free_at[cluster, namespace] = now
-        return stop
+        return self.ports.crew.fork(partial(read_stop, self.key.cluster, namespace, self.ports))
 
     def begin_pools(self) -> Callable[[], Inventory]:
         """Begin to list the cluster's pools, unless this look rests on a list that was read."""
@@ -363,28 +356,25 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
     passed over. The same holds without our own namespace. A workload's may be gone with it, and
     its pools must go too.
     """
+    now = ports.clock.now()
     try:
         seen = ports.clusters[cluster].get_namespace(namespace)
     except ProvisionerError as error:
         return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
-    if seen is None:
-        if namespace != ports.settings.own_namespace:
-            return FREE
+    if seen is None and namespace == ports.settings.own_namespace:
         return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
-    value = seen.labels.get(labels.MODE)
-    if value is None:
-        opts_out = seen.labels.get(labels.DISABLE_AUTOPROVISIONING) == "true"
+    marks = seen.labels if seen else {}
+    value, text = marks.get(labels.MODE, "active"), ""
+    if labels.MODE in marks:
+        text = f"the label {labels.MODE}={value} of namespace {namespace}"
+    elif marks.get(labels.DISABLE_AUTOPROVISIONING) == "true":
+        value = "no-create"
         text = f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
-        return (Stop.CREATES, text) if opts_out else FREE
-    text = f"the label {labels.MODE}={value} of namespace {namespace}"
     if value not in MODES:
         return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
+    if value == "active":
+        ports.memory.free_at[cluster, namespace] = now
     return MODES[value], text
-
-
-def find_strongest(stops: Iterable[StopAndCause]) -> StopAndCause:
-    """Return the stop that forbids the most."""
-    return max(stops, key=lambda each: _STOPS.index(each[0]))
 
 
 def list_operations(cluster: str, ports: Ports) -> Operations:

@@ -60,12 +60,12 @@ WORDS = {
     Reason.POOL_GOES_FIRST: "the next node pool needs what the failed one holds, which is deleted",
     Reason.POD_UNPLACED: "pods wait although a node pool for {what} is whole{scheduler}",
     Reason.SLICES_MAY_MIX: (
-        "nothing keeps the pods of a slice on one node pool, so the scheduler may spread each slice "
-        "over the pools of others, and none would start; set {exclusive}"
+        "nothing keeps the pods of a slice on one node pool, so the scheduler may spread each "
+        "slice over the pools of others, and none would start; set {exclusive}"
     ),
     Reason.SLICE_MIXED: (
-        "the pods of a slice run on several node pools, so it cannot start; delete the leader pod of "
-        "{slices}, and set {exclusive}"
+        "the pods of a slice run on several node pools, so it cannot start; delete the leader pod "
+        "of {slices}, and set {exclusive}"
     ),
     Reason.FOLLOWERS_WAIT: (
         "a slice runs in part on nodes that are not its own, and gets no node pool for the rest"
