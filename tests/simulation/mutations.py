@@ -237,7 +237,9 @@ MUTATIONS = (
     Mutation("no second plan", (("Run._take_away", _agree_with_first),)),
     Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=2),
     Mutation("used pools deleted", (("is_used", _always(False)),)),
-    Mutation("no stop", (("Reads.begin_stop", _start),), lambda each: each.mode != "active" or _ends(each, "stop")),
+    Mutation(
+        "no stop", (("Reads.begin_stop", _start),), lambda each: each.mode != "active" or _ends(each, "stop")
+    ),
     Mutation("no cap", (("Budget.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=248),
     Mutation("no pause", (("find_pause", _always(0)),), story=_NO_CHIPS),
     Mutation("no try after a pause", (("find_pause", _always(10**9)),), _fails, seed=13),
