@@ -161,6 +161,7 @@ class Run:
             problems = problems + verifier.verify(timeline.workloads, settle_seconds=settle_seconds)
             pools_left, facts = verifier.count_pools(), verifier.count_facts()
         self._look(timeline, observer)
+        problems += timeline.list_mixed()
         if self._options.expect_all:
             problems += [f"{each.slice or each.workload} was refused: {each.reason}" for each in self._refusals]
         return Outcome(

@@ -66,6 +66,8 @@ class SliceTimeline:
     """Whether all of its pods succeeded, and none was made since."""
     bindings: list[Stay] = field(default_factory=list)
     """When its leader had a node, and of which pool."""
+    mixed: tuple[str, ...] = ()
+    """The pools on which its pods ran at one time, if they were several."""
 
     @property
     def pool(self) -> str:

@@ -185,6 +185,7 @@ class Timeline:
             self._note_stays(one, pod.at)
             return
         one.live_pods[pod.uid] = pod
+        self._note_mix(one, pod.at)
         self._note_stays(one, pod.at)
         if pod.index == "0":
             self._see_leader(one, pod)
@@ -216,6 +217,24 @@ class Timeline:
         note_stay(one.runs, at, holds=one.finished or len(running) >= one.pods)
         pool = self._find_pool(bound[0].node) if bound else ""
         note_stay(one.bindings, at, holds=bool(bound), pool=pool)
+
+    def _note_mix(self, one: SliceTimeline, at: float) -> None:
+        """Note that the pods of a slice are on several pools: its hosts have no links between them."""
+        pools = sorted({self._find_pool(each.node) for each in one.live_pods.values()} - {""})
+        makers = [self._slice_of_pool[pool].creation for pool in pools if pool in self._slice_of_pool]
+        if len(pools) > 1 and not one.mixed and any(made and made.topology for made in makers):
+            one.mixed = tuple(pools)
+            text = f"its pods are on several node pools, so it could not start on real TPUs: {', '.join(pools)}"
+            self._feed.append(FeedLine(at, one.job, text, "bad"))
+
+    def list_mixed(self) -> list[str]:
+        """Return a line for each slice whose pods were on several pools."""
+        return [
+            f"the pods of {each.job} ran on several node pools, {', '.join(each.mixed)}; set exclusive placement "
+            "[slice_mixed]"
+            for each in self.slices.values()
+            if each.mixed
+        ]
 
     def _find_pool(self, node: str, unknown: str = "") -> str:
         """Return the pool of a node that is there now."""
