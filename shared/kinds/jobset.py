@@ -137,18 +137,11 @@ def _find_host(groups: list[SliceGroup], guest: SliceGroup) -> str:
     return ""
 
 
-def _read_annotations(body: Json, job: Json) -> dict[str, str]:
-    """Return the annotations of a JobSet and of the template of its Jobs.
-
-    Those of placement count there and not on the pod template:
-    https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
-    """
-    of_job = read_texts(job, "template", "metadata", "annotations")
-    return read_texts(body, "metadata", "annotations") | of_job
-
-
 def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
-    annotations, name = _read_annotations(body, job), read_text(job, "name")
+    # Those of placement count there and not on the pod template:
+    # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
+    of_jobset = read_texts(body, "metadata", "annotations")
+    annotations = of_jobset | read_texts(job, "template", "metadata", "annotations")
     exclusive = annotations.get(EXCLUSIVE_TOPOLOGY, "")
     pinned = bool(exclusive) and NODE_SELECTOR_STRATEGY in annotations
     if exclusive not in ("", labels.NODE_POOL) and not pinned:
@@ -157,12 +150,12 @@ def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
     own = {
         JOBSET_NAME_ON_POD: read_text(body, "metadata", "name"),
         JOBSET_UID_ON_POD: read_text(body, "metadata", "uid"),
-        REPLICATED_JOB_ON_POD: name,
+        REPLICATED_JOB_ON_POD: read_text(job, "name"),
     }
     parallelism = read_number(job, "template", "spec", "parallelism", default=1)
     completions = read_number(job, "template", "spec", "completions", default=max(parallelism, 1))
     return SliceGroup(
-        name=name,
+        name=read_text(job, "name"),
         replicas=read_number(job, "replicas", default=1) if parallelism else 0,
         template=dataclasses.replace(template, labels=template.labels | own),
         pinned=pinned,

@@ -1,9 +1,8 @@
 """LeaderWorkerSet (https://lws.sigs.k8s.io): each group or sub-group of pods is one slice.
 
-A group's leader without chips shares the slice of its first workers. It is the leader of that slice
-if it selects its nodes, because the workers may not exist before it is bound; else worker 1 is.
-Groups beyond ``replicas`` are needed during a rolling update with ``maxSurge``. There is no
-terminal state: a pool is deleted with its group, or when a queue holds all pods of its slice.
+A group's leader without chips shares the slice of its first workers, which may not exist before it
+is bound. Groups beyond ``replicas`` are needed during a rolling update with ``maxSurge``. There is
+no terminal state: a pool is deleted with its group, or when a queue holds all pods of its slice.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
 """RayCluster (https://docs.ray.io/en/latest/cluster/kubernetes): each worker replica is a slice.
 
-A head with GPUs is one more pod of the elastic pool for its shape. A head with TPUs is refused.
+A head with GPUs is one more pod of an elastic pool. A head with TPUs is refused.
 
-KubeRay creates the pods itself and replaces a broken replica under another name. So the name of a
-slice is that of its slot, ``<cluster>-<group>-<slot>``, and the next replica in the slot keeps the
-pool. The slot is the first of these that exists:
-
-- KubeRay's replica index (on by default since 1.6),
-- the number in the label of GKE's Ray webhook,
-- 0 if the group has at most one replica,
-- the end of the pod's name if a replica has one host.
-
-Other pods are refused, because nothing shows which replica they belong to. Replicas of several
-hosts also need the webhook's affinities, a selector that pins them to their slice, or to be the
-only replica of their shape: labels alone do not keep replicas on separate pools.
+KubeRay creates the pods itself and replaces a broken replica under another name. The slot of a
+replica is the first of these that exists: KubeRay's replica index (on by default since 1.6), the
+number in the label of GKE's Ray webhook, 0 if the group has at most one replica, the end of the
+pod's name if a replica has one host. Other pods are refused, because nothing shows which replica
+they belong to. Replicas of several hosts also need the webhook's affinities, a selector that pins
+them to their slice, or to be the only replica of their shape: labels alone do not keep replicas on
+separate pools.
 
 A RayJob creates a RayCluster and may keep it after its end; it is read for one Event only.
 """
