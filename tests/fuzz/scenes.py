@@ -118,8 +118,19 @@ def _make_pod(kind: Kind, body: Any) -> Any:
             "leaderworkerset.sigs.k8s.io/group-index": "0",
             "leaderworkerset.sigs.k8s.io/worker-index": "0",
         },
-        "JobSet": {"jobset.sigs.k8s.io/job-key": "key-of-it", labels.COMPLETION_INDEX: "0"},
-        "RayCluster": {"ray.io/cluster": name, "ray.io/group": first.group.name, "ray.io/node-type": "worker"},
+        "JobSet": {
+            "jobset.sigs.k8s.io/job-key": "key-of-it",
+            "jobset.sigs.k8s.io/jobset-name": name,
+            "jobset.sigs.k8s.io/replicatedjob-name": first.group.name,
+            "jobset.sigs.k8s.io/job-index": "0",
+            labels.COMPLETION_INDEX: "0",
+        },
+        "RayCluster": {
+            "ray.io/cluster": name,
+            "ray.io/group": first.group.name,
+            "ray.io/node-type": "worker",
+            "ray.io/worker-group-replica-index": "0",
+        },
         "Job": {"batch.kubernetes.io/job-name": name, labels.COMPLETION_INDEX: "0"},
     }
     pod_labels = first.group.template.labels | written.get(kind.name, {})
