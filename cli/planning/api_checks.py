@@ -14,16 +14,16 @@ from shared.model.errors import ManifestInvalid
 from shared.model.labels import GPU_RESOURCE, HUGE_PAGES, TPU_RESOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from shared.model.errors import Rejected
 
 _QUANTITIES = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_ACCELERATORS = (TPU_RESOURCE, GPU_RESOURCE)
+_SHOWN_MAX = 64
 _VALID = "a number with a suffix like m, k, M, G, Mi, Gi or Ti, without a space"
 
 
-def list_refusals(body: dict[str, Any]) -> Iterator[Rejected]:
+def list_refusals(body: Mapping[str, Any]) -> Iterator[Rejected]:
     """Yield what Kubernetes refuses of an object, or of what its controller makes of it."""
     for path, key, value in walk(body):
         if key in ("resources", "resourcesPerNode") and isinstance(value, dict):
@@ -38,18 +38,21 @@ def _list_amounts(path: str, resources: dict[str, Any]) -> Iterator[Rejected]:
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             # What is wrong with an amount of accelerators is refused as for a live pod.
-            if name not in _ACCELERATORS and parse_quantity(str(amount)) is None:
-                problem = f"quantity {str(amount)!r} is not valid: {_QUANTITIES}"
-                yield ManifestInvalid(problem, field=f"{path}.{side}.{name}", valid=_VALID)
-    for name, amount in (limits | requests).items():
-        number = parse_quantity(str(amount))
-        if name not in _ACCELERATORS and _is_extended(name) and number is not None and number % 1:
-            yield ManifestInvalid("must be an integer", field=f"{path}.{name}", value=str(amount))
+            if name not in (TPU_RESOURCE, GPU_RESOURCE):
+                yield from _list_unreadable(f"{path}.{side}.{name}", name, amount)
     for name, amount in requests.items():
         problem, valid = _compare(name, amount, limits.get(name))
         if problem:
             field = f"{path}.requests.{name}"
             yield ManifestInvalid(problem, field=field, value=str(amount), valid=valid)
+
+
+def _list_unreadable(field: str, name: str, amount: Any) -> Iterator[Rejected]:
+    number = parse_quantity(str(amount))
+    if number is None:
+        yield ManifestInvalid(f"quantity {str(amount)!r} is not valid: {_QUANTITIES}", field=field, valid=_VALID)
+    elif _is_extended(name) and number % 1:
+        yield ManifestInvalid("must be an integer", field=field, value=str(amount))
 
 
 def _read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
@@ -86,16 +89,20 @@ def _list_subgroups(field: str, template: dict[str, Any]) -> Iterator[Rejected]:
     part = policy.get("subGroupSize")
     if not isinstance(part, int) or not isinstance(size, int):
         return
-    field = f"{field} {part}"
+    excluded = policy.get("subGroupPolicyType") == "LeaderExcluded"
+    problem = _find_uneven(size, part, excluded=excluded)
+    if problem:
+        parts = range(1, min(size, _SHOWN_MAX) + 1)
+        valid = ", ".join(str(each) for each in parts if not _find_uneven(size, each, excluded=excluded))
+        yield ManifestInvalid(problem, field=f"{field} {part}", valid=valid)
+
+
+def _find_uneven(size: int, part: int, *, excluded: bool) -> str:
     if part < 1:
-        yield ManifestInvalid("subGroupSize must be equal or greater than 1", field=field)
-        return
-    valid = ", ".join(str(each) for each in range(1, min(size, 64) + 1) if size % each * ((size - 1) % each) == 0)
-    if size % part and (size - 1) % part:
-        problem = f"size {size} or size - 1 must be divisible by it"
-        yield ManifestInvalid(problem, field=field, valid=valid)
+        return "subGroupSize must be equal or greater than 1"
     if size < part:
-        yield ManifestInvalid(f"subGroupSize cannot be larger than size {size}", field=field, valid=valid)
-    if policy.get("subGroupPolicyType") == "LeaderExcluded" and (size - 1) % part:
-        problem = f"size-1 must be divisible by it when using LeaderExcluded (size {size})"
-        yield ManifestInvalid(problem, field=field)
+        return f"subGroupSize cannot be larger than size {size}"
+    if excluded and (size - 1) % part:
+        return f"size-1 must be divisible by it when using LeaderExcluded (size {size})"
+    uneven = size % part and (size - 1) % part
+    return f"size {size} or size - 1 must be divisible by it" if uneven else ""

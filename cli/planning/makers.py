@@ -61,6 +61,8 @@ class Maker:
     make: Callable[[Json], Made]
     """Return what an object makes; raises `UnexpectedValue`. The object has a name and a
     namespace."""
+    late: bool = False
+    """It is made from other objects, which come with it under `RUNTIMES`."""
 
 
 def _name(body: Json) -> str:
@@ -183,19 +185,12 @@ def _make_of_trainjob(body: Json) -> Made:
     https://github.com/kubeflow/trainer/blob/master/pkg/runtime/framework/plugins/jobset/builder.go;
     several slices share the nodes as in https://github.com/kubeflow/trainer/pull/3408.
     """
-    reference = read_object(body, "spec", "runtimeRef")
-    kind, name = read_text(reference, "kind") or "ClusterTrainingRuntime", read_text(reference, "name")
-    home = read_text(body, "metadata", "namespace")
-    runtimes = {
-        (each["kind"], _name(each), read_text(each, "metadata", "namespace") or "default"): each
-        for each in read_objects(body, RUNTIMES)
-    }
-    named, place = f"{kind} {name}", home if kind == "TrainingRuntime" else "default"
-    runtime = runtimes.get((kind, name, place), {})
+    named, runtime = _find_runtime(body)
     changed = any(read_objects(body, "spec", each) for each in ("podTemplateOverrides", "runtimePatches"))
-    if not runtime or changed or read_object(runtime, "spec", "mlPolicy", "mpi"):
-        note = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
-        return Made(None, note if runtime else f"{note}, or give the {named} too")
+    if not runtime:
+        return Made(None, f"{_BY_TRAINER}, or give the {named} too")
+    if changed or read_object(runtime, "spec", "mlPolicy", "mpi"):
+        return Made(None, _BY_TRAINER)
     template = read_object(runtime, "spec", "template")
     made = _describe(body, _name(body))
     for part in ("labels", "annotations"):
@@ -206,6 +201,18 @@ def _make_of_trainjob(body: Json) -> Made:
     spec = {**read_object(template, "spec"), "replicatedJobs": jobs, "suspend": read_flag(body, "spec", "suspend")}
     jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": made}
     return Made(jobset | {"spec": spec}, f"from the {named}")
+
+
+def _find_runtime(body: Json) -> tuple[str, Json]:
+    """Return the name of a TrainJob's runtime, and the runtime; empty if it is not there."""
+    reference = read_object(body, "spec", "runtimeRef")
+    kind, name = read_text(reference, "kind") or "ClusterTrainingRuntime", read_text(reference, "name")
+    home = read_text(body, "metadata", "namespace") if kind == "TrainingRuntime" else "default"
+    runtimes = {
+        (each["kind"], _name(each), read_text(each, "metadata", "namespace") or "default"): each
+        for each in read_objects(body, RUNTIMES)
+    }
+    return f"{kind} {name}", runtimes.get((kind, name, home), {})
 
 
 def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
@@ -227,13 +234,16 @@ def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
     return {**job, "template": {**read_object(job, "template"), "spec": spec}}
 
 
+_BY_TRAINER = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
 RUNTIMES = "runtimes"
 """The key under which a TrainJob has the runtimes of the same files here, for `Maker.make`."""
 _RAY = ("v1", "v1alpha1")
 MAKERS = (
     Maker(name="RayJob", group="ray.io", versions=_RAY, make=_make_of_rayjob),
     Maker(name="RayService", group="ray.io", versions=_RAY, make=_make_of_rayservice),
-    Maker(name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob),
+    Maker(
+        name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob, late=True
+    ),
     Maker(name="CronJob", group="batch", versions=("v1",), make=_make_of_cronjob),
     Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_make_of_pathwaysjob),
 )

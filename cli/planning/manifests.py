@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import BadInput
 from cli.planning.api_checks import list_refusals
-from cli.planning.makers import GENERATED, MAKERS, RUNTIMES
+from cli.planning.asking import find_requests
+from cli.planning.makers import GENERATED, MAKERS, RUNTIMES, Made
 from cli.planning.manifest_yaml import is_list, read_documents
 from cli.planning.near_keys import find_near_key
-from cli.planning.object_checks import NotText, WrongField, check_object, find_requests, find_texts, without_nulls
+from cli.planning.object_checks import NotText, WrongField, check_object, find_texts, without_nulls
 from shared.edges.pods import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from cli.planning.makers import Maker
     from cli.planning.manifest_yaml import Document
-    from shared.kinds.kind import Kind
+    from shared.kinds.kind import Json, Kind
     from shared.model.errors import Rejected
     from shared.model.workloads import WorkloadView
 
@@ -132,8 +133,8 @@ class Found:
     """Something else asks for accelerators."""
     defined: dict[Named, dict[str, Any]] = field(default_factory=dict)
     """All objects so far, but those whose names are generated."""
-    trainjobs: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)
-    """They are read last, because their runtimes may come later."""
+    late: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)
+    """They are read last, because what they are made from may come later."""
 
 
 def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
@@ -151,7 +152,7 @@ def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
         for name, text in _read_texts(path, recursive=recursive):
             _add(found, name, text)
     runtimes = [each for own, each in found.defined.items() if own[0] in _RUNTIMES]
-    for where, body in found.trainjobs:
+    for where, body in found.late:
         _add_object(found, where, body | {RUNTIMES: runtimes})
     if not (found.workloads or found.others or found.problems):
         valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
@@ -256,48 +257,63 @@ def _check_identity(body: Any) -> None:
 
 def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     maker, kind = _find(body, MAKERS), _find(body, KINDS)
-    if body["kind"] == "TrainJob" and maker and RUNTIMES not in body:
-        found.trainjobs.append((where, body))
-        return
     if maker is None and kind is None:
-        asks = "" if body["kind"] in _RUNTIMES else find_requests(body)
-        found.unserved = found.unserved or bool(asks)
-        found.others.append(_describe_other(body, asks))
-        _add_defined(found, body)
-        return
-    _check_version(body, maker, kind)
-    check_object({key: value for key, value in body.items() if key != RUNTIMES})
-    named = {**body, "metadata": _read_metadata(body)}
-    own = (body["kind"], named["metadata"]["namespace"], named["metadata"]["name"])
-    for each in [each for each in found.workloads if each.named == own] if own in found.defined else ():
-        found.others.append(show_line(f"{own[0]} {own[2]} ({each.where}: a later one replaces it)"))
-        found.workloads.remove(each)
+        _add_other(found, body)
+    elif maker and maker.late and RUNTIMES not in body:
+        found.late.append((where, body))
+    else:
+        _check_version(body, maker, kind)
+        check_object({key: value for key, value in body.items() if key != RUNTIMES})
+        _add_made(found, where, body, maker)
+
+
+def _add_made(found: Found, where: Place, body: dict[str, Any], maker: Maker | None) -> None:
+    """Add a workload, or the one that an object makes."""
+    own_body = {**body, "metadata": _read_metadata(body)}
+    named = (body["kind"], own_body["metadata"]["namespace"], own_body["metadata"]["name"])
+    _replace_earlier(found, named)
     _add_defined(found, body)
-    notes: tuple[str, ...] = ()
-    if maker:
-        name = f"{maker.name} {own[2]}"
-        made = maker.make(named)
-        if made.body is None:
-            found.others.append(f"{name} ({show_line(made.note)})")
-            found.unserved = True
-            return
-        notes = (f"made by {name}", *filter(None, [made.note]))
-        named = dict(made.body)
-    kind = kind or get_kind(named["kind"])
-    workload = read_workload(kind, named)
+    made = maker.make(own_body) if maker else Made(own_body, "")
+    makes = f"{maker.name} {named[2]}" if maker else ""
+    if made.body is None:
+        found.others.append(f"{makes} ({show_line(made.note)})")
+        found.unserved = True
+        return
+    workload = read_workload(get_kind(made.body["kind"]), made.body)
+    notes = tuple(filter(None, (makes and f"made by {makes}", made.note)))
+    refusals = tuple(list_refusals(made.body if RUNTIMES in body else body))
+    _add_workload(found, Manifest(where, workload, named, notes, _list_names(made.body), refusals), made.body)
+
+
+def _add_other(found: Found, body: dict[str, Any]) -> None:
+    """Add an object of a kind that gets no pools."""
+    asks = "" if body["kind"] in _RUNTIMES else find_requests(body)
+    found.unserved = found.unserved or bool(asks)
+    found.others.append(_describe_other(body, asks))
+    _add_defined(found, body)
+
+
+def _replace_earlier(found: Found, named: Named) -> None:
+    """Drop the workloads of earlier objects of the same name."""
+    for each in [each for each in found.workloads if each.named == named] if named in found.defined else ():
+        found.others.append(show_line(f"{named[0]} {named[2]} ({each.where}: a later one replaces it)"))
+        found.workloads.remove(each)
+
+
+def _add_workload(found: Found, manifest: Manifest, body: Json) -> None:
+    """Add a workload that wants accelerators, and tell any other."""
+    workload = manifest.workload
     asking = [group.template for group in workload.groups if group.template.wants_accelerator]
     if asking:
-        left = all(find_other_server(each) for each in asking)
-        notes = notes if left else (*notes, *_read_queue(named, workload))
-        refusals = tuple(list_refusals(named if RUNTIMES in body else body))
-        found.workloads.append(Manifest(where, workload, own, notes, _list_names(named), refusals))
-    else:
-        asks = find_requests(named)
-        found.unserved = found.unserved or bool(asks)
-        found.others.append(f"{kind.name} {workload.name} ({_explain_none(named, workload, asks)})")
+        queued = () if all(map(find_other_server, asking)) else _read_queue(body, workload)
+        found.workloads.append(replace(manifest, notes=(*manifest.notes, *queued)))
+        return
+    asks = find_requests(body)
+    found.unserved = found.unserved or bool(asks)
+    found.others.append(f"{workload.kind} {workload.name} ({_explain_none(body, workload, asks)})")
 
 
-def _explain_none(body: dict[str, Any], workload: WorkloadView, asks: str) -> str:
+def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
     """Return why a workload gets no pools."""
     why = "needs no accelerators" if body.get("spec") else "has no spec"
     if asks:
@@ -323,7 +339,7 @@ def _add_defined(found: Found, body: dict[str, Any]) -> None:
             found.defined[body["kind"], home, name] = body
 
 
-def _list_names(body: dict[str, Any]) -> tuple[Named, ...]:
+def _list_names(body: Json) -> tuple[Named, ...]:
     """Return the service accounts and claims of a workload's pods, and its queue."""
     home, queue = body["metadata"]["namespace"], body["metadata"].get("labels", {}).get(_QUEUE)
     found = [
@@ -380,7 +396,7 @@ def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _read_queue(body: dict[str, Any], workload: WorkloadView) -> tuple[str, ...]:
+def _read_queue(body: Json, workload: WorkloadView) -> tuple[str, ...]:
     """Return what a queue of Kueue means for a workload.
 
     Kueue's webhook suspends it, or holds its pods, until the queue admits it:

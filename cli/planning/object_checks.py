@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
-from shared.model.labels import (
-    ACCELERATOR,
-    GPU_ACCELERATOR,
-    GPU_NODE,
-    GPU_RESOURCE,
-    INSTANCE_TYPE,
-    MACHINE_FAMILY,
-    TOPOLOGY,
-    TPU_RESOURCE,
-)
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _SHOWN_MAX = 60
 _TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels", "rayStartParams")
@@ -39,12 +26,6 @@ _COUNTS = (
     *("size", "subGroupSize", "numSlices"),
 )
 _AMOUNTS = ("limits", "requests")
-_RESOURCES = (TPU_RESOURCE, GPU_RESOURCE, "tpu", "gpu")
-"""As they are written in `_AMOUNTS`; some operators have short names of their own."""
-_GPU_PARTS = "nvidia.com/mig-"
-_SELECTORS = (ACCELERATOR, GPU_ACCELERATOR, TOPOLOGY, GPU_NODE, "nvidia.com/gpu.product")
-_MACHINES = re.compile(r"(ct[0-9]|tpu|a[2-9]-|g[2-9]-)")
-"""Machine types with TPUs or GPUs, by their first letters."""
 
 
 class WrongField(ValueError):
@@ -93,16 +74,21 @@ def check_object(body: dict[str, Any]) -> None:
         WrongField: it names the key.
     """
     for path, key, value in walk(body):
-        if key in _TEXTS and isinstance(value, dict):
-            _check_texts(f"{path}{key}.", value)
-        elif key in _TEXT and not isinstance(value, dict):  # the image of a volume is an object
-            _check_texts(path, {key: value})
-        elif key in _LISTS and isinstance(value, list):
-            _check_texts(f"{path}{key}", {f"[{number}]": each for number, each in enumerate(value)})
-        elif key in _COUNTS and isinstance(value, int) and value < 0:
+        _check_texts(path, dict(_list_texts(key, value)))
+        if key in _COUNTS and isinstance(value, int) and value < 0:
             raise WrongField(f"{path}{key}", value, "0 or more")
-        elif key in _AMOUNTS and isinstance(value, dict):
+        if key in _AMOUNTS and isinstance(value, dict):
             _check_amounts(f"{path}{key}", value)
+
+
+def _list_texts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a field that have to be texts, each with its path."""
+    if key in _TEXTS and isinstance(value, dict):
+        yield from ((f"{key}.{name}", each) for name, each in value.items())
+    elif key in _TEXT and not isinstance(value, dict):  # the image of a volume is an object
+        yield key, value
+    elif key in _LISTS and isinstance(value, list):
+        yield from ((f"{key}[{number}]", each) for number, each in enumerate(value))
 
 
 def _check_texts(path: str, texts: dict[str, Any]) -> None:
@@ -119,37 +105,7 @@ def _check_amounts(path: str, amounts: dict[str, Any]) -> None:
             raise WrongField(f"{path}.{key}", value, "0 or more")
 
 
-def find_requests(body: dict[str, Any]) -> str:
-    """Return how an object of any kind asks for TPUs or GPUs, as ``key: value``; empty for none."""
-    entries = list(walk(body))
-    selected = (each for _, key, value in entries for each in _list_selected(key, value))
-    amounts = (
-        f"{name}: {amount}"
-        for _, key, value in entries
-        if key in _AMOUNTS and isinstance(value, dict)
-        for name, amount in value.items()
-        if name in _RESOURCES or name.startswith(_GPU_PARTS)
-    )
-    claims = (f"{key}: {value}" for _, key, value in entries if key == "deviceClassName")
-    return next(itertools.chain(selected, amounts, claims), "")
-
-
-def _list_selected(key: str, value: Any) -> Iterator[str]:
-    """Yield the accelerators that a node selector or a required affinity selects."""
-    if key == "nodeSelector" and isinstance(value, dict):
-        yield from (f"{label}: {value[label]}" for label in _SELECTORS if label in value)
-        machine = value.get(INSTANCE_TYPE, value.get(MACHINE_FAMILY, ""))
-        if _MACHINES.match(f"{machine}-"):
-            yield f"{INSTANCE_TYPE}: {machine}"
-    if key != "matchExpressions" or not isinstance(value, list):
-        return
-    for each in value:
-        if isinstance(each, dict) and each.get("key") in _SELECTORS and each.get("operator") in ("In", "Exists"):
-            values = each.get("values")
-            yield f"{each['key']}: {', '.join(map(str, values)) if isinstance(values, list) else 'any'}"
-
-
-def find_texts(body: dict[str, Any], field: str) -> list[str]:
+def find_texts(body: Mapping[str, Any], field: str) -> list[str]:
     """Return every text of a field of this name in an object."""
     return [value for _, key, value in walk(body) if key == field and isinstance(value, str)]
 

@@ -7,7 +7,7 @@ or some cannot, the workloads are deleted.
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from demo.loop.kubernetes_views import read_pod
 from demo.loop.observer import list_our_pools
 from demo.loop.progress import Patience
 from demo.loop.running import RunOptions
-from demo.loop.standing import describe_event, is_failed_creation
+from demo.loop.standing import CREATION_FAILED, describe_event
 from demo.loop.timeline import describe_unplaced
 from demo.loop.views import View
 from demo.stack.stack import Stack
@@ -52,15 +52,42 @@ class Scene:
         """Return whether there are pods, and all of them run or have run."""
         return bool(self.pods) and set(self.phases) <= set(_SETTLED)
 
-    def list_obstacles(self) -> Iterator[str]:
-        """Yield why pods are missing or can have no node, in the cluster's words or ours."""
-        failed = [describe_event(each) for each in self.events if is_failed_creation(each)]
-        if failed:
-            yield f"{'not all' if self.pods else 'no'} pods: {failed[-1]}"
-        yield from dict.fromkeys(describe_event(each) for each in self.events if each.get("reason") == _REFUSED)
-        for pod in (read_pod(each, 0.0) for each in self.pods):
-            if pod.plain and pod.unschedulable and not pod.node:
-                yield f"{pod.name}: {describe_unplaced(pod)}"
+    def list_obstacles(self) -> list[str]:
+        """Return why pods are missing or can have no node, in the cluster's words or ours."""
+        failed = [f"{'not all' if self.pods else 'no'} pods: {each}" for each in self._quote(CREATION_FAILED)]
+        return [*failed[-1:], *self._quote((_REFUSED,)), *self._list_unplaced()]
+
+    def _quote(self, reasons: Collection[str]) -> list[str]:
+        own = (each for each in self.events if each.get("reason") in reasons)
+        return list(dict.fromkeys(map(describe_event, own)))
+
+    def _list_unplaced(self) -> list[str]:
+        pods = (read_pod(each, 0.0) for each in self.pods)
+        unplaced = (pod for pod in pods if pod.plain and pod.unschedulable and not pod.node)
+        return [f"{pod.name}: {describe_unplaced(pod)}" for pod in unplaced]
+
+
+@dataclass(slots=True)
+class Calm:
+    """Since when nothing has changed, and whether all pods have run."""
+
+    since: float = 0.0
+    ran: bool = False
+    _before: tuple[dict[str, str], dict[str, int]] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Return how long nothing has changed."""
+        return time.monotonic() - self.since
+
+    def take(self, scene: Scene) -> bool:
+        """Take a look in; return whether it differs from the last one."""
+        self.ran = self.ran or scene.runs
+        state = (scene.pools, scene.phases)
+        if state == self._before:
+            return False
+        self.since, self._before = time.monotonic(), state
+        return True
 
 
 @dataclass(slots=True)
@@ -118,28 +145,28 @@ class OtherRun:
 
     def _follow(self, watcher: "_Watcher", deadline: float) -> None:
         """Follow until all pods run, or some cannot and nothing changes any more."""
-        changed_at, before, ran = time.monotonic(), None, False
-        while True:
+        calm, over = Calm(), False
+        while not over:
             scene = self._look(watcher)
-            obstacles = list(scene.list_obstacles())
+            obstacles = scene.list_obstacles()
             for each in obstacles:
                 self._tell(each)
-            now, state = time.monotonic(), (scene.pools, scene.phases)
-            if state != before:
-                changed_at, before = now, state
-                self._view.say(
-                    f"pods: {_count(scene.phases)}; node pools: {_count(Counter(scene.pools.values()))}"
-                )
-            quiet, ran = now - changed_at, ran or scene.runs
-            if ran and not obstacles and quiet > _RUNS_SECONDS:
-                return
-            if quiet > self._patience.silent_seconds and (obstacles or not scene.pods):
-                self._outcome.refused += obstacles or ["no pods, and no Event gives the reason"]
-                return
-            if now > deadline:
-                words = [f"{each['metadata']['name']} is {each['status'].get('phase')}" for each in scene.pods]
-                self._outcome.problems += obstacles or words or ["no pods, and no Event gives the reason"]
-                return
+            if calm.take(scene):
+                pools = Counter(scene.pools.values())
+                self._view.say(f"pods: {_count(scene.phases)}; node pools: {_count(pools)}")
+            over = self._is_over(scene, obstacles, calm, deadline)
+
+    def _is_over(self, scene: Scene, obstacles: list[str], calm: Calm, deadline: float) -> bool:
+        """Return whether there is nothing more to see, and note what is missing."""
+        if calm.ran and not obstacles:
+            return calm.seconds > _RUNS_SECONDS
+        lacks = obstacles or ([] if scene.pods else ["no pods, and no Event gives the reason"])
+        if lacks and calm.seconds > self._patience.silent_seconds:
+            self._outcome.refused += lacks
+        elif time.monotonic() > deadline:
+            words = [f"{each['metadata']['name']} is {each['status'].get('phase')}" for each in scene.pods]
+            self._outcome.problems += lacks or words
+        return bool(self._outcome.refused or self._outcome.problems)
 
     def _await_end(self, watcher: "_Watcher", deadline: float) -> None:
         """Wait until neither pods nor node pools are left, for a minute at least."""

@@ -12,7 +12,7 @@ from shared.kinds import jobset as jobset_keys
 
 JOBSET_NAME = jobset_keys.JOBSET_NAME_ON_POD
 _JOB_NAME = "batch.kubernetes.io/job-name"
-_CREATION_FAILED = ("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed")
+CREATION_FAILED = ("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed")
 """Reasons of the Job controller and of JobSet. Source: pkg/constants of
 https://github.com/kubernetes-sigs/jobset and pkg/controller of
 https://github.com/kubernetes/kubernetes."""
@@ -51,7 +51,7 @@ class Standing:
 
 def read_standing(jobset: Json, jobs: list[Json], pods: list[Json], events: list[Json]) -> Standing:
     """Return how a workload stands. Only Events about it or its Jobs that tell of trouble count."""
-    failures = [each for each in events if is_failed_creation(each)]
+    failures = [each for each in events if each.get("reason") in CREATION_FAILED]
     lacks = _lacking_jobs(jobset, jobs, failures)
     for job in jobs:
         own = [pod for pod in pods if (pod["metadata"].get("labels") or {}).get(_JOB_NAME) == _name(job)]
@@ -92,11 +92,6 @@ def _latest(failures: list[Json], about: Json) -> str:
     if not own:
         return ""
     return describe_event(max(own, key=_moment))
-
-
-def is_failed_creation(event: Json) -> bool:
-    """Return whether an Event tells that a controller could not create something."""
-    return event.get("reason") in _CREATION_FAILED
 
 
 def describe_event(event: Json) -> str:
