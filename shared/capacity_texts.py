@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
-import yaml
 
 from shared.json_text import JSON_ERRORS
 from shared.model.needs import CapacityPolicy, NodeSource, Priority, Reservation, Tier
@@ -100,16 +99,19 @@ def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
     )
 
 
-class _Loader(yaml.BaseLoader):
-    """Leaves each value a text, so no tag, date or number fails in a way of its own.
+def _parse(text: str) -> object:
+    """Return YAML as texts, lists and maps, so no tag, date or number fails in a way of its own.
 
-    It refuses aliases, with which a short text becomes a list of gigabytes.
+    Aliases, with which a short text becomes a list of gigabytes, are refused.
     """
+    import yaml  # noqa: PLC0415 -- felt at each start, and few deployments have a list
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not supported")
-        return super().compose_node(parent, index)
+    try:
+        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, yaml.BaseLoader)):
+            raise msgspec.DecodeError("aliases are not supported")
+        return yaml.load(text, yaml.BaseLoader)  # noqa: S506 -- it builds nothing else
+    except yaml.YAMLError as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def _decode(text: str, kind: type[T]) -> T:
@@ -118,9 +120,8 @@ def _decode(text: str, kind: type[T]) -> T:
             f"the text has {len(text)} characters; valid: at most {_CHARACTERS_MAX}"
         )
     try:
-        found = yaml.load(text, _Loader)  # noqa: S506 -- it builds texts, lists and maps only
-        return msgspec.convert(found, type=kind, strict=False)
-    except (*JSON_ERRORS, yaml.YAMLError) as error:
+        return msgspec.convert(_parse(text), type=kind, strict=False)
+    except JSON_ERRORS as error:
         message, _, place = " ".join(str(error).split())[:_MESSAGE_LENGTH_MAX].partition(" - at `$")
         where = f" at {place.rstrip('`')}" if place else ""
         raise UnreadableList(f"{message}{where}; valid: {_EXAMPLE}") from error
