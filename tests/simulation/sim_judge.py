@@ -56,7 +56,7 @@ class Judge:
         self._created: dict[tuple[str, ...], list[float]] = {}
         """When pools of a slot were created."""
         self._rounds: dict[tuple[str, ...], int] = {}
-        """How many lists of a slot have ended since a pool of it had a node."""
+        """How many lists of a slot have ended since a pool of it had a node, or its owner changed."""
         self._last: dict[tuple[str, ...], Pool] = {}
         """The last pool of each slot."""
         self._doubtful: dict[str, list[float]] = {}
@@ -150,28 +150,29 @@ class Judge:
         if before is None or made is None or touched or self._may_fail("vanish", "stale", "crash"):
             return
         if self._world.gke.is_there(before) and self._world.time.now - before.made_at < TWO_SECONDS:
-            self.report("one pool per slot", f"{pool.name} is created {TWO_SECONDS:.0f} s after {before.name}")
+            text = f"{pool.name} is created less than {TWO_SECONDS:.0f} s after {before.name}"
+            self.report("one pool per slot", text)
             return
         old, new = before.owner, pool.owner
-        if old is None or new is None or before.made_nodes or old.created_at is None:
+        if before.made_nodes or made.changed_at > before.made_at:
             self._rounds[key] = 0
+        if old is None or new is None or before.made_nodes or old.created_at is None:
             return
         ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate
-        rounds = old.round if self._loses_records(made) else self._rounds.get(key, 0)
+        rounds = old.round if self._loses_records() else self._rounds.get(key, 0)
         self._rounds[key] = self._rounds.get(key, 0) + ended
         passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(rounds, 5), 1800)
         if ended and passed < pause - 5 and before.status != PoolStatus.RUNNING:
             self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
 
-    def _loses_records(self, made: Workload) -> bool:
+    def _loses_records(self) -> bool:
         """Return whether a record may go before its successor, so that a list begins anew.
 
-        One that holds a reservation or room under a limit may, and one of a workload that was done
-        something to.
+        One that holds a reservation or room under a limit may, and one of a slice that ran for a
+        while on a pool of somebody else.
         """
-        scenario = self._world.scenario
-        done = any(act.name == made.name and act.verb != "create" for act in scenario.acts)
-        return done or bool(scenario.limit_chips) or "reservation" in scenario.tiers
+        scenario, others = self._world.scenario, ("visitor", "static-pool", "go-pool", "finish-slice")
+        return self._was_done(*others) or bool(scenario.limit_chips) or "reservation" in scenario.tiers
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
         """Report that one instance passes a limit; what a second one passes is counted."""

@@ -25,6 +25,9 @@ BOTH_TICKS = 5
 """For so many ticks two whole pools of one slot may stand beside each other."""
 DELETE_TICKS = 3
 """For so many ticks a delete holds its operation slot."""
+ORPHAN_TICKS = 4
+USELESS_SECONDS = 900.0
+"""A pool that is whole and serves nobody is given back after so long, and some ticks."""
 TICK_SECONDS = 60.0
 PART_SECONDS = 600.0
 """So long after its time a part of a gang may be there: creates cannot be deleted."""
@@ -206,7 +209,7 @@ def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
     elif made.suspended:
         why = "" if made.queued and cluster.kueue.entries.get(made.uid) else "its owner is suspended"
     else:
-        why = _find_surplus(world, cluster, pool, made)
+        why = _find_surplus(world, cluster, pool, made) or _find_uselessness(world, cluster, pool, made)
     if why:
         world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: {why}")
 
@@ -243,6 +246,19 @@ def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: W
     if is_free or (fits(pool, made) and size <= max(most, nodes)):
         return ""
     return f"its {made.kind} wants {len(list_pods(made))} pods, it may have {size}"
+
+
+def _find_uselessness(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
+    """Return why a pool without use is given back although pods wait; empty if it is not.
+
+    Kubernetes tells the age of a pod with its own clock.
+    """
+    since, ticks = pool.healthy_since, world.ticks[cluster.name]
+    waits = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.view.unschedulable]
+    if since is None or all(pod.made_at >= since for pod in waits):
+        return ""
+    late = len(ticks) - bisect(ticks, since + USELESS_SECONDS + world.scenario.skew_seconds) > ORPHAN_TICKS
+    return "a pod is older than its nodes, and was placed on none of them" if late else ""
 
 
 def list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
