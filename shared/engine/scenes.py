@@ -184,12 +184,14 @@ def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
     """Return whether nodes that existed are missing.
 
     GKE calls a pool that comes with its nodes RUNNING when they are there. One that its autoscaler
-    fills is RUNNING before, so only a part of its nodes shows that some were there.
+    fills is RUNNING before, so only a part of its nodes shows that some were there: also when it is
+    switched off, and may have none.
     """
     ready = sum(node.ready for node in nodes)
     if pool.elastic or pool.status not in _COMPLETE or not lacks_nodes(pool, ready):
         return False
-    return ready > 0 or (not pool.autoscaled and pool.status == PoolStatus.RUNNING)
+    filled = pool.autoscaled or not pool.node_count
+    return ready > 0 or (not filled and pool.status == PoolStatus.RUNNING)
 
 
 def _list_pods(look: Look) -> Iterator[Pod]:

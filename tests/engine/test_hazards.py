@@ -10,6 +10,7 @@ from shared.engine.look import Key, Source
 from shared.engine.outside import Memory
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import Role, plan_for
+from shared.engine.scenes import has_lost_nodes
 from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
@@ -397,3 +398,11 @@ def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:
     world.clock.time += 10
 
     assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
+
+
+def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
+    """Else it would count as one that was whole, and the pauses of its slot would not double."""
+    off = NodePool(name="off", status=PoolStatus.RUNNING, machine_type="ct4p-hightpu-4t")
+
+    assert not has_lost_nodes(off, [])
+    assert has_lost_nodes(dataclasses.replace(off, node_count=1), [])
