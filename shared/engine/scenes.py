@@ -184,14 +184,13 @@ def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
     """Return whether nodes that existed are missing.
 
     GKE calls a pool that comes with its nodes RUNNING when they are there. One that its autoscaler
-    fills is RUNNING before, so only a part of its nodes shows that some were there: also when it is
-    switched off, and may have none.
+    fills, or that is switched off, is so without any, so only a part of them shows a loss.
     """
     ready = sum(node.ready for node in nodes)
     if pool.elastic or pool.status not in _COMPLETE or not lacks_nodes(pool, ready):
         return False
-    filled = pool.autoscaled or not pool.node_count
-    return ready > 0 or (not filled and pool.status == PoolStatus.RUNNING)
+    comes_whole = pool.node_count > 0 and not pool.autoscaled
+    return ready > 0 or (comes_whole and pool.status == PoolStatus.RUNNING)
 
 
 def _list_pods(look: Look) -> Iterator[Pod]:

@@ -18,9 +18,9 @@ What is judged by the truth, and why:
   some ticks, and as many as the deletes before it need where GKE has few operation slots.
 - *creates per hour*: a slot gets its ways and three more in an hour, because each one costs money,
   and one more for each time that a person resumes its workload.
-- *pauses*: a list of capacity that ended begins again after a pause, which doubles. The judge counts
-  the lists itself, but for what loses its record: under a limit, with a reservation, and where a
-  person has done something to the workload it goes by the label.
+- *pauses*: a list of capacity that ended begins again after a pause, which doubles. The judge
+  counts the lists itself, but for what loses its record: under a limit, with a reservation, and
+  where a slice may have run on a pool of somebody else it goes by the label.
 - *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
 - *every pool ends*: nobody pays for a pool that nobody needs, or that fits no need. An elastic pool
   without a node and with a maximum of one costs nothing, and may stay with its workload.
