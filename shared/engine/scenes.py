@@ -183,8 +183,7 @@ def lacks_nodes(pool: NodePool, ready: int) -> bool:
 def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
     """Return whether nodes that existed are missing.
 
-    GKE calls a pool that comes with its nodes RUNNING when they are there. One that its autoscaler
-    fills, or that is switched off, is so without any, so only a part of them shows a loss.
+    A pool that its autoscaler fills, or that is off, may be RUNNING without any: a part shows it.
     """
     ready = sum(node.ready for node in nodes)
     if pool.elastic or pool.status not in _COMPLETE or not lacks_nodes(pool, ready):
