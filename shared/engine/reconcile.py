@@ -85,6 +85,7 @@ class Run:
     done: list[Outcome] = field(default_factory=list)
     """What came of the acts."""
     created: list[Act] = field(default_factory=list)
+    """The creates among them that GKE accepted."""
     errors: list[Exception] = field(default_factory=list)
 
     def add(self) -> None:
@@ -148,15 +149,12 @@ class Run:
                 decision = Decision(Verdict.REFUSE, error.reason, str(error))
                 name = act.pool or name_pool(act, self.look)
                 self.done.append(note(decision, self.look, pool=name))
-        if self.look.scene.queue:
-            refusals = take_room(orders, self.look, self.ports)
-            self.done += refusals
-            return [] if refusals else orders
+        parts = [orders] if self.look.scene.queue else [[each] for each in orders]
         sent: list[Order] = []
-        for each in orders:
-            refusals = take_room([each], self.look, self.ports)
+        for part in parts:
+            refusals = take_room(part, self.look, self.ports)
             self.done += refusals
-            sent += [] if refusals else [each]
+            sent += [] if refusals else part
         return sent
 
     def take_away(self) -> None:
