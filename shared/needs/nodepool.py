@@ -22,14 +22,7 @@ from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity, read_node_labels
-from shared.needs.ways import (
-    Wish,
-    find_unbound,
-    list_ways,
-    read_flex_wait,
-    read_policy,
-    read_selected,
-)
+from shared.needs.ways import Wish, find_unbound, list_ways, read_flex_wait, read_selected
 from shared.shapes.catalogue import GPUS, Placement
 from shared.shapes.slices import find_disk
 
@@ -72,8 +65,6 @@ class Demand:
     """Size of the boot disk; 0: GKE's default."""
     tolerated: tuple[Toleration, ...]
     """The pods' own; a pool carries no taint of ours that they do not tolerate."""
-    policy: str = ""
-    """The resource policy of its placement that the pods select."""
 
     @property
     def way(self) -> Way:
@@ -136,7 +127,6 @@ def build_demand(
         node_service_account=_read_service_account(template, settings),
         disk_gb=find_disk(template, shape, settings.room, settings.node_disk_size_gb),
         tolerated=template.tolerations,
-        policy=read_policy(template),
     )
 
 
@@ -285,9 +275,10 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
 
 def _build_placement(demand: Demand, settings: Settings) -> Json:
     shape = demand.shape
-    if demand.policy:
+    policy = dict(demand.need.asks.labels).get(labels.PLACEMENT_POLICY)
+    if policy:
         topology = {"tpuTopology": shape.topology} if shape.placement == Placement.COMPACT else {}
-        return {"policyName": demand.policy} | topology
+        return {"policyName": policy} | topology
     if shape.placement == Placement.COMPACT:
         return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy

@@ -141,12 +141,6 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
             )
 
 
-def check_spelling(template: PodTemplate, settings: Settings) -> None:
-    """Accept pods without accelerators that do not ask for them by another name."""
-    if any(map(find_meant_resource, template.other_resources)):
-        check_resources(template, settings)
-
-
 def find_meant_resource(resource: str) -> str:
     """Return the accelerator that the name of a resource is almost that of; empty for none."""
     name = resource.lower()

@@ -25,7 +25,7 @@ from shared.model.workloads import Toleration
 from shared.needs.nodepool import Demand, build_demand
 from shared.needs.pods import NOTHING, Addition, enlarge, place_pods
 from shared.needs.refusals import (
-    check_spelling,
+    check_resources,
     find_chosen_pool,
     find_other_owner,
     find_other_server,
@@ -282,7 +282,7 @@ class _Asker:
         settings = self.settings
         try:
             if not template.units:
-                check_spelling(template, settings)
+                check_resources(template, settings)  # it may be a misspelt accelerator
             shape = find_slice_shape(group, template, workload, settings.room)
             need = _shape(need, part, shape, list_required(template, settings))
             demand = build_demand(

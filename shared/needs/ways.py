@@ -361,16 +361,3 @@ def read_zone(
             f"clusters.{cluster}.zone",
         )
     return chosen or usual
-
-
-def read_policy(template: PodTemplate) -> str:
-    """Return the resource policy that pods select; GKE labels the nodes of its pools with it."""
-    policy = template.find_selector(labels.PLACEMENT_POLICY) or ""
-    if policy and not _RESOURCE_NAME.fullmatch(policy):
-        raise UnsupportedSelector(
-            "not the name of a resource policy",
-            field=labels.PLACEMENT_POLICY,
-            value=policy,
-            valid="lower-case letters, digits and '-', at most 63, the first a letter",
-        )
-    return policy

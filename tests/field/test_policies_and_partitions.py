@@ -21,16 +21,6 @@ def test_the_pool_has_the_policy_that_its_pods_select(workload: str, placement: 
     assert not any("placement-policy" in key for key in need["labels"])
 
 
-def test_a_policy_without_a_possible_name_is_refused() -> None:
-    need = plan_needs(INPUT)["no-name"]
-
-    assert need["reason"] == "selector_unsupported"
-    assert (
-        "cloud.google.com/placement-policy-name: not the name of a resource policy (got 'Team_2x2')"
-        in need["message"]
-    )
-
-
 def test_a_pool_of_another_policy_serves_nobody_who_selects_one() -> None:
     world = FieldWorld(read_input(INPUT, "of-tpu7x"))
     world.add_pods_of_jobset()
