@@ -219,13 +219,6 @@ def _name_valid(hint: Any) -> str:
     """Return what a type accepts, in words."""
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return ", ".join(hint)
-    of_values = typing.get_args(hint)[-1:]
-    if (
-        typing.get_origin(hint) is dict
-        and isinstance(of_values[0], type)
-        and issubclass(of_values[0], StrEnum)
-    ):
-        return f"a JSON object with the values {', '.join(of_values[0])}"
     return _VALID_OF_TYPE.get(typing.get_origin(hint) or hint, "a text")
 
 

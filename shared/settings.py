@@ -84,11 +84,7 @@ _PODS_MAX = 256
 _PODS = between(8, _PODS_MAX)
 _WORKLOAD_PODS_MAX = 128
 """Of these; the rest is for system pods."""
-_RUN_SECONDS_LEAST, _RUN_SECONDS_MOST = 600, 604_800
-_RUN_SECONDS = Valid(
-    "600 to 604800 (10 minutes to 7 days)",
-    lambda seconds: _RUN_SECONDS_LEAST <= seconds <= _RUN_SECONDS_MOST,
-)
+_RUN_SECONDS = between(600, 604_800)
 """https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
 

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
@@ -32,13 +32,9 @@ if TYPE_CHECKING:
     from shared.settings import Settings
 
 _LOG = logging.getLogger("functions")
-
-
-class _Process:
-    """What this process keeps from one request to the next, by function."""
-
-    lock = threading.Lock()
-    kept: ClassVar[dict[Role, Ports]] = {}
+_LOCK = threading.Lock()
+_KEPT: dict[Role, Ports] = {}
+"""What this process keeps from one request to the next, by function."""
 
 
 def check_settings() -> None:
@@ -47,7 +43,7 @@ def check_settings() -> None:
     Raises:
         Misconfigured: the environment is wrong; every problem is named.
     """
-    if not _Process.kept:
+    if not _KEPT:
         read_settings(os.environ)
 
 
@@ -57,10 +53,10 @@ def get_process(role: Role) -> Ports:
     Raises:
         Misconfigured: the environment is wrong; every problem is named.
     """
-    with _Process.lock:
-        if role not in _Process.kept:
-            _Process.kept[role] = build_ports(read_settings(os.environ), role)
-        return _Process.kept[role]
+    with _LOCK:
+        if role not in _KEPT:
+            _KEPT[role] = build_ports(read_settings(os.environ), role)
+        return _KEPT[role]
 
 
 def open_clients(role: Role) -> None:
@@ -79,11 +75,13 @@ def open_clients(role: Role) -> None:
 @contextmanager
 def use(ports: Ports) -> Iterator[None]:
     """Put other ports in place for a while: the one switch by which tests enter."""
-    before, _Process.kept = _Process.kept, dict.fromkeys(Role, ports)
+    before = dict(_KEPT)
+    _KEPT.update(dict.fromkeys(Role, ports))
     try:
         yield
     finally:
-        _Process.kept = before
+        _KEPT.clear()
+        _KEPT.update(before)
 
 
 def build_ports(

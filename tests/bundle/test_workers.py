@@ -27,7 +27,7 @@ def look():
     alive = gc.get_objects()
     sessions = {id(each) for each in alive if isinstance(each, requests.Session)}
     sockets = [each for each in alive if isinstance(each, socket.socket) and each.fileno() != -1]
-    return {"ports": bool(wiring._Process.kept), "sessions": len(sessions), "sockets": len(sockets)}
+    return {"ports": bool(wiring._KEPT), "sessions": len(sessions), "sockets": len(sockets)}
 
 before = look()
 reading, writing = os.pipe()

@@ -95,7 +95,7 @@ def test_a_cluster_s_own_settings_are_read() -> None:
         ("DELETIONS_PER_MINUTE_MAX", "0", ("is not valid (got '0'); valid: a number from 1 to 2147483647",)),
         ("NODE_MAX_PODS", "7", ("(got '7'); valid: a number from 8 to 256",)),
         ("NODE_MAX_PODS", "257", ("(got '257'); valid: a number from 8 to 256",)),
-        ("MAX_RUN_DURATION_SECONDS", "599", ("(got '599'); valid: 600 to 604800",)),
+        ("MAX_RUN_DURATION_SECONDS", "599", ("(got '599'); valid: a number from 600 to 604800",)),
         ("NODE_CONFIDENTIAL_STORAGE", "true", ("TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY is empty",)),
         ("NODE_ADDITIONAL_NETWORKS", "net", ("'net' is not a pair of network and subnetwork",)),
         ("CLUSTERS", "{}", ("names no cluster; valid: at least one cluster",)),
