@@ -40,8 +40,7 @@ Json = dict[str, Any]
 NODE_LABEL_CHARACTERS_MAX = 1024  # assumes: label-limit
 """All node labels of one request together: comment on ``NodeConfig.labels``,
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
-_SEPARATORS_PER_LABEL = 2  # '=' and ',', in case GKE counts the joined text
-CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_SEPARATORS = 2  # of each label '=' and ',', in case GKE counts the joined text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,12 +210,9 @@ def build_body(
     The time of creation and the UID of the cluster's ``kube-system`` are for labels: GKE records
     neither. A release channel upgrades most clusters, as every new one.
     """
+    warm = demand.need.warm_seconds
     owner = build_owner_labels(
-        claim,
-        tried,
-        created_at=created_at,
-        cluster_uid=cluster_uid,
-        warm_seconds=demand.need.warm_seconds,
+        claim, tried, created_at=created_at, cluster_uid=cluster_uid, warm_seconds=warm
     )
     # Owner labels last, so that no label of a pod can overwrite them.
     node_labels = demand.node_labels | owner
@@ -265,11 +261,8 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
     if demand.nodes_from == NodeSource.CREATION:
         return {"initialNodeCount": demand.shape.node_count}
     # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
-    autoscaling = {
-        "enabled": True,
-        "maxNodeCount": demand.shape.node_count,
-        "locationPolicy": "ANY",
-    }
+    nodes = demand.shape.node_count
+    autoscaling = {"enabled": True, "maxNodeCount": nodes, "locationPolicy": "ANY"}
     return {"initialNodeCount": 0, "autoscaling": autoscaling}  # assumes: empty-slice
 
 
@@ -334,7 +327,7 @@ def _build_config(
     config: Json = {
         "machineType": demand.shape.machine.name,
         "labels": node_labels,
-        "oauthScopes": [CLOUD_PLATFORM_SCOPE],
+        "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
         "shieldedInstanceConfig": {
             "enableIntegrityMonitoring": True,
             "enableSecureBoot": settings.node_secure_boot,
@@ -345,14 +338,15 @@ def _build_config(
     disk_type, accepted = settings.node_disk_type, demand.shape.family.boot_disks
     if disk_type and disk_type not in accepted:
         disk_type = accepted[0]  # the machine's default
+    # A label of machines has fewer characters than a name of Kubernetes.
+    bills = {
+        f"tpu-provisioner-{key}": re.sub(r"[^a-z0-9_-]", "-", name.lower())[:63]
+        for key, name in (("namespace", claim.namespace), ("workload", claim.name))
+    }
     optional: Json = {
         "serviceAccount": demand.node_service_account,
         "tags": list(settings.node_tags),
-        "resourceLabels": {
-            "tpu-provisioner-namespace": _name_for_bills(claim.namespace),
-            "tpu-provisioner-workload": _name_for_bills(claim.name),
-            **settings.resource_labels,
-        },
+        "resourceLabels": bills | settings.resource_labels,
         "bootDiskKmsKey": settings.node_boot_disk_kms_key,
         "enableConfidentialStorage": settings.node_confidential_storage,
         "diskType": disk_type,
@@ -372,9 +366,7 @@ def _build_config(
 
 def check_label_budget(node_labels: Mapping[str, str]) -> None:
     """Accept node labels that fit GKE's budget."""
-    sizes = {
-        key: len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in node_labels.items()
-    }
+    sizes = {key: len(key) + len(value) + _SEPARATORS for key, value in node_labels.items()}
     total = sum(sizes.values())
     if total > NODE_LABEL_CHARACTERS_MAX:
         copied = [key for key in node_labels if not labels.is_owner_key(key)] or list(node_labels)
@@ -385,11 +377,6 @@ def check_label_budget(node_labels: Mapping[str, str]) -> None:
             valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters together; copy fewer or shorter "
             "labels",
         )
-
-
-def _name_for_bills(name: str) -> str:
-    """Return a name as the value of a label of machines, with valid characters only."""
-    return re.sub(r"[^a-z0-9_-]", "-", name.lower())[:63]
 
 
 def _build_taints(demand: Demand, claim: Claim) -> list[Json]:

@@ -22,7 +22,7 @@ from shared.needs.selectors import OF_TIER
 from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from shared.kinds.kind import Kind, SliceOfPod
     from shared.model.workloads import (
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     )
     from shared.settings import Settings
 
-Selection = dict[str, tuple[str, ...]]
-"""Node labels with the values that a pod selects; none for any value."""
-
 _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELERATOR_COUNT})
 """With these a pod may choose a machine that has more GPUs than it requests."""
 _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE)
@@ -45,7 +42,6 @@ _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE
 _OF_PLACED = (labels.NODE_POOL, labels.HOSTNAME)
 """By these a controller sends a pod to nodes that it has chosen, for example to those of a leader
 that runs."""
-_NONE = "none"
 NO_GROUP = "-"
 """In place of the name of a group, for pods that the spec has no slice for now."""
 
@@ -96,8 +92,8 @@ class Place:
 
 
 def place_pods(
-    pods: Sequence[PodView],
-    groups: Sequence[SliceGroup],
+    pods: Iterable[PodView],
+    groups: Iterable[SliceGroup],
     workload: WorkloadView,
     settings: Settings,
 ) -> list[Place]:
@@ -210,8 +206,8 @@ def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str) -> Additi
     )
 
 
-def _read_selection(template: PodTemplate) -> Selection:
-    """Return the node labels that a template selects, with the topology of its annotation."""
+def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
+    """Return the values that a template selects of node labels, with its annotated topology."""
     topology = template.annotations.get(labels.SLICE_TOPOLOGY)
     annotated = {labels.TOPOLOGY: (topology,)} if topology else {}
     single = {key: (value,) for key, value in template.node_selector.items()}
@@ -248,7 +244,7 @@ def check_pod(
     own, asked = _read_selection(pod), _read_selection(spec)
     if pod.wants_accelerator and not spec.wants_accelerator:
         key = next((key for key in (labels.ACCELERATOR, labels.TOPOLOGY) if key in own), "spec")
-        raise _refuse(key, _show(own.get(key)), _NONE, workload)
+        raise _refuse(key, _show(own.get(key)), _show(None), workload)
     for key in sorted(asked.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
         if not _agrees(own.get(key), asked[key]):
             raise _refuse(key, _show(own.get(key)), _show(asked[key]), workload)
@@ -313,4 +309,4 @@ def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Re
 
 
 def _show(values: tuple[str, ...] | None) -> str:
-    return " or ".join(values or ()) or _NONE
+    return " or ".join(values or ()) or "none"

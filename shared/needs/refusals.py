@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate, WorkloadView
     from shared.settings import Settings
 
-_VALUES = {
-    labels.DISABLE_AUTOPROVISIONING: ("true", "false"),
-    labels.PARTIAL_SLICE: ("true", "false"),
-}
-"""The keys with few values. The module that reads another key checks its values."""
+_FLAGS = (labels.DISABLE_AUTOPROVISIONING, labels.PARTIAL_SLICE)
+"""Keys of true or false. The module that reads another key checks its values."""
 _SLICE_OF_GKE = re.compile(r"cloud\.google\.com/gke-tpu-(slice|partition)(-.+)?")
 """Labels that GKE's slice controller gives to the nodes of a slice or of a part of one:
 https://cloud.google.com/kubernetes-engine/docs/concepts/dynamic-slicing."""
@@ -163,12 +160,12 @@ def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
                 value=value,
                 valid=f"{near[0]}, or remove the key; all keys: {listed}",
             )
-        if key in _VALUES and value not in ("", *_VALUES[key]):
+        if key in _FLAGS and value not in ("", "true", "false"):
             raise NotAllowed(
                 "is an unknown value, so no node pool is created",
                 field=f"annotation or label {key}",
                 value=value,
-                valid=", ".join(_VALUES[key]),
+                valid="true, false",
             )
     for key in sorted(labels.POD_KEYS & workload.marks.keys() - of_pods.keys()):
         raise NotAllowed(

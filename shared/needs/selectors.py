@@ -55,8 +55,6 @@ COPIED_FROM_SELECTORS = frozenset(
 _COUNT = labels.ACCELERATOR_COUNT
 _SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
 """With those that GKE does not set itself."""
-TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
-"""The topology labels by which pods may require to be together or apart."""
 _LABEL_OF_TIER = {Tier.SPOT: labels.SPOT, Tier.FLEX_START: labels.FLEX_START}
 _TIER_OF_LABEL = {
     labels.SPOT: Tier.SPOT,
@@ -157,7 +155,7 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
 def check_affinity(template: PodTemplate, *, several: bool) -> None:
     """Accept pods, several on a pool or one, whose required affinity its nodes can satisfy.
 
-    All nodes of a pool are alike, and a new one has no topology label but those of `TOPOLOGY_KEYS`.
+    All nodes of a pool are alike; new ones have topology labels of node pool, host and zone only.
     """
     if len(template.node_terms) > 1:
         raise UnsupportedSelector(
@@ -172,8 +170,8 @@ def check_affinity(template: PodTemplate, *, several: bool) -> None:
                 "no node of a new node pool has this topology label",
                 field=f"{term.kind} topologyKey",
                 value=term.key,
-                valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a "
-                f"value of {term.key}, which the new nodes then get",
+                valid=f"{labels.NODE_POOL}, {labels.HOSTNAME}, {labels.ZONE}; a preferred term; or "
+                f"a nodeSelector with a value of {term.key}, which the new nodes then get",
             )
         alike = several and (term.key == labels.ZONE or is_own(term.key))
         if alike and term.keeps_apart(term.key, template.labels):

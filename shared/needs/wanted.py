@@ -104,7 +104,6 @@ def list_wanted(
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
     answers = asker.answer_all(list_parts(workload, groups, places))
     views, refusals = _view_pods(places, answers, pools_of)
-    refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
     return Wanted(
         needs=(*refused, *_merge(answers.values())),
         demands={answer.need.key: answer.demand for answer in answers.values() if answer.demand},
@@ -174,7 +173,9 @@ def _cut(
     """Yield the parts of one group of the spec with its live pods."""
     template = enlarge(group.template, [each.pod.template for each in live if each.sizes])
     additions = {each.slice: each.addition for each in live}
-    seen = _count_pods(live) if group.elastic else Counter(additions.values())
+    # Of an elastic group each pod counts, else each slice.
+    pods = (each.addition for each in live if not each.pod.deleting)
+    seen = Counter(pods if group.elastic else additions.values())
     pins = _list_pins(workload, group, additions)
     shares = dict.fromkeys(pins, 1) if group.pinned else _share(seen, group)
     for addition, number in shares.items():
@@ -191,10 +192,6 @@ def _cut(
             unseen=not seen[addition],
         )
         yield addition, part
-
-
-def _count_pods(live: Sequence[Place]) -> Counter[Addition]:
-    return Counter(each.addition for each in live if not each.pod.deleting)
 
 
 def _share(seen: Counter[Addition], group: SliceGroup) -> dict[Addition, int]:
