@@ -294,7 +294,7 @@ class Judge:
         if made.suspended and not made.terminal and made.deleting_since is None:
             self._judge_suspension(pool, made)
             return
-        if made.over or sent - made.changed_at < LOOK_SECONDS:
+        if made.over or sent - made.changed_at < LOOK_SECONDS or self._is_done_with(pool, made):
             return
         cluster = world.clusters[pool.cluster]
         pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
@@ -312,6 +312,15 @@ class Judge:
                 f"delete of {pool.name} ({pool.status}), whole; {len(left)} are left for {needed} slices of "
                 f"{made.kind} {made.name}",
             )
+
+    def _is_done_with(self, pool: Pool, made: Workload) -> bool:
+        """Return whether a pool was a finished slice's own, so that no other one may use it."""
+        wanted = {plan.slice_name for plan in list_wanted(made)}
+        pods = self._world.clusters[pool.cluster].list_pods_of(made)
+        return any(
+            pod.plan.pool_key and pod.node and pod.node.pool is pool and pod.plan.slice_name not in wanted
+            for pod in pods
+        )
 
     def _judge_coming(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a new pool whose nodes come, and for which pods wait."""
