@@ -399,7 +399,7 @@ def _classify(
 def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
     """Return the error that a refusal means: by its text where the code alone would mislead."""
     message, reasons = error.message, {each.reason for each in error.details}
-    code = error.status if error.status in _KINDS else _CODES.get(http_status, "")
+    code = _find_code(http_status, error.status)
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
         return ReservationUnfit  # assumes: reservation-refusal
     if code == "NOT_FOUND":  # assumes: missing-cluster
@@ -408,7 +408,7 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
         return NoCapacity if _is_about_quota(message, reasons) else Denied
     if "does not have access to service account" in message:  # assumes: service-account-refusal
         return Denied
-    if "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(map(message.__contains__, _BUSY_TEXTS)):
+    if _is_busy(message, reasons):
         return Busy
     return _KINDS.get(code, Unavailable if http_status >= _SERVER_ERROR else InvalidRequest)
 
@@ -416,6 +416,16 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
 def _is_about_cluster(message: str) -> bool:
     of_pool = "/nodePools/" in message or "node pool" in message
     return "/clusters/" in message and not of_pool
+
+
+def _find_code(http_status: int, status: str) -> str:
+    """Return the canonical code; empty for an answer that has none."""
+    return status if status in _KINDS else _CODES.get(http_status, "")
+
+
+def _is_busy(message: str, reasons: set[str]) -> bool:
+    busy = any(text in message for text in _BUSY_TEXTS)
+    return busy or "CLUSTER_ALREADY_HAS_OPERATION" in reasons
 
 
 def _is_about_quota(message: str, reasons: set[str]) -> bool:

@@ -110,14 +110,7 @@ def read_flavor(body: Json) -> Flavor:
 def read_queued(body: Json) -> QueuedWorkload:
     """Return a Workload."""
     held = read_held_conditions(body)
-    owner: Json = next(
-        (
-            each
-            for each in read_objects(body, "metadata", "ownerReferences")
-            if read_flag(each, "controller")
-        ),
-        {},
-    )
+    owner = _find_owner(body)
     ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
     active = read_object(body, "spec").get("active") is not False
     checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
@@ -136,11 +129,7 @@ def read_queued(body: Json) -> QueuedWorkload:
             for each in assigned
         },
         counts={read_text(each, "name"): read_number(each, "count") for each in assigned},
-        unmarked=tuple(
-            read_text(each, "name")
-            for each in read_objects(body, "spec", "podSets")
-            if labels.CAPACITY_CHECKED not in read_texts(each, "template", "metadata", "labels")
-        ),
+        unmarked=tuple(_list_unmarked(body)),
         checks=checks,
         reserved_at=held.get("QuotaReserved"),
         lost_at=_find_loss(body),
@@ -148,6 +137,19 @@ def read_queued(body: Json) -> QueuedWorkload:
         # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
         holds_quota="QuotaReserved" in held and active and not (ended or losing),
     )
+
+
+def _find_owner(body: Json) -> Json:
+    """Return the reference to the object that a Workload is for; empty without one."""
+    owners = read_objects(body, "metadata", "ownerReferences")
+    return next((each for each in owners if read_flag(each, "controller")), {})
+
+
+def _list_unmarked(body: Json) -> Iterator[str]:
+    """Yield the pod sets whose pods do not have the label of a capacity check by themselves."""
+    for each in read_objects(body, "spec", "podSets"):
+        if labels.CAPACITY_CHECKED not in read_texts(each, "template", "metadata", "labels"):
+            yield read_text(each, "name")
 
 
 def _find_loss(body: Json) -> float | None:
@@ -176,47 +178,43 @@ def inject_flavors(
 ) -> Json:
     """Return an owner's JSON as Kueue resumes it: node labels, tolerations, the pods with quota.
 
-    As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
-
-    Args:
-        kind: of the owner; one with `Kind.queued`.
-        body: the owner.
-        queued: its Workload.
-        flavors: by name.
-
-    Raises:
-        Rejected: a pod template selects another value; Kueue never resumes such a workload.
+    As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them. A pod
+    template that selects another value is refused: Kueue never resumes such a workload.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(body))
-    for role, found in kind.list_templates(changed):
+    marks = read_texts(changed, "metadata", "annotations")
+    for role, template in kind.list_templates(changed):
         pod_set = role.lower()
-        template: Any = found
-        spec = template.setdefault("spec", {})
-        selector, tolerations = (
-            dict(spec.get("nodeSelector") or {}),
-            list(spec.get("tolerations") or ()),
-        )
+        owned: Any = template  # of the copy, so it may be changed
         for name in queued.flavors.get(pod_set, ()):
-            flavor = flavors[name]
-            for key, value in flavor.node_labels.items():
-                if selector.setdefault(key, value) != value:
-                    raise PodContradictsSpec(
-                        f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
-                        field=f"spec.nodeSelector {key}",
-                        value=str(selector[key]),
-                        valid=value,
-                    )
-            tolerations += [each for each in flavor.tolerations if each not in tolerations]
-        spec["nodeSelector"], spec["tolerations"] = selector, tolerations
-        count, marks = queued.counts.get(pod_set), read_texts(changed, "metadata", "annotations")
-        if (
-            count
-            and parse_count(marks.get(_MIN_PODS, "")) is not None
-            and "parallelism" in changed["spec"]
-        ):
-            equal = marks.get(_ALL_AT_ONCE, "").lower() in ("1", "t", "true")
-            changed["spec"] |= {"parallelism": count} | ({"completions": count} if equal else {})
+            _add_flavor(owned.setdefault("spec", {}), name, flavors[name])
+        if "parallelism" in changed["spec"] and parse_count(marks.get(_MIN_PODS, "")) is not None:
+            _set_count(changed["spec"], marks, queued.counts.get(pod_set, 0))
     return changed
+
+
+def _add_flavor(spec: dict[str, Any], name: str, flavor: Flavor) -> None:
+    """Let the pods of a template select what a flavor has, and tolerate what it says."""
+    selector = dict(spec.get("nodeSelector") or {})
+    for key, value in flavor.node_labels.items():
+        if selector.setdefault(key, value) != value:
+            raise PodContradictsSpec(
+                f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
+                field=f"spec.nodeSelector {key}",
+                value=str(selector[key]),
+                valid=value,
+            )
+    tolerations = list(spec.get("tolerations") or ())
+    tolerations += [each for each in flavor.tolerations if each not in tolerations]
+    spec |= {"nodeSelector": selector, "tolerations": tolerations}
+
+
+def _set_count(spec: dict[str, Any], marks: Mapping[str, str], count: int) -> None:
+    """Let a Job run as many pods as have quota."""
+    if count:
+        spec["parallelism"] = count
+        if marks.get(_ALL_AT_ONCE, "").lower() in ("1", "t", "true"):
+            spec["completions"] = count
 
 
 def format_state(

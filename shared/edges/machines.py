@@ -7,6 +7,7 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -41,31 +42,35 @@ class InstanceGroups:
         self._session = session
 
     def read_machines(self, pool: NodePool) -> Machines:
-        """Return how many machines there are and come, and what keeps the others away.
+        """Return how many machines there are and come, and what keeps the others away."""
+        made, coming, errors = 0, 0, list[FillError]()
+        try:
+            for group in map(_find_path, pool.group_urls):
+                machines = self._read_group(group, max(pool.node_count, 1) - made)
+                made, coming = made + machines.made, coming + machines.coming
+                errors += machines.errors
+        except UnexpectedValue as error:
+            raise Unavailable(f"GKE's answer cannot be read: {error}") from error
+        return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
+
+    def _read_group(self, group: str, most: int) -> Machines:
+        """Return what one group says of its machines, of which there may be so many.
 
         A group that makes all machines of a slice or none lists them as being created while it has
         no capacity for them, and only its operation says so. The errors of the group are read if
         machines are absent and none comes; and, because GKE's autoscaler takes back what it asked
         for in vain, if the pool may have more than it has.
         """
-        made, coming, errors = 0, 0, list[FillError]()
-        try:
-            for group in map(_find_path, pool.group_urls):
-                rows = self._list_instances(group)
-                absent = [each for each in rows if read_text(each, "instanceStatus") in _ABSENT]
-                bulk = self._get_bulk(group) if len(absent) == len(rows) else {}
-                of_bulk = list(_list_check_errors(bulk))
-                of_rows = [list(_list_row_errors(each)) for each in absent]
-                made += len(rows) - len(absent)
-                goes_on = read_flag(bulk, "inProgress")
-                if not (goes_on and of_bulk):
-                    coming += of_rows.count([])
-                errors += [error for each in of_rows for error in each]
-                if not coming and (absent or made < max(pool.node_count, 1)):
-                    errors += [*self._list_errors(group), *of_bulk]
-        except UnexpectedValue as error:
-            raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-        return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
+        rows = self._list_instances(group)
+        absent = [each for each in rows if read_text(each, "instanceStatus") in _ABSENT]
+        made, of_rows = len(rows) - len(absent), [list(_list_row_errors(each)) for each in absent]
+        bulk = {} if made else self._get_bulk(group)
+        of_bulk, goes_on = list(_list_check_errors(bulk)), read_flag(bulk, "inProgress")
+        coming = 0 if goes_on and of_bulk else of_rows.count([])
+        errors = list(chain.from_iterable(of_rows))
+        if not coming and (absent or made < most):
+            errors += [*self._list_errors(group), *of_bulk]
+        return Machines(made=made, coming=coming, errors=tuple(errors))
 
     def _list_instances(self, group: str) -> list[Json]:
         """Return a group's instances that are not leaving. GKE's groups answer in pages of 500."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.edges.kubernetes import Condition, ObjectMeta, Record, Unreadable
+from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, Unreadable
 from shared.edges.pod_requests import (
     FUSE_SIDECAR,
     Asked,
@@ -32,12 +32,13 @@ from shared.model.times import parse_time
 from shared.model.workloads import PodTemplate, PodView, Requirement, Toleration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from shared.kinds.kind import Json, Kind
     from shared.model.workloads import Parent, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
+_NOBODY = OwnerReference()
 
 
 class Resources(Record):
@@ -156,28 +157,16 @@ _LEARNT = msgspec.json.Decoder(Template)
 def view_pod(pod: Pod) -> PodView:
     """Return a pod as decisions see it."""
     meta, status = pod.metadata, pod.status
-    # The API server lets the name of an owner be any text, also a path to objects of others.
-    owners = (
-        each
-        for each in meta.owner_references or ()
-        if each.controller and OBJECT_NAME.fullmatch(each.name)
-    )
-    controller = next(owners, None)
-    scheduled = next(
-        (each for each in status.conditions or () if each.type == "PodScheduled"), None
-    )
-    unschedulable = bool(
-        scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"
-    )
+    controller, refusal = _find_controller(meta), _find_refusal(status)
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         template=_view_template(meta, pod.spec, pod=meta.name),
-        controller_kind=controller.kind if controller else "",
-        controller_name=controller.name if controller else "",
-        controller_uid=controller.uid if controller else "",
-        controller_api_version=controller.api_version if controller else "",
+        controller_kind=controller.kind,
+        controller_name=controller.name,
+        controller_uid=controller.uid,
+        controller_api_version=controller.api_version,
         node_name=pod.spec.node_name,
         nominated_node=status.nominated_node_name,
         phase=status.phase,
@@ -185,12 +174,30 @@ def view_pod(pod: Pod) -> PodView:
         deleting=meta.deletion_timestamp is not None,
         deleting_since=parse_time(meta.deletion_timestamp),
         gates=tuple(gate.get("name", "") for gate in pod.spec.scheduling_gates or ()),
-        unschedulable=unschedulable,
-        scheduler_message=scheduled.message if scheduled and unschedulable else "",
-        unschedulable_since=parse_time(scheduled.last_transition_time)
-        if scheduled and unschedulable
-        else None,
+        unschedulable=refusal is not None,
+        scheduler_message=refusal.message if refusal else "",
+        unschedulable_since=parse_time(refusal.last_transition_time) if refusal else None,
     )
+
+
+def _find_controller(meta: ObjectMeta) -> OwnerReference:
+    """Return the controller; empty without one.
+
+    The API server lets the name of an owner be any text, also a path to objects of others.
+    """
+    for each in meta.owner_references or ():
+        if each.controller and OBJECT_NAME.fullmatch(each.name):
+            return each
+    return _NOBODY
+
+
+def _find_refusal(status: PodStatus) -> Condition | None:
+    """Return the scheduler's word that it finds no node; None if it does not say so."""
+    for each in status.conditions or ():
+        if each.type == "PodScheduled":
+            refused = (each.status, each.reason) == ("False", "Unschedulable")
+            return each if refused else None
+    return None
 
 
 def read_template(body: Json) -> PodTemplate:
@@ -238,45 +245,57 @@ def read_parent_now(parent: Parent, body: Json) -> Parent | None:
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
-    sidecars: list[Container] = []
-    before: list[tuple[Asked, ...]] = []
-    for each in spec.init_containers or ():
-        if each.restart_policy == "Always":
-            sidecars.append(each)
-        else:
-            before.append(tuple(_read_requests(beside.resources) for beside in (*sidecars, each)))
-    of_pod, beside = spec.resources or Resources(), (*spec.containers, *sidecars)
-    together = tuple(_read_requests(each.resources) for each in beside)
-    fuse = ask_for_fuse(meta.annotations or {})
-    if fuse and all(each.name != FUSE_SIDECAR for each in beside):
-        together = (*together, fuse)
-    asked = Requests(
-        together,
-        tuple(before),
-        _list_amounts(of_pod.requests or {}),
-        _list_amounts(of_pod.limits or {}),
-        _list_amounts(spec.overhead or {}),
-    )
+    affinity, node_terms = spec.affinity or Affinity(), _read_node_terms(spec.affinity)
+    containers = [*spec.containers, *_list_sidecars(spec)]
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
         node_selector=_read_selector(spec.node_selector or {}),
-        node_affinity=_read_affinity(spec.affinity),
-        node_terms=_read_node_terms(spec.affinity),
+        node_affinity=_read_affinity(node_terms),
+        node_terms=node_terms,
         node_pool_affinity=_stays_in_pool(spec.affinity),
         topology_terms=read_topology_terms(
-            spec.affinity.pod_affinity if spec.affinity else None,
-            spec.affinity.pod_anti_affinity if spec.affinity else None,
+            affinity.pod_affinity,
+            affinity.pod_anti_affinity,
             spec.topology_spread_constraints or (),
-            host_ports=any(
-                port.host_port or spec.host_network for each in beside for port in each.ports or ()
-            ),
+            host_ports=_takes_ports(spec, containers),
         ),
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
         tolerations=spec.tolerations or (),
-        **add_up(asked),
+        **add_up(_list_requests(meta.annotations or {}, spec, containers)),
     )
+
+
+def _takes_ports(spec: PodSpec, containers: Sequence[Container]) -> bool:
+    """Return whether ports of the host are taken, so that it can have one such pod only."""
+    ports = [port for each in containers for port in each.ports or ()]
+    return any(port.host_port or spec.host_network for port in ports)
+
+
+def _list_sidecars(spec: PodSpec) -> list[Container]:
+    return [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+
+
+def _list_requests(
+    annotations: dict[str, str], spec: PodSpec, containers: Sequence[Container]
+) -> Requests:
+    """Return what the containers of a pod request, those with the sidecars that run together."""
+    running: list[Asked] = []
+    before: list[tuple[Asked, ...]] = []
+    for each in spec.init_containers or ():
+        asked = _read_requests(each.resources)
+        if each.restart_policy == "Always":
+            running.append(asked)
+        else:
+            before.append((*running, asked))
+    together = tuple(_read_requests(each.resources) for each in containers)
+    fuse = ask_for_fuse(annotations)
+    if fuse and all(each.name != FUSE_SIDECAR for each in containers):
+        together = (*together, fuse)
+    of_pod, overhead = spec.resources or Resources(), _list_amounts(spec.overhead)
+    requests, limits = _list_amounts(of_pod.requests), _list_amounts(of_pod.limits)
+    return Requests(together, tuple(before), requests, limits, overhead)
 
 
 def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
@@ -299,22 +318,18 @@ def _read_selector(selector: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
-    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    if required is None or len(required.node_selector_terms) != 1:
-        return {}
-    found: dict[str, tuple[str, ...]] = {}
-    for expression in required.node_selector_terms[0].match_expressions or ():
-        key = rename(expression.key)
-        known = found.get(key, ())
-        if expression.operator == "In":
-            values = tuple(
-                value for value in expression.values or () if not known or value in known
+def _read_affinity(terms: tuple[tuple[Requirement, ...], ...]) -> dict[str, tuple[str, ...]]:
+    """Return what a single term requires, by key; the operator Exists has no values."""
+    required: dict[str, tuple[str, ...]] = {}
+    for each in terms[0] if len(terms) == 1 else ():
+        before = required.get(each.key, ())
+        if each.operator == "In":
+            required[each.key] = tuple(
+                value for value in each.values if value in (before or each.values)
             )
-            found[key] = values
-        elif expression.operator == "Exists":
-            found[key] = known
-    return found
+        elif each.operator == "Exists":
+            required[each.key] = before
+    return required
 
 
 def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...], ...]:
@@ -343,5 +358,5 @@ def _read_requests(resources: Resources | None) -> Asked:
     return _list_amounts({**(resources.limits or {}), **(resources.requests or {})})
 
 
-def _list_amounts(amounts: dict[str, Any]) -> Asked:
-    return tuple((resource, str(amount)) for resource, amount in amounts.items())
+def _list_amounts(amounts: dict[str, Any] | None) -> Asked:
+    return tuple((resource, str(amount)) for resource, amount in (amounts or {}).items())
