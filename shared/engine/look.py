@@ -228,7 +228,7 @@ class Look:
     """Pools of which a node gave no answer. Nothing is done to them: they may be in use."""
     cluster_uid: str = ""
     """Of the namespace ``kube-system``; read before an act only."""
-    scene: Scene = field(default_factory=lambda: Scene(now=0.0))
+    scene: Scene = Scene(now=0.0)  # noqa: RUF009 -- it is frozen
     now: float = 0.0
     """When the reads that each look has were done."""
     began_at: float
