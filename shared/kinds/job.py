@@ -46,14 +46,6 @@ class Job(Kind):
     endings = ("Complete", "Failed")
     controller = "kubernetes.io/job-controller"
 
-    def find_owner(self, pod: PodView) -> str:
-        """Return the name of the pod's controller, if it is a Job."""
-        is_of_job = (pod.controller_kind, pod.controller_api_version) == (
-            self.name,
-            self.api_version,
-        )
-        return pod.controller_name if is_of_job else ""
-
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a Job, with the object of which it is a part."""
         owners = read_objects(body, "metadata", "ownerReferences")

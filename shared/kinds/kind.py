@@ -121,9 +121,13 @@ class Kind(Resource, ABC):
     install: str = ""
     """Command that installs the kind, if every cluster needs it; else empty."""
 
-    @abstractmethod
     def find_owner(self, pod: PodView) -> str:
-        """Return the workload's name, by the pod; empty if the pod is not of this kind."""
+        """Return the workload's name, by the pod; empty if the pod is not of this kind.
+
+        A workload controls its pods itself, unless its kind says otherwise.
+        """
+        own = (pod.controller_kind, pod.controller_api_version) == (self.name, self.api_version)
+        return pod.controller_name if own else ""
 
     def find_owner_uid(self, pod: PodView) -> str:
         """Return the workload's UID, by the pod; empty if the pod does not have it."""

@@ -88,11 +88,6 @@ class StatefulSet(Kind):
     plural = "statefulsets"
     pod_selector = mark = POD_NAME
 
-    def find_owner(self, pod: PodView) -> str:
-        """Return the name of the pod's controller, if it is a StatefulSet."""
-        is_of_set = (pod.controller_kind, pod.controller_api_version) == (self.name, _APPS)
-        return pod.controller_name if is_of_set else ""
-
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return all pods as one elastic group, or as one slice of several hosts."""
         (template,), replicas = templates.values(), _read_replicas(body)
