@@ -309,8 +309,10 @@ def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
 
 def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | None:
     """Return the claim because of which no node can help the pods now; None without one."""
+    # A claim that no template names is one that a controller makes for a pod that waits.
+    others = {*list_volume_claims(workload)} - {*template.volume_claims}
     for disk in workload.disks:
-        if disk.unbound and disk.claim in template.volume_claims:
+        if disk.unbound and disk.claim not in others:
             text = f"PersistentVolumeClaim {workload.namespace}/{disk.claim} {disk.unbound}"
             return Obstacle(Reason.CLAIM_UNBOUND, text)
     return None

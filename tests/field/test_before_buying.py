@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from shared.model.workloads import Disk
 from tests.field.field_world import FieldWorld, read_input
@@ -102,6 +103,43 @@ def test_a_pool_waits_for_the_disk_that_binds_at_once_and_is_in_its_zone() -> No
     world.provision()
 
     assert (before, world.list_zones()) == ([], [("us-east5-c",)])
+
+
+SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: shards}
+spec:
+  replicas: 2
+  podManagementPolicy: Parallel
+  template:
+    spec:
+      nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}
+      containers: [{name: c, image: "registry.example/c:1", resources: {limits: {nvidia.com/gpu: 1}}}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {storageClassName: standard, accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Gi}}}
+"""
+
+
+def test_a_pool_waits_for_the_claims_that_a_controller_makes_for_its_pods() -> None:
+    world = FieldWorld(yaml.safe_load(SET))
+    spec, disks = world.body["spec"]["template"]["spec"], {"data-shards-0", "data-shards-1"}
+    for name in ("shards-0", "shards-1"):
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "shards", "uid": "uid-of-shards"}
+        own = {"statefulset.kubernetes.io/pod-name": name}
+        world.add_pod(name, {**spec, "volumes": volumes}, owner, own)
+    world.cluster.find_disk = lambda namespace, claim: (  # type: ignore[method-assign]
+        Disk(claim=claim, unbound="is not bound to a volume yet") if claim in disks else None
+    )
+
+    answers = world.provision().plan.answers
+    disks.clear()
+    world.provision()
+
+    assert [str(each.reason) for each in answers] == ["claim_unbound"]
+    assert len(world.gke.pools) == 1
 
 
 def test_no_part_is_bought_that_waits_for_the_pods_of_a_claim() -> None:

@@ -1,5 +1,6 @@
 """A disk of one zone pins the pods: the pool moves there, or the candidate is refused by name."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from shared.capacity_texts import read_policies
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Obstacle
-from shared.model.workloads import Disk
+from shared.model.workloads import Disk, SliceGroup
 from shared.needs.nodepool import Demand
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
@@ -104,7 +105,9 @@ def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
     template = a_template(volume_claims=("data",))
     absent, others = (Disk(claim=claim, unbound="does not exist") for claim in ("data", "of-others"))
     (waits,) = want(a_jobset(template=template, disks=(absent,))).needs
-    (needs,) = want(a_jobset(template=template, disks=(others,))).needs
+    beside = SliceGroup(name="beside", template=a_template(topology="2x2", volume_claims=("of-others",)))
+    both = a_jobset(template=template, disks=(others,))
+    needs, _ = want(dataclasses.replace(both, groups=(*both.groups, beside))).needs
 
     assert waits.waits_for == Obstacle(Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist")
     assert (waits.key, needs.waits_for) == (needs.key, None)
