@@ -34,6 +34,8 @@ def find_right(name: str) -> Rule:
 RIGHT = {
     name: find_right(name)
     for name in (
+        "_list_lacking",
+        "_waits_for_pool",
         "count_to_keep",
         "find_candidate",
         "find_life",
@@ -100,6 +102,16 @@ def spare_at_once(census: Census) -> frozenset[str]:
         object.__setattr__(pool, "spare_before", True)
     names: frozenset[str] = RIGHT["find_spare"](census)
     return names
+
+
+def hold_nothing(census: Census) -> Any:
+    apart = [dataclasses.replace(need, apart=True) for need in census.scene.needs]
+    return RIGHT["_list_lacking"](Census(dataclasses.replace(census.scene, needs=tuple(apart))))
+
+
+def wait_also_in_vain(each: Any) -> bool:
+    need = dataclasses.replace(each.need, never=None)
+    return bool(RIGHT["_waits_for_pool"](dataclasses.replace(each, need=need)))
 
 
 WRONG: dict[str, tuple[str, object]] = {
@@ -226,4 +238,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "what is too many stays": ("_end_idle", always(None)),
     "over, and all stay": ("plan_ends", always([])),
     "nothing is told": ("list_notices", always([])),
+    # parts
+    "a part that waits for a claim holds no other": ("_list_lacking", hold_nothing),
+    "parts that can never run get pools": ("_waits_for_pool", wait_also_in_vain),
 }
