@@ -13,6 +13,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindNotServed, NotAllowed, OwnerKindUnknown, UnknownResource
 from shared.settings import is_allowed
+from shared.shapes.catalogue import TPUS
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ _DYNAMIC = (
     f"operator creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
 _CUBE = 64
-"""Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
+"""Chips of one node pool, 4x4x4, of which GKE joins several to a larger slice."""
+_JOINED = frozenset(family.accelerator for family in TPUS.values() if family.joins_pools)
 
 
 def find_other_server(template: PodTemplate) -> Decision | None:
@@ -191,5 +193,5 @@ def _find_dynamic_slice(template: PodTemplate) -> str:
             return key
     topology = template.annotations.get(labels.SLICE_TOPOLOGY, "")
     joined = TOPOLOGY_FORM.fullmatch(topology) and count_chips(topology) > _CUBE
-    of_tpu7x = "tpu7x" in template.list_values(labels.ACCELERATOR)
-    return labels.SLICE_TOPOLOGY if joined and of_tpu7x else ""
+    by_gke = _JOINED.intersection(template.list_values(labels.ACCELERATOR))
+    return labels.SLICE_TOPOLOGY if joined and by_gke else ""

@@ -62,7 +62,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Accepted boot disk types, the default first."""
 
     generation: str = ""
-    """Of TPUs, as the following six."""
+    """Of TPUs, as the following seven."""
     placement: Placement = Placement.COMPACT
     """For multi-host slices; a single host never has a placement."""
     flex_start: bool = False
@@ -75,6 +75,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Every valid topology of the multi-host machine, for two-dimensional families."""
     cubes_max: int = 0
     """The largest slice in cubes of 64 chips, for three-dimensional families; 0 for the others."""
+    joins_pools: bool = False
+    """GKE's slice controller joins pools of one cube to larger slices."""
     quota: str = ""
     """The regional quota of its chips, where Google lists it with those of Compute Engine."""
 

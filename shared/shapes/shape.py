@@ -76,9 +76,8 @@ class Room:
     """What the operator sets: the share of DaemonSets on each node, and the largest boot disk."""
 
     cpu_millis: int = 0
-    """Of DaemonSets."""
     memory_bytes: int = 0
-    """Of DaemonSets."""
+    """Of DaemonSets, as the CPU."""
     pods: int = 128
     """The most pods of workloads on one node."""
     disk_gb: int = DISK_GB_MAX

@@ -222,7 +222,6 @@ def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
 
 def _refuse_amount(amount: str) -> Rejected:
     resource, _, value = amount.partition("=")
-    # An error shows no empty value.
     problem = "this quantity is not valid" if value else "quantity '' is not valid"
     valid = "a whole number, for example 4"
     if resource.startswith(labels.HUGE_PAGES):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from shared.shapes.catalogue import GPUS, TPUS
+
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
@@ -163,3 +165,16 @@ def test_what_went_is_named_nowhere(gone: str) -> None:
     ]
 
     assert not named, "\n".join(named)
+
+
+def test_no_machine_stands_anywhere_else_than_in_the_catalogues() -> None:
+    families = [*TPUS.values(), *GPUS.values()]
+    names = {machine.name for each in families for machine in each.machines} | TPUS.keys() | GPUS.keys()
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for path in list_modules(" ".join(PRODUCT))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    ]
+
+    assert not named, "a new family is one row of shared/shapes/*.json: " + ", ".join(named)

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -372,3 +373,14 @@ def test_the_catalogue_is_consistent() -> None:
             assert machine.multi_host or machine.single_host
             if machine.single_host:
                 assert count_chips(machine.single_host) == machine.chips
+
+
+def test_a_new_family_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = {"name": "ct9e-standard-4t", "chips": 4, "multi_host": True, "cpus": 96, "memory_gb": 384}
+    row = {"accelerator": "tpu-v9e-slice", "generation": "v9e", "boot_disks": ["hyperdisk-balanced"]}
+    family = msgspec.convert(row | {"topologies": ["4x4"], "machines": [machine]}, Family)
+    monkeypatch.setitem(TPUS, family.accelerator, family)
+
+    shape = look_up("tpu-v9e-slice", "4x4", 4)
+
+    assert (shape.machine.name, shape.node_count, shape.placement) == ("ct9e-standard-4t", 4, "compact")
