@@ -134,7 +134,7 @@ class Asks:
 
     def union(self, others: tuple[Asks, ...]) -> Asks:
         """Return the same with the labels and tolerations that others add."""
-        if all(asks == self for asks in others):
+        if all(asks is self or asks == self for asks in others):
             return self
         added = (each for asks in others for each in asks.tolerations)
         return Asks(

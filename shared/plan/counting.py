@@ -165,16 +165,12 @@ class Census:
     @cached_property
     def unbound(self) -> Mapping[Asks, float]:
         """What pods ask that run nowhere yet, with the creation of the youngest of them."""
-        created: dict[tuple[str, Asks], float] = {}
+        youngest: dict[Asks, float] = {}
         for pod in self.scene.pods:
             if not pod.pool and not pod.terminating:
-                key = pod.need, pod.asks
-                created[key] = max(pod.created_at, created.get(key, 0.0))
-        youngest: dict[Asks, float] = {}
-        for (name, added), at in created.items():
-            need = self._needs.get(name)
-            asks = need.asks.union((added,)) if need else added
-            youngest[asks] = max(at, youngest.get(asks, 0.0))
+                need = self._needs.get(pod.need)
+                asks = need.asks.union((pod.asks,)) if need else pod.asks
+                youngest[asks] = max(pod.created_at, youngest.get(asks, 0.0))
         return youngest
 
     @cached_property
@@ -195,7 +191,7 @@ class Census:
         by_asks = {need.asks: need for need in self.scene.needs}
         homes: dict[str, Need] = {}
         for pool in self.scene.pools:
-            needs = [by_asks[asks] for asks in self.answered.get(pool.name, ()) if asks in by_asks]
+            needs = list(filter(None, map(by_asks.get, self.answered.get(pool.name, ()))))
             if needs:
                 own = next((need for need in needs if need.key == pool.need), None)
                 homes[pool.name] = own or max(needs, key=lambda need: len(need.asks.labels))
