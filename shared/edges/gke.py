@@ -18,7 +18,6 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 )
 from google.cloud.container_v1.types import (
     Cluster,
-    CreateNodePoolRequest,
     DeleteNodePoolRequest,
     GetClusterRequest,
     GetNodePoolRequest,
@@ -76,6 +75,7 @@ class GkePools:
     ) -> None:
         """Prepare; nothing is sent or opened yet. One endpoint may answer for both APIs."""
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
+        self._gke = GoogleSession(endpoint, account, clock=clock)
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
         self._groups = InstanceGroups(self._compute)
         self._channel_lock = threading.Lock()
@@ -88,6 +88,7 @@ class GkePools:
         """Open the clients and get the access token now, so that the first call need not wait."""
         self._account.give_token()
         self._open()
+        self._gke.open()
         self._compute.open()
 
     def list(self, cluster: str) -> Sequence[NodePool]:
@@ -180,11 +181,9 @@ class GkeAdds(GkePools):
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Submit one pool; promptly, because the stop was read just now."""
-        request = CreateNodePoolRequest(parent=cluster)
-        message = CreateNodePoolRequest.pb(request).node_pool
-        json_format.ParseDict(node_pool, message)  # assumes: fields
-        path = f"{cluster}/nodePools/{node_pool['name']}"
-        self.call("create_node_pool", request, path, promptly=True)
+        # By the session: the way of a body through the client takes a quarter of an event.
+        body = {"nodePool": node_pool}  # assumes: fields
+        self._gke.call("POST", f"v1/{cluster}/nodePools", body, promptly=True)
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""

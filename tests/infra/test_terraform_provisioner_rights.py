@@ -34,7 +34,7 @@ PERMISSIONS = {
     "Kubernetes": "container.clusters.connect",
 }
 GOOGLE_CALLS = {
-    ("shared/edges/gke.py", "a client", "create_node_pool"),
+    ("shared/edges/gke.py", "POST", "v1/{}/nodePools"),
     ("shared/edges/gke.py", "a client", "get_cluster"),
     ("shared/edges/gke.py", "a client", "get_node_pool"),
     ("shared/edges/gke.py", "a client", "list_node_pools"),
