@@ -64,7 +64,7 @@ class Namespaces(_LiveFacts):
 
 @dataclass(slots=True)
 class Disks(_LiveFacts):
-    """Reads the disks of the claims that workloads name: from the manifests, else from the cluster."""
+    """Reads the disks of claims that workloads name: from the manifests, else from the cluster."""
 
     files: FileDisks = field(default_factory=lambda: FileDisks({}))
     unseen: bool = False

@@ -219,7 +219,7 @@ class Timeline:
         note_stay(one.bindings, at, holds=bool(bound), pool=pool)
 
     def _note_mix(self, one: SliceTimeline, at: float) -> None:
-        """Note that the pods of a slice are on several pools: its hosts have no links between them."""
+        """Note that the pods of a slice are on several pools, without links between them."""
         pools = sorted({self._find_pool(each.node) for each in one.live_pods.values()} - {""})
         makers = [self._slice_of_pool[pool].creation for pool in pools if pool in self._slice_of_pool]
         if len(pools) > 1 and not one.mixed and any(made and made.topology for made in makers):

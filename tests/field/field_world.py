@@ -1,4 +1,4 @@
-"""An input of the field as it lives in a cluster: the workload, its pods that wait, and both functions."""
+"""An input of the field in a cluster: the workload, its pods that wait, and both functions."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def plan(name: str, **environ: str) -> dict[str, Any]:
 
 
 def plan_needs(name: str, **environ: str) -> dict[str, dict[str, Any]]:
-    """Return what `plan --json` says of one input, by the name of the workload; the last need of each."""
+    """Return what `plan --json` says of one input, by workload; the last need of each."""
     return {need["workload"]: need for need in plan(name, **environ)["needs"]}
 
 

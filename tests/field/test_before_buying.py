@@ -1,4 +1,4 @@
-"""No pool is bought that cannot help: for a resource that no new node has, or a claim that is not bound."""
+"""No pool is bought that cannot help: its nodes lack a resource, or a claim is not bound."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A slice that cannot be read is refused for what is wrong with it, in the same words in every kind."""
+"""A slice that cannot be read is refused for its mistake, in the same words in every kind."""
 
 import copy
 from collections.abc import Callable
@@ -14,7 +14,9 @@ from tests.field.planned import INPUTS, plan, plan_needs
 MISTAKES = {
     "no-chips": "resources.google.com/tpu: missing; 2x2 needs 4 chips",
     "unset-variable": "resources.google.com/tpu: quantity '' is not valid",
-    "misspelt": "resources.google.com/TPU: no node of a new node pool has this resource: did you mean google.com/tpu?",
+    "misspelt": (
+        "resources.google.com/TPU: no node of a new node pool has this resource: did you mean google.com/tpu?"
+    ),
     "old-resource": "did you mean google.com/tpu?",
     "no-such-topology": "cloud.google.com/gke-tpu-topology: not a topology of ct6e-standard-4t (got '2x3')",
     "no-such-type": "cloud.google.com/gke-tpu-accelerator: unknown TPU type (got 'tpu-v6e')",

@@ -1,4 +1,4 @@
-"""Slices that may mix are said before and while: by `plan`, one Event, `status`, `why` and the board."""
+"""Slices that may mix are said before and while: `plan`, one Event, `status`, `why`, board."""
 
 import dataclasses
 
@@ -45,7 +45,7 @@ def mixed() -> FieldWorld:
     for number, pool in enumerate(pools):
         world.come(pool, ready=2)
         for host in range(2):
-            # Hosts 0 of the slices are in turn with hosts 1 of others, as the scheduler spreads them.
+            # Hosts 0 of slices are in turn with hosts 1 of others, as the scheduler spreads them.
             name = f"four-slices-slice-{(number + host) % 4}-{host}"
             pod = world.cluster.pods[name]
             world.cluster.pods[name] = dataclasses.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)

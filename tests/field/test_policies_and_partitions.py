@@ -1,4 +1,4 @@
-"""What the field writes is read: a team's own placement policy, and partitions of an RTX PRO 6000."""
+"""What the field writes is read: a team's placement policy, partitions of an RTX PRO 6000."""
 
 import dataclasses
 

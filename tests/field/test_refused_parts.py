@@ -48,7 +48,7 @@ def test_a_run_buys_nothing_and_the_event_names_the_part(workload: str, words: s
     assert work.outcomes
 
 
-# --- sub-groups of one pod of a LeaderWorkerSet ----------------------------------------------------
+# --- sub-groups of one pod of a LeaderWorkerSet
 
 
 def serve(*subgroups: int, leader: dict[str, object] | None = None) -> FieldWorld:
