@@ -21,7 +21,7 @@ _PATHS = {
     _CLASS: _CLASSES + "{1}",
 }
 _AT_ONCE = "standard"
-"""The one class of GKE's own that binds at once. Those of a manifest do so unless they say otherwise:
+"""The one class of GKE's own that binds at once; those of a manifest do by default:
 https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes."""
 _GKES_DEFAULT = "standard-rwo"
 

@@ -59,10 +59,10 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
 
     Raises:
         OldLook: it is too old; look again.
-        OutOfTime: the delivery, or this process, is about to end.
+        OutOfTime: the delivery is about to end.
     """
     now, began_at = ports.clock.now(), look.began_at if since is None else since
-    if ports.crew.closing or now > look.until:
+    if now > look.until:
         raise OutOfTime(f"no time is left for {look.key}; a later delivery or tick does it")
     if not 0 <= now - began_at <= LOOK_SECONDS:
         raise OldLook(f"the look at {look.key} took too long to act on")

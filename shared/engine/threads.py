@@ -34,8 +34,6 @@ class Crew:
 
     threads: bool = True
     """Tests and simulations run one task after the other."""
-    closing: bool = False
-    """The process was told to end, so no act begins."""
     _marked: dict[object, bool] = field(default_factory=dict)
     """Keys under way, and whether another delivery came for one of them."""
     _working: dict[str, int] = field(default_factory=dict)

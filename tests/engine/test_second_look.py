@@ -184,14 +184,19 @@ def test_one_fresh_look_serves_at_most_sixteen_pools() -> None:
     assert world.take_calls().count("get JobSet train") == 3
 
 
-def test_no_act_begins_after_the_process_was_told_to_end() -> None:
-    world, _ = over()
-    world.collector.ports.crew.closing = True
+def test_no_act_begins_after_the_time_of_its_delivery() -> None:
+    world, name = over()
+    reads: list[str] = []
 
+    def pass_time(call: str) -> None:
+        if call == f"list pods on {name}-0":
+            reads.append(call)
+            world.clock.time += 51.0 if len(reads) == 2 else 0.0
+
+    world.gke.before = pass_time
     work = world.collector.work(uid=JOBSET_UID)
 
-    assert [type(error) for error in work.errors] == [OutOfTime]
-    assert not world.list_deleted()
+    assert ([type(error) for error in work.errors], world.list_deleted()) == ([OutOfTime], [])
 
 
 def test_a_function_has_the_means_of_its_own_verb_only() -> None:
