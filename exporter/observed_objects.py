@@ -2,7 +2,7 @@
 
 Pure: no I/O, no clock. One small entry per object that is in the watch now, dropped when it leaves
 or when a listing no longer shows it. Losing the memory is harmless: what is true then is reported
-once more.
+once more. The rules of one kind of workload are in its entry of `shared.kinds`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,36 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from exporter.predicates import is_demand, quota_of, standing_of, wants_fewer
-from shared.edges.pods import view_pod
+import msgspec
+
+from shared.edges.kubernetes import ObjectMeta, Record, decoder_of
+from shared.edges.pods import Pod, PodSpec, PodStatus, view_pod
+from shared.kinds.kind import is_leader
+from shared.kinds.table import find_kind, find_kind_of_pod
+from shared.model.labels import DISABLE_AUTOPROVISIONING
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from shared.edges.pods import Pod
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload
-    from shared.model.workloads import WorkloadView
+    from shared.model.workloads import PodView, WorkloadView
 
 Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")
+_FAILED = "Failed"
+_NOTHING: Mapping[str, str] = {}
+_SPEC = decoder_of(PodSpec)
+
+
+class WatchedPod(Record):
+    """A pod whose spec stays undecoded until its status makes it a demand: most are none."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
 class ObservedObjects(ABC, Generic[Seen, Entry]):
@@ -91,7 +106,7 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         return Event(type=kind, cluster=self._cluster, subject=of, observed=observed, incarnation=incarnation)
 
 
-class ObservedPods(ObservedObjects["Pod", bool]):
+class ObservedPods(ObservedObjects[WatchedPod, bool]):
     """Pods without nodes: each leader is reported once, when it first needs nodes.
 
     The event names the workload of the pod, because one answer serves all of its pods; what is
@@ -108,15 +123,15 @@ class ObservedPods(ObservedObjects["Pod", bool]):
         self._reported: set[str] = set()
         """UIDs of pods in the watch."""
 
-    def see(self, seen: Pod) -> Iterable[Event]:
+    def see(self, seen: WatchedPod) -> Iterable[Event]:
         """Return the demand of a pod that is one for the first time."""
         uid = seen.metadata.uid
         self._mark(uid)
-        self._entries[uid] = is_demand(seen, self._kind)
-        if not self._entries[uid] or uid in self._reported:
+        view = find_demand(seen, self._kind)
+        self._entries[uid] = view is not None
+        if view is None or uid in self._reported:
             return ()
         self._reported.add(uid)
-        view = view_pod(seen)
         workload = ObjectName(
             kind=self._kind.name,
             namespace=view.namespace,
@@ -126,7 +141,7 @@ class ObservedPods(ObservedObjects["Pod", bool]):
         )
         return (self._demand(workload, Observed.UNSCHEDULABLE, uid),)
 
-    def lose(self, gone: Pod) -> Iterable[Event]:
+    def lose(self, gone: WatchedPod) -> Iterable[Event]:
         """Forget a pod."""
         self._entries.pop(gone.metadata.uid, None)
         self._reported.discard(gone.metadata.uid)
@@ -255,3 +270,72 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
 
 def _name(workload: WorkloadView) -> ObjectName:
     return ObjectName(kind=workload.kind, namespace=workload.namespace, name=workload.name, uid=workload.uid)
+
+
+def find_demand(pod: WatchedPod, kind: Kind) -> PodView | None:
+    """Return a pod that leads a slice or elastic pool of one kind and waits for new nodes."""
+    if not _is_unschedulable(pod) or _is_opted_out(pod.metadata):
+        return None
+    view = view_pod(Pod(metadata=pod.metadata, spec=_SPEC.decode(pod.spec), status=pod.status))
+    # Under a scheduling gate the condition may be out of date.
+    free = not (view.node_name or view.gates)
+    return view if free and _is_accelerator_leader(view, kind) else None
+
+
+def _is_unschedulable(pod: WatchedPod) -> bool:
+    """Return whether the scheduler found no node for a live, pending pod, and preempts none for it.
+
+    `SchedulingGated` and `SchedulerError` are other reasons of the same condition
+    (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions).
+    """
+    status = pod.status
+    if status.phase != "Pending" or pod.metadata.deletion_timestamp or status.nominated_node_name:
+        return False
+    return any(
+        condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
+        for condition in status.conditions or ()
+    )
+
+
+def _is_accelerator_leader(pod: PodView, kind: Kind) -> bool:
+    """Return whether a pod is a leader of this kind of workload and needs accelerators."""
+    of_kind = find_kind_of_pod(pod)
+    if of_kind is None or of_kind.name != kind.name:
+        return False
+    return pod.template.wants_accelerator and is_leader(kind, pod)
+
+
+def _is_opted_out(metadata: ObjectMeta) -> bool:
+    """Return whether the author disabled provisioning, by label or by annotation."""
+    places = (metadata.labels or _NOTHING, metadata.annotations or _NOTHING)
+    return any(place.get(DISABLE_AUTOPROVISIONING) == "true" for place in places)
+
+
+def standing_of(workload: WorkloadView) -> tuple[Observed, str] | None:
+    """Return why a workload needs no slices now and since when; None while it needs them.
+
+    A terminal state outranks a suspension. The second value is the condition's
+    ``lastTransitionTime``: it tells a second suspension from the first.
+    """
+    if workload.terminal:
+        observed = Observed.FAILED if workload.terminal == _FAILED else Observed.COMPLETED
+        return observed, format_time(workload.terminal_since)
+    if workload.suspended_since is not None:
+        return Observed.SUSPENDED, format_time(workload.suspended_since)
+    return None
+
+
+def quota_of(queued: QueuedWorkload) -> str:
+    """Return what tells one reservation of quota that waits for a check from the next, or nothing.
+
+    A message cannot name an owner of an unknown kind, which the tick answers.
+    """
+    waits = queued.holds_quota and any(each.state == "Pending" for each in queued.checks)
+    if not waits or find_kind(queued.owner_kind) is None:
+        return ""
+    return f"quota since {format_time(queued.reserved_at)}"
+
+
+def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    """Return whether some group needs fewer slices than before. A removed group needs none."""
+    return any(now.get(group, 0) < count for group, count in before.items())

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads, WatchedPod
 from shared.edges.kueue import API_VERSION, read_queued
-from shared.edges.pods import Pod, read_template
+from shared.edges.pods import read_template
 from shared.kinds.table import KINDS, select_pods, select_unmarked
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class WatchedKind(Generic[T]):
     empty if the base allows it."""
 
 
-def watch_pods(kind: Kind) -> WatchedKind[Pod]:
+def watch_pods(kind: Kind) -> WatchedKind[WatchedPod]:
     """Return the watch of the pods of one kind that may lead a slice and have no node.
 
     ``spec.nodeName`` is the one indexed selector: the API server wakes this watch only for events
@@ -60,7 +60,7 @@ def watch_pods(kind: Kind) -> WatchedKind[Pod]:
     return WatchedKind(
         name=_name_pods(kind),
         path="/api/v1/pods",
-        shape=Pod,
+        shape=WatchedPod,
         read=lambda pod: pod,
         observed=partial(ObservedPods, kind=kind),
         operator=kind.name,

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.edges.pods import Pod, read_workload
+from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
+from shared.edges.pods import read_workload
 from shared.kinds.jobset import JOBSET
 from tests.differential.differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST, Sight
 from tests.differential.differential_stage import Answer
@@ -192,6 +192,10 @@ def _standing(trace: Trace, scene: str, subject: str) -> set[str]:
     return {state.get("status.conditions[PodScheduled].message", "") for state in course.rests}
 
 
+def _read_pod(body: Json) -> WatchedPod:
+    return msgspec.json.decode(msgspec.json.encode(body), type=WatchedPod)
+
+
 def _read_observed(sights: list[Sight], names: Names, trace: Trace) -> None:
     """Show the exporter what its two watches would have shown it."""
     pods, jobsets = ObservedPods("cluster", JOBSET), ObservedWorkloads("cluster", JOBSET)
@@ -199,7 +203,7 @@ def _read_observed(sights: list[Sight], names: Names, trace: Trace) -> None:
         if sight.watch not in (LEADERS, JOBSETS):
             continue
         watch: Any = pods if sight.watch == LEADERS else jobsets
-        seen = msgspec.convert(sight.body, Pod) if sight.watch == LEADERS else read_workload(JOBSET, sight.body)
+        seen = _read_pod(sight.body) if sight.watch == LEADERS else read_workload(JOBSET, sight.body)
         events = watch.lose(seen) if sight.type == "DELETED" else watch.see(seen)
         for event in events:
             subject = f"{event.subject.kind} {names.of_uid(event.subject.uid)}"

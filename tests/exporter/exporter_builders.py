@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from shared.edges.pods import Pod, read_workload
+from exporter.observed_objects import WatchedPod
+from shared.edges.pods import read_workload
 from shared.kinds.jobset import JOBSET
 from shared.model.workloads import WorkloadView
 
@@ -85,9 +86,9 @@ def a_jobset(
     }
 
 
-def read_leader(*arguments: Any, **overrides: Any) -> Pod:
+def read_leader(*arguments: Any, **overrides: Any) -> WatchedPod:
     """Return such a leader as the exporter reads it."""
-    return msgspec.convert(a_leader(*arguments, **overrides), Pod)
+    return msgspec.json.decode(msgspec.json.encode(a_leader(*arguments, **overrides)), type=WatchedPod)
 
 
 def read_jobset(*arguments: Any, **overrides: Any) -> WorkloadView:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from exporter.predicates import is_demand, standing_of
+from exporter.observed_objects import find_demand, standing_of
 from shared.kinds.jobset import JOBSET
 from shared.model.messages import Observed
 from tests.exporter.exporter_builders import (
@@ -95,12 +95,12 @@ NO_DEMANDS = {
 
 @pytest.mark.parametrize("overrides", DEMANDS.values(), ids=DEMANDS)
 def test_a_demand_is(overrides: dict[str, Any]) -> None:
-    assert is_demand(read_leader(**overrides), JOBSET)
+    assert find_demand(read_leader(**overrides), JOBSET) is not None
 
 
 @pytest.mark.parametrize("overrides", NO_DEMANDS.values(), ids=NO_DEMANDS)
 def test_no_demand_is(overrides: dict[str, Any]) -> None:
-    assert not is_demand(read_leader(**overrides), JOBSET)
+    assert find_demand(read_leader(**overrides), JOBSET) is None
 
 
 STANDINGS = (
@@ -127,3 +127,9 @@ def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any) -
 )
 def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool) -> None:
     assert read_jobset(managed_by=managed_by).managed_elsewhere is not ours
+
+
+def test_the_spec_of_a_pod_that_waits_for_nothing_is_not_read() -> None:
+    unreadable = read_leader(spec={"containers": "none"}, status={"conditions": None})
+
+    assert find_demand(unreadable, JOBSET) is None

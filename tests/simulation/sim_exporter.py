@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
-from exporter.observed_objects import ObservedPods, ObservedWorkloads
+from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
 from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference
-from shared.edges.pods import Pod, PodSpec, PodStatus
+from shared.edges.pods import PodStatus
 from shared.kinds.table import KINDS, get_kind
 from shared.model.times import format_time
 
@@ -101,7 +101,7 @@ class SimExporter:
                 self._send(waiting.event)
 
 
-def build_pod(pod: SimPod) -> Pod:
+def build_pod(pod: SimPod) -> WatchedPod:
     """Return a pod as the API has it."""
     view = pod.view
     template = view.template
@@ -125,11 +125,15 @@ def build_pod(pod: SimPod) -> Pod:
         owner_references=owners,
     )
     answer = pod.workload.build_template()["spec"]
-    spec = msgspec.convert(answer | {"nodeSelector": template.node_selector, "nodeName": view.node_name}, PodSpec)
+    spec = answer | {"nodeSelector": template.node_selector, "nodeName": view.node_name}
     conditions = None
     if view.unschedulable:
         since = format_time(view.unschedulable_since)
         conditions = [
             Condition(type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=since)
         ]
-    return Pod(metadata=metadata, spec=spec, status=PodStatus(phase=view.phase, conditions=conditions))
+    return WatchedPod(
+        metadata=metadata,
+        spec=msgspec.Raw(msgspec.json.encode(spec)),
+        status=PodStatus(phase=view.phase, conditions=conditions),
+    )
