@@ -231,8 +231,11 @@ def find_failure_time(record: Pool, census: Census) -> float:
 
 
 def is_last_useless(pool: Pool, census: Census) -> bool:
-    """Return whether a useless pool is the last one that its slot gets."""
-    return census.troubles[pool.name] == Trouble.USELESS and pool.useless + 1 >= USELESS_MAX
+    """Return whether a useless pool is the last one that its slot gets, or any slot of its need."""
+    if census.troubles[pool.name] != Trouble.USELESS:
+        return False
+    home = census.homes[pool.name]
+    return pool.useless + 1 >= USELESS_MAX or is_refused_useless(census, home)
 
 
 def is_refused_useless(census: Census, need: Need) -> bool:

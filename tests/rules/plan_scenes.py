@@ -546,6 +546,13 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
         "pool_useless",
     ),
     ("useless: refused from then on", scene(1, [Pod(0, age=9000)], refused_useless=True), "", "", "pool_useless"),
+    (
+        "useless: refused, and another slot has one",
+        scene(2, [Pod(0, age=2000), Pod(1, age=2000)], [replace(IDLE_READY, slot=1)], refused_useless=True),
+        "",
+        "delete 1.0",
+        "pool_useless",
+    ),
     ("the pod is younger than the nodes", scene(1, [Pod(0, age=500)], [IDLE_READY]), "", "", ""),
     ("elastic: first", scene(1, [Pod(0)], need=ELASTIC, limit=2), "create any.0 demand max=2", "", ""),
     (
