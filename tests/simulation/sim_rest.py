@@ -251,10 +251,12 @@ def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: W
 def _find_uselessness(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
     """Return why a pool without use is given back although pods wait; empty if it is not.
 
-    Kubernetes tells the age of a pod with its own clock.
+    The pods of a slice that runs in part are held by its other pods. Kubernetes tells the age of a
+    pod with its own clock.
     """
-    since, ticks = pool.healthy_since, world.ticks[cluster.name]
-    waits = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.view.unschedulable]
+    since, ticks, pods = pool.healthy_since, world.ticks[cluster.name], cluster.list_pods_of(made)
+    begun = {pod.plan.slice_name for pod in pods if pod.node is not None}
+    waits = [pod for pod in pods if pod.live and pod.view.unschedulable and pod.plan.slice_name not in begun]
     if since is None or all(pod.made_at >= since for pod in waits):
         return ""
     late = len(ticks) - bisect(ticks, since + USELESS_SECONDS + world.scenario.skew_seconds) > ORPHAN_TICKS
