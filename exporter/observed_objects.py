@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -22,7 +23,8 @@ from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload
@@ -46,7 +48,8 @@ class WatchedPod(Record):
 class ObservedObjects(ABC, Generic[Seen, Entry]):
     """What a watch tells, and the events that follow from it.
 
-    One entry by UID for each object in the watch, and which of them a listing has not shown.
+    One entry by UID for each object in the watch, and which of them a listing has not shown. An
+    object that leaves is forgotten, and nothing is reported of it unless a subclass does.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -71,13 +74,15 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
     def lose(self, gone: Seen) -> Iterable[Event]:
         """Return the events that an object's leaving the watch gives rise to."""
 
-    @abstractmethod
-    def finish_listing(self) -> Iterable[Event]:
-        """Return the events of all that left during a break of the watch."""
-
     def begin_listing(self) -> None:
         """Start over: what the listing does not show by its end has left the watch meanwhile."""
         self._unseen = set(self._entries)
+
+    def finish_listing(self) -> Iterable[Event]:
+        """Return the events of all that left during a break of the watch."""
+        gone = [self._entries.pop(uid) for uid in self._unseen if uid in self._entries]
+        self._unseen = set()
+        return [event for entry in gone for event in self._report_gone(entry)]
 
     def miss(self, uid: str) -> None:
         """Note that an object is there, but cannot be read: a listing has not shown that it left.
@@ -89,15 +94,8 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         else:
             self._unseen.clear()
 
-    def _mark(self, uid: str) -> None:
-        """Note that the listing has shown an object."""
-        self._unseen.discard(uid)
-
-    def _take_unseen(self) -> list[tuple[str, Entry]]:
-        """Remove and return the entries that the listing did not show."""
-        gone = [(uid, self._entries.pop(uid)) for uid in self._unseen if uid in self._entries]
-        self._unseen = set()
-        return gone
+    def _report_gone(self, _entry: Entry) -> Iterable[Event]:
+        return ()
 
     def _demand(self, workload: ObjectName, observed: Observed, incarnation: str) -> Event:
         return self._event(EventType.DEMAND, workload, observed, incarnation)
@@ -106,11 +104,19 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         return Event(type=kind, cluster=self._cluster, subject=of, observed=observed, incarnation=incarnation)
 
 
-class ObservedPods(ObservedObjects[WatchedPod, bool]):
+class Demand(Enum):
+    """Whether a pod waits for new nodes; the first time is reported."""
+
+    NEVER = auto()
+    NOW = auto()
+    BEFORE = auto()
+
+
+class ObservedPods(ObservedObjects[WatchedPod, Demand]):
     """Pods without nodes: each leader is reported once, when it first needs nodes.
 
     The event names the workload of the pod, because one answer serves all of its pods; what is
-    reported of one workload within a second is merged (`exporter.merging`).
+    reported of one workload within a second is merged (`exporter.publishing`).
 
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
     deleted, and the last body is the old one in both cases; so nothing is reported of a pod that
@@ -120,18 +126,18 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
     def __init__(self, cluster: str, kind: Kind) -> None:
         super().__init__(cluster)
         self._kind = kind
-        self._reported: set[str] = set()
-        """UIDs of pods in the watch."""
 
     def see(self, seen: WatchedPod) -> Iterable[Event]:
         """Return the demand of a pod that is one for the first time."""
-        uid = seen.metadata.uid
-        self._mark(uid)
-        view = find_demand(seen, self._kind)
-        self._entries[uid] = view is not None
-        if view is None or uid in self._reported:
+        uid, view = seen.metadata.uid, find_demand(seen, self._kind)
+        self._unseen.discard(uid)
+        before = self._entries.get(uid, Demand.NEVER)
+        if view is None:
+            self._entries[uid] = before if before is Demand.NEVER else Demand.BEFORE
             return ()
-        self._reported.add(uid)
+        self._entries[uid] = Demand.NOW
+        if before is not Demand.NEVER:
+            return ()
         workload = ObjectName(
             kind=self._kind.name,
             namespace=view.namespace,
@@ -144,31 +150,29 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
     def lose(self, gone: WatchedPod) -> Iterable[Event]:
         """Forget a pod."""
         self._entries.pop(gone.metadata.uid, None)
-        self._reported.discard(gone.metadata.uid)
-        return ()
-
-    def finish_listing(self) -> Iterable[Event]:
-        """Forget the pods that the listing did not show, as `lose` does."""
-        self._reported -= {uid for uid, _ in self._take_unseen()}
         return ()
 
     @property
     def standing(self) -> int:
         """How many of these pods are unschedulable now."""
-        return sum(self._entries.values())
+        return sum(entry is Demand.NOW for entry in self._entries.values())
 
 
-@dataclass(slots=True)
-class _Entry:
+Fact = tuple[Observed, str]
+"""Why a workload needs no slices, and since when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What was last seen of a workload, as far as an event follows from it."""
+
     name: ObjectName
-    standing: tuple[Observed, str] | None = None
-    """What was last reported."""
-    terminating: bool = False
-    wanted: dict[str, int] = field(default_factory=dict)
-    """How many slices each group wanted when it was last seen."""
+    facts: tuple[Fact, ...] = ()
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    """How many slices each group wants."""
 
 
-class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
+class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
     """Workloads of one kind that are over: completed, failed, suspended, deleted.
 
     And those that need fewer slices than before. A tick finds when their last pods have ended.
@@ -182,53 +186,34 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         """Return the new facts about a workload: over, being deleted, scaled down."""
         if self._has_no_slices(seen):
             return ()
-        self._mark(seen.uid)
-        entry = self._entries.get(seen.uid)
-        if entry is None:
-            entry = self._entries[seen.uid] = _Entry(_name(seen))
-        return [*self._new_standing(entry, seen), *self._new_termination(entry, seen), *self._scaled(entry, seen)]
+        self._unseen.discard(seen.uid)
+        now = view_workload(seen)
+        before = self._entries.get(seen.uid, Workload(now.name))
+        self._entries[seen.uid] = now
+        if not now.facts and wants_fewer(before.wanted, now.wanted):
+            return (self._over(now.name, Observed.SCALED, f"generation {seen.generation}"),)
+        return [self._over(now.name, *fact) for fact in now.facts if fact not in before.facts]
 
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""
         if self._has_no_slices(gone):
             return ()
         self._entries.pop(gone.uid, None)
-        return (self._over(_name(gone), Observed.DELETED, ""),)
-
-    def finish_listing(self) -> Iterable[Event]:
-        """Return the workloads that were deleted during a break of the watch."""
-        return [self._over(entry.name, Observed.DELETED, "") for _, entry in self._take_unseen()]
+        return self._report_gone(view_workload(gone))
 
     @property
     def standing(self) -> int:
         """How many workloads are over but still exist."""
-        return sum(entry.standing is not None for entry in self._entries.values())
+        over = (Observed.COMPLETED, Observed.FAILED, Observed.SUSPENDED)
+        return sum(any(fact in over for fact, _ in entry.facts) for entry in self._entries.values())
 
     def _has_no_slices(self, seen: WorkloadView) -> bool:
         """Return whether a workload cannot have a pool: run elsewhere, or without accelerators."""
         elsewhere = seen.managed_elsewhere or bool(seen.part_of)
         return elsewhere or (not seen.groups and seen.uid not in self._entries)
 
-    def _new_standing(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        standing = standing_of(seen)
-        if standing == entry.standing:
-            return ()
-        entry.standing = standing
-        return () if standing is None else (self._over(entry.name, *standing),)
-
-    def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that a foreground deletion has begun. `lose` reports its end."""
-        if not seen.deleting or entry.terminating:
-            return ()
-        entry.terminating = True
-        return (self._over(entry.name, Observed.DELETED, format_time(seen.deleting_since)),)
-
-    def _scaled(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that fewer slices are needed than before, unless the workload is over."""
-        before, entry.wanted = entry.wanted, {group.name: group.replicas for group in seen.groups}
-        if entry.standing is not None or entry.terminating or not wants_fewer(before, entry.wanted):
-            return ()
-        return (self._over(entry.name, Observed.SCALED, f"generation {seen.generation}"),)
+    def _report_gone(self, entry: Workload) -> Iterable[Event]:
+        return (self._over(entry.name, Observed.DELETED, ""),)
 
     def _over(self, name: ObjectName, observed: Observed, incarnation: str) -> Event:
         return self._event(EventType.WORKLOAD_OVER, name, observed, incarnation)
@@ -242,7 +227,7 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
 
     def see(self, seen: QueuedWorkload) -> Iterable[Event]:
         """Return the demand of the workload that a new reservation is for."""
-        self._mark(seen.uid)
+        self._unseen.discard(seen.uid)
         before = self._entries.get(seen.uid, "")
         waits = self._entries[seen.uid] = quota_of(seen)
         if waits in ("", before):
@@ -257,19 +242,10 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
         self._entries.pop(gone.uid, None)
         return ()
 
-    def finish_listing(self) -> Iterable[Event]:
-        """Forget the Workloads that the listing did not show."""
-        self._take_unseen()
-        return ()
-
     @property
     def standing(self) -> int:
         """How many wait for a check with quota."""
         return sum(entry != "" for entry in self._entries.values())
-
-
-def _name(workload: WorkloadView) -> ObjectName:
-    return ObjectName(kind=workload.kind, namespace=workload.namespace, name=workload.name, uid=workload.uid)
 
 
 def find_demand(pod: WatchedPod, kind: Kind) -> PodView | None:
@@ -311,7 +287,17 @@ def _is_opted_out(metadata: ObjectMeta) -> bool:
     return any(place.get(DISABLE_AUTOPROVISIONING) == "true" for place in places)
 
 
-def standing_of(workload: WorkloadView) -> tuple[Observed, str] | None:
+def view_workload(seen: WorkloadView) -> Workload:
+    """Return what matters of a workload: its standing, whether it is being deleted, its size."""
+    name = ObjectName(kind=seen.kind, namespace=seen.namespace, name=seen.name, uid=seen.uid)
+    standing = standing_of(seen)
+    facts = [] if standing is None else [standing]
+    if seen.deleting:  # A foreground deletion has begun; leaving the watch tells its end.
+        facts.append((Observed.DELETED, format_time(seen.deleting_since)))
+    return Workload(name, tuple(facts), {group.name: group.replicas for group in seen.groups})
+
+
+def standing_of(workload: WorkloadView) -> Fact | None:
     """Return why a workload needs no slices now and since when; None while it needs them.
 
     A terminal state outranks a suspension. The second value is the condition's

@@ -72,7 +72,7 @@ def test_a_pod_that_leaves_is_forgotten_and_never_reported() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
     observed.see(read_leader())
     assert not observed.lose(read_leader())
-    assert (len(observed), observed.standing, len(observed._reported)) == (0, 0, 0)
+    assert (len(observed), observed.standing) == (0, 0)
 
 
 def test_a_listing_that_broke_off_forgets_nothing() -> None:
