@@ -26,10 +26,10 @@ CHANGES = 2_000
 PER_SECOND = 200.0
 _IN_A_POD = """
 import sys
-from exporter import own_cluster
+from exporter import connections
 from shared.edges.connection import Connection
-own_cluster.connection_in_cluster = lambda: Connection(url=sys.argv[1], token=lambda: "of-the-pod")
-from exporter.main import main
+connections.connection_in_cluster = lambda: Connection(url=sys.argv[1], token=lambda: "of-the-pod")
+from exporter.__main__ import main
 sys.exit(main([]))
 """
 """The exporter as its pod runs it, without a kubeconfig, which would load the official client."""

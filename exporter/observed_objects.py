@@ -23,8 +23,7 @@ from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload

@@ -18,13 +18,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from exporter.health import Health, HealthServer, Role
+from exporter.connections import connect, connection_in_cluster, open_publisher
+from exporter.health import Health, HealthServer, Metrics, Role
 from exporter.lease import LeaseLock, LeaseLost
-from exporter.metrics import Metrics
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from exporter.own_cluster import connection_in_cluster
 from exporter.publishing import Outbox
-from exporter.pubsub_connection import connect, open_publisher
 from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
 from shared.edges.kubernetes import KubernetesApi

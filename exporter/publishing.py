@@ -1,7 +1,7 @@
 """The outbox: a bounded queue of events, and the thread that publishes each until it is stored.
 
 A single event is published at once, and demands of one workload that follow it within a second are
-merged (`exporter.merging`). Events that are added while a batch is being published are published
+merged (`Merging`). Events that are added while a batch is being published are published
 together in the next batch. If the queue is full, a thread that adds an event waits. Only an event
 that Pub/Sub refuses for ever is dropped, and the next tick looks at its object. Events that are
 still in the queue when the process ends are reported again by the next process, because their facts
@@ -11,29 +11,116 @@ are still true.
 from __future__ import annotations
 
 import logging
+import math
+import random
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from exporter.merging import Merging, Waiting
-from exporter.pauses import Pauses
 from shared.model.errors import InvalidRequest, ProvisionerError
 from shared.model.messages import KINDS_PLURAL, format_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, ValuesView
 
-    from exporter.metrics import Metrics
-    from shared.model.messages import Event, Message
+    from exporter.health import Metrics
+    from shared.model.messages import Event, Message, ObjectName
 
 BATCH_MAX = 100
 """A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service
 accepts."""
 WAIT_SECONDS = 1.0
 """How often a thread that waits shows that it lives."""
+MERGE_SECONDS = 1.0
+"""One message about a workload answers all of its leaders that were seen before it."""
+_Key = tuple[str, "ObjectName"]
+"""Cluster and workload. With its UID, so that a workload of the same name is another one."""
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Pauses:
+    """A back-off that doubles from `first_seconds` to `longest_seconds`, with random jitter.
+
+    The randomness keeps many exporters from asking a recovering server in step.
+    """
+
+    first_seconds: float = 0.1
+    longest_seconds: float = 5.0
+    failures: int = 0
+    """How many failures in a row have been counted."""
+    chance: random.Random = field(default_factory=random.Random)
+
+    def next_seconds(self, advised_seconds: float | None = None) -> float:
+        """Count one more failure and return the pause: at least as long as the server advised."""
+        growing = self.first_seconds * 2.0 ** min(self.failures, 30)
+        self.failures += 1
+        jittered = min(growing, self.longest_seconds) * (1 - self.chance.random() / 2)
+        return max(jittered, advised_seconds or 0.0)
+
+    def reset(self) -> None:
+        """Begin anew after a success."""
+        self.failures = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An event that Pub/Sub has not stored yet."""
+
+    event: Event
+    seen_at: float
+
+
+class Merging:
+    """The workloads whose demands passed within the last second, and what is kept for its end.
+
+    The first demand is published at once, and one more covers all that are seen in the second after
+    it. That one is published at the end of the second, after each of them was seen, so none is
+    lost. Pure: no clock and no lock; the outbox has both.
+    """
+
+    def __init__(self) -> None:
+        self._passed_at: dict[_Key, float] = {}
+        """When a demand of each workload was last let pass; the oldest first."""
+        self._kept: dict[_Key, Waiting] = {}
+
+    @property
+    def kept(self) -> ValuesView[Waiting]:
+        """What waits for the end of its second."""
+        return self._kept.values()
+
+    def covers(self, event: Event) -> bool:
+        """Return whether an event that is kept covers this one too."""
+        return event.covers_all_leaders and (event.cluster, event.subject) in self._kept
+
+    def let_pass(self, waiting: Waiting, now: float) -> bool:
+        """Return whether an event is to be published at once; if not, it is kept."""
+        if not waiting.event.covers_all_leaders:
+            return True
+        key = (waiting.event.cluster, waiting.event.subject)
+        if key in self._passed_at:
+            self._kept[key] = waiting
+            return False
+        self._passed_at[key] = now
+        return True
+
+    def find_seconds_left(self, now: float) -> float:
+        """Return in how many seconds the next second of a workload is over."""
+        return MERGE_SECONDS - (now - next(iter(self._passed_at.values()), math.inf))
+
+    def release(self, now: float) -> list[Waiting]:
+        """Return what was kept and is due, and forget the workloads whose second is over."""
+        due = []
+        while self.find_seconds_left(now) <= 0:
+            key = next(iter(self._passed_at))
+            del self._passed_at[key]
+            if key in self._kept:
+                due.append(self._kept.pop(key))
+                self._passed_at[key] = now
+        return due
 
 
 class Closed(Exception):

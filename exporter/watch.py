@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from exporter.kubernetes_watch import UNREADABLE, open_watch
-from exporter.pauses import Pauses
-from exporter.publishing import WAIT_SECONDS, Closed
+from exporter.publishing import WAIT_SECONDS, Closed, Pauses
 from shared.edges.kubernetes import Expired, Page, Silence, read_stored, report_unreadable
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from exporter.health import Health
+    from exporter.health import Health, Metrics
     from exporter.kubernetes_watch import Watch, WatchEvent
-    from exporter.metrics import Metrics
     from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
     from shared.edges.kubernetes import KubernetesApi
@@ -162,12 +160,17 @@ class Follower(Generic[T]):
             self._metrics.unreadable.labels(self._watched.name).inc(len(page.left_out))
             for uid in page.left_out:
                 self._observed.miss(uid)
-            for item in page.items:
-                self._show(item, self._observed.see)
+            self._show_page(page.items)
         self._send_on(self._observed.finish_listing())
         seconds = time.monotonic() - started
         self._note_listed(seconds)
         return version
+
+    def _show_page(self, items: list[Any]) -> None:
+        for item in items:
+            self._show(item, self._observed.see)
+        # What is undecoded keeps the bytes of its page, and the next one is read now.
+        items.clear()
 
     def _watch(self) -> bool:
         """Follow one watch to its end; tell whether it was a healthy one."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from exporter.health import Health
-from exporter.metrics import Metrics
-from exporter.pauses import Pauses
+from exporter.health import Health, Metrics
+from exporter.publishing import Pauses
 from exporter.watch import Follower
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi

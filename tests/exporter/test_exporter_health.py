@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from exporter.health import HEARTBEAT_SECONDS_MAX, Health, HealthServer, Role
-from exporter.metrics import Metrics
+from exporter.health import HEARTBEAT_SECONDS_MAX, Health, HealthServer, Metrics, Role
 from tests.clocks import StepClock
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.merging import MERGE_SECONDS, Merging, Waiting
+from exporter.publishing import MERGE_SECONDS, Merging, Waiting
 from shared.model.messages import Event, ObjectName
 from tests.builders import a_demand_event, a_workload_demand
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from exporter.merging import MERGE_SECONDS
-from exporter.metrics import Metrics
-from exporter.pauses import Pauses
-from exporter.publishing import BATCH_MAX, Closed, Outbox
+from exporter.health import Metrics
+from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Outbox, Pauses
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from exporter.__main__ import main
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
-from exporter.main import main
 from shared.environment import explain
 from shared.model.errors import Misconfigured
 from tests.exporter.exporter_builders import CLUSTER, TOPIC

@@ -11,7 +11,7 @@ import pytest
 import urllib3
 import yaml
 
-from exporter.own_cluster import connection_in_cluster
+from exporter.connections import connection_in_cluster
 from shared.edges.connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
 from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi, Stored

@@ -15,7 +15,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
 from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
-from exporter.pubsub_connection import connect, open_publisher
+from exporter.connections import connect, open_publisher
 from shared.edges.pubsub import PubsubTopic, open_publisher_over_rest
 from shared.model.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Message

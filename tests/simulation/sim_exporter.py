@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from exporter.merging import MERGE_SECONDS, Merging, Waiting
 from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
+from exporter.publishing import MERGE_SECONDS, Merging, Waiting
 from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference
 from shared.edges.pods import PodStatus
 from shared.kinds.table import KINDS, get_kind
