@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from shared.model import labels
 from shared.model.pools import PoolStatus
 from shared.plan.scene import Queue, Word
-from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole
+from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole, lacks_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -248,12 +248,16 @@ class Census:
         home = self.homes.get(pool.name)
         if home is None:
             return Trouble.FAILED if has_failed(pool) else Trouble.NONE
-        if home.elastic and self._is_superseded(pool):
+        fills = home.elastic or (pool.autoscaled and lacks_nodes(pool))
+        if fills and self._is_superseded(pool):
             return Trouble.SHORT
         return find_trouble(pool, home, self.find_service(pool), self.scene)
 
     def _is_superseded(self, pool: Pool) -> bool:
-        """Return whether an elastic pool has a successor: it keeps its nodes, and gets no more."""
+        """Return whether a pool that lacked nodes has a successor, so that it is a record for good.
+
+        GKE may try again for it. An elastic one keeps its nodes, and gets no more.
+        """
         return any(
             each.need == pool.need
             and each.attempt > pool.attempt

@@ -265,6 +265,13 @@ COUNTING += [
         "paused",
     ),
     (
+        "an empty pool with a failed successor is no help, though GKE tries again",
+        scene(1, [Pod(0)], [replace(EMPTY, word=""), replace(EMPTY, attempt=1, candidate=1)], Need(list=LIST)),
+        "create 0.2 spot empty round=1",
+        "delete 0.0, switch-off 0.1",
+        "",
+    ),
+    (
         "a failed successor of a pool that has lost a host is its record",
         scene(1, [Pod(0, age=60)], [replace(LOST, error=300), replace(ERROR, attempt=1)], Need(list=LIST)),
         "",
