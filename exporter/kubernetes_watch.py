@@ -156,9 +156,9 @@ class Watch(Generic[T]):
             envelope = _LINE.decode(line)
             if envelope.type in ("BOOKMARK", "ERROR"):
                 return self._without_object(envelope)
-            found = self._decoder.decode(envelope.object)
-            version = _version_of(found)
-            return WatchEvent(type=envelope.type, object=found, resource_version=version)
+            item = self._decoder.decode(envelope.object)
+            version = _version_of(item)
+            return WatchEvent(type=envelope.type, object=item, resource_version=version)
         except JSON_ERRORS as error:
             return self._unreadable(line, error)
 
@@ -178,7 +178,7 @@ class Watch(Generic[T]):
         return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
 
 
-def _version_of(found: Any) -> str:
-    if isinstance(found, msgspec.Raw):
-        return _STORED.decode(found).metadata.resource_version
-    return getattr(getattr(found, "metadata", None), "resource_version", "")
+def _version_of(item: Any) -> str:
+    if isinstance(item, msgspec.Raw):
+        return _STORED.decode(item).metadata.resource_version
+    return getattr(getattr(item, "metadata", None), "resource_version", "")

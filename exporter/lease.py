@@ -110,14 +110,14 @@ class LeaseLock:
         """
         started = self._clock()
         try:
-            found = self._read()
+            lease = self._read()
         except NotFound:
             return self._create(started)
-        if not self._may_be_taken(found, started):
+        if not self._may_be_taken(lease, started):
             return False
-        spec = self._first_spec((found.spec.lease_transitions or 0) + 1)
+        spec = self._first_spec((lease.spec.lease_transitions or 0) + 1)
         try:
-            self._write(found, spec, started)
+            self._write(lease, spec, started)
         except (StaleView, NotFound):
             return False
         return True
@@ -172,18 +172,18 @@ class LeaseLock:
         except StaleView:
             # An earlier renewal whose answer was lost, or an edit of a label, changes the version
             # as well: only the holder's name decides.
-            found = self._read()
-            if found.spec.holder_identity != self._identity:
+            lease = self._read()
+            if lease.spec.holder_identity != self._identity:
                 raise
-            self._write(found, spec, started)
+            self._write(lease, spec, started)
 
-    def _may_be_taken(self, found: Lease, now: float) -> bool:
-        holder = found.spec.holder_identity or ""
-        if found.metadata.resource_version != self._observed.version:
-            self._observed = _Observed(found.metadata.resource_version, now)
+    def _may_be_taken(self, lease: Lease, now: float) -> bool:
+        holder = lease.spec.holder_identity or ""
+        if lease.metadata.resource_version != self._observed.version:
+            self._observed = _Observed(lease.metadata.resource_version, now)
         if holder in ("", self._identity):
             return True
-        length = found.spec.lease_duration_seconds or self._lease_seconds
+        length = lease.spec.lease_duration_seconds or self._lease_seconds
         return now - self._observed.since >= length
 
     def _read(self) -> Lease:

@@ -134,15 +134,15 @@ def _read_items(items: tuple[_Item, ...]) -> tuple[Priority, ...]:
 
 
 def _read_item(number: int, item: _Item) -> Priority:
-    given, flexible = item.reservations, item.flex_start is not None and item.flex_start.enabled
-    if given is not None and (given.affinity != "Specific" or not given.specific):
+    choice, flexible = item.reservations, item.flex_start is not None and item.flex_start.enabled
+    if choice is not None and (choice.affinity != "Specific" or not choice.specific):
         valid = "affinity: Specific, with at least one name in specific"
         raise UnreadableList(f"the reservations at [{number}] name none; valid: {valid}")
-    asked = {"spot": item.spot, "flexStart": flexible, "reservations": given is not None}
-    wanted = [name for name in asked if asked[name]]
-    if len(wanted) > 1:
+    ways = {"spot": item.spot, "flexStart": flexible, "reservations": choice is not None}
+    tiers = [name for name in ways if ways[name]]
+    if len(tiers) > 1:
         raise UnreadableList(
-            f"{' and '.join(wanted)} at [{number}] exclude each other; valid: one of them"
+            f"{' and '.join(tiers)} at [{number}] exclude each other; valid: one of them"
         )
     if item.max_run_duration_seconds is not None and not flexible:
         raise UnreadableList(
@@ -155,20 +155,20 @@ def _read_item(number: int, item: _Item) -> Priority:
             "autoscaler only; valid: autoscaler, or no nodesFrom"
         )
     return Priority(
-        tier=_TIERS[wanted[0]] if wanted else Tier.ON_DEMAND,
+        tier=_TIERS[tiers[0]] if tiers else Tier.ON_DEMAND,
         run_seconds=item.max_run_duration_seconds,
-        reservations=tuple(_read_reservation(each) for each in given.specific) if given else (),
+        reservations=tuple(_read_reservation(each) for each in choice.specific) if choice else (),
         zones=item.location.zones if item.location else (),
         nodes_from=item.nodes_from,
     )
 
 
-def _read_reservation(found: _Specific) -> Reservation:
-    block = found.reservation_block
+def _read_reservation(item: _Specific) -> Reservation:
+    block = item.reservation_block
     subblock = block.reservation_sub_block if block else None
     return Reservation(
-        name=found.name,
-        project=found.project,
+        name=item.name,
+        project=item.project,
         block=block.name if block else "",
         subblock=subblock.name if subblock else "",
     )

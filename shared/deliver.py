@@ -212,14 +212,14 @@ class Journal:
 
     def write_error(self, error: Exception, about: str = "") -> Answer:
         """Write an error, and return its answer; an unexpected one is `Broken`."""
-        known = error
-        if not isinstance(known, ProvisionerError):
-            known = Broken(f"{type(error).__name__}: {error}"[:600])
-        fields = {"reason": known.reason, "decision": "none", "request": find_request(known)}
-        if known is not error:
+        failure = error
+        if not isinstance(failure, ProvisionerError):
+            failure = Broken(f"{type(error).__name__}: {error}"[:600])
+        fields = {"reason": failure.reason, "decision": "none", "request": find_request(failure)}
+        if failure is not error:
             fields["stack_trace"] = "".join(traceback.format_exception(error))
-        answer = answer_error(known)
-        self.write(answer.severity, f"{about}: {known}" if about else str(known), fields)
+        answer = answer_error(failure)
+        self.write(answer.severity, f"{about}: {failure}" if about else str(failure), fields)
         return answer
 
     def write_rejected(self, error: Rejected, data: bytes) -> None:

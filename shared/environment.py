@@ -74,7 +74,7 @@ def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
     pairs = [_read_fields(environ, kind) for kind in kinds]
     # A field that two classes have is read twice, and its problem is shown once.
     problems = dict.fromkeys(
-        [*_list_unknown(environ, *kinds), *(each for _, found in pairs for each in found)]
+        [*_list_unknown(environ, *kinds), *(each for _, errors in pairs for each in errors)]
     )
     if problems:
         raise Misconfigured(tuple(problems))
@@ -182,29 +182,29 @@ def _refuse_unknown_keys(text: str, kind: Any) -> None:
     """Raise for a key that the map's values do not have: msgspec itself drops it silently."""
     if not dataclasses.is_dataclass(kind):
         return
-    known = {field.name for field in dataclasses.fields(kind)}
+    fields = {field.name for field in dataclasses.fields(kind)}
     for name, value in msgspec.json.decode(text.encode(), type=dict[str, dict[str, Any]]).items():
-        for key in value.keys() - known:
+        for key in value.keys() - fields:
             raise msgspec.ValidationError(
-                f"{name}: unknown key {key!r}; valid: {', '.join(sorted(known))}"
+                f"{name}: unknown key {key!r}; valid: {', '.join(sorted(fields))}"
             )
 
 
 def _list_unknown(environ: Mapping[str, str], *kinds: type[Any]) -> list[str]:
     """Return a problem for each variable that has our prefix and is no setting of these classes."""
-    known = sorted(
+    names = sorted(
         {name_variable(field.name) for kind in kinds for field in dataclasses.fields(kind)}
     )
-    unknown = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in known)
-    return [_describe_unknown(name, known) for name in unknown]
+    unknown = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in names)
+    return [_describe_unknown(name, names) for name in unknown]
 
 
-def _describe_unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name.upper(), known, n=1)
+def _describe_unknown(name: str, variables: list[str]) -> str:
+    near = difflib.get_close_matches(name.upper(), variables, n=1)
     if near:
         return describe_problem(name, f"is not a setting; did you mean {near[0]}?")
-    names = ", ".join(each.removeprefix(PREFIX) for each in known)
-    return describe_problem(name, "is not a setting", valid=f"{PREFIX} and one of {names}")
+    fields = ", ".join(each.removeprefix(PREFIX) for each in variables)
+    return describe_problem(name, "is not a setting", valid=f"{PREFIX} and one of {fields}")
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

@@ -429,8 +429,8 @@ def _is_busy(message: str, reasons: set[str]) -> bool:
 
 
 def _is_about_quota(message: str, reasons: set[str]) -> bool:
-    told = any("QUOTA" in reason for reason in reasons)
-    quota = told or classify_failure(message) == Failure.QUOTA
+    code = any("QUOTA" in reason for reason in reasons)
+    quota = code or classify_failure(message) == Failure.QUOTA
     return quota and "IAM_PERMISSION_DENIED" not in reasons
 
 

@@ -43,15 +43,15 @@ class InstanceGroups:
 
     def read_machines(self, pool: NodePool) -> Machines:
         """Return how many machines there are and come, and what keeps the others away."""
-        made, coming, errors = 0, 0, list[FillError]()
+        present, coming, errors = 0, 0, list[FillError]()
         try:
             for group in map(_find_path, pool.group_urls):
-                machines = self._read_group(group, max(pool.node_count, 1) - made)
-                made, coming = made + machines.made, coming + machines.coming
+                machines = self._read_group(group, max(pool.node_count, 1) - present)
+                present, coming = present + machines.present, coming + machines.coming
                 errors += machines.errors
         except UnexpectedValue as error:
             raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-        return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
+        return Machines(present=present, coming=coming, errors=tuple(dict.fromkeys(errors)))
 
     def _read_group(self, group: str, most: int) -> Machines:
         """Return what one group says of its machines, of which there may be so many.
@@ -63,14 +63,15 @@ class InstanceGroups:
         """
         rows = self._list_instances(group)
         absent = [each for each in rows if read_text(each, "instanceStatus") in _ABSENT]
-        made, of_rows = len(rows) - len(absent), [list(_list_row_errors(each)) for each in absent]
-        bulk = {} if made else self._get_bulk(group)
+        present = len(rows) - len(absent)
+        of_rows = [list(_list_row_errors(each)) for each in absent]
+        bulk = {} if present else self._get_bulk(group)
         of_bulk, goes_on = list(_list_check_errors(bulk)), read_flag(bulk, "inProgress")
         coming = 0 if goes_on and of_bulk else of_rows.count([])
         errors = list(chain.from_iterable(of_rows))
-        if not coming and (absent or made < most):
+        if not coming and (absent or present < most):
             errors += [*self._list_errors(group), *of_bulk]
-        return Machines(made=made, coming=coming, errors=tuple(errors))
+        return Machines(present=present, coming=coming, errors=tuple(errors))
 
     def _list_instances(self, group: str) -> list[Json]:
         """Return a group's instances that are not leaving. GKE's groups answer in pages of 500."""

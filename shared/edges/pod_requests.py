@@ -37,10 +37,10 @@ _SCALES = {
 @lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> Decimal | None:
     """Return an amount that is not below zero; None for a text that is no such amount."""
-    found = _QUANTITY.fullmatch(text)
-    if found is None or (found[3] and found[3] not in _SCALES):
+    parts = _QUANTITY.fullmatch(text)
+    if parts is None or (parts[3] and parts[3] not in _SCALES):
         return None
-    return Decimal(found[1]).scaleb(int(found[2] or 0)) * _SCALES.get(found[3] or "", Decimal(1))
+    return Decimal(parts[1]).scaleb(int(parts[2] or 0)) * _SCALES.get(parts[3] or "", Decimal(1))
 
 
 _ACCELERATORS = (TPU_RESOURCE, GPU_RESOURCE)
@@ -239,11 +239,11 @@ def _read_terms(kind: TermKind, side: PodAffinity | None) -> Iterator[TopologyTe
         yield TopologyTerm(kind=kind, key=rename(each.topology_key), selector=selector)
 
 
-def _read_selector(found: LabelSelector) -> tuple[Requirement, ...]:
+def _read_selector(selector: LabelSelector) -> tuple[Requirement, ...]:
     return (
-        *(Requirement(key, "In", (value,)) for key, value in (found.match_labels or {}).items()),
+        *(Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items()),
         *(
             Requirement(each.key, each.operator, tuple(each.values or ()))
-            for each in found.match_expressions or ()
+            for each in selector.match_expressions or ()
         ),
     )

@@ -208,7 +208,7 @@ def read_template(body: Json) -> PodTemplate:
     """
     try:
         # A manifest may have `metadata:` without a value, which the API server takes for absent.
-        found = msgspec.convert(
+        template = msgspec.convert(
             {key: value for key, value in body.items() if value is not None}, Template
         )
     except msgspec.ValidationError as error:
@@ -216,7 +216,7 @@ def read_template(body: Json) -> PodTemplate:
         raise UnexpectedValue(
             f"pod template{place.rstrip('`')}", problem, "a PodTemplateSpec"
         ) from error
-    return _view_template(found.metadata, found.spec)
+    return _view_template(template.metadata, template.spec)
 
 
 def read_workload(kind: Kind, body: Json) -> WorkloadView:

@@ -75,38 +75,38 @@ def do_act(act: Act, look: Look, ports: Ports) -> Outcome:
         OldLook: the look is too old to act on.
         ProvisionerError: GKE or the cluster gave no answer, or refused for a time.
     """
-    told, cluster = describe_act(act, look), look.key.cluster
+    outcome, cluster = describe_act(act, look), look.key.cluster
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
         _mark(act, look, ports)
-        return told
+        return outcome
     if ports.takes is None:
         raise Broken(f"this function does not {act.verb} node pool {act.pool}")
     if act.verb != Verb.DELETE:
         expect_young(look, ports)
         lower = partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
-        return _submit(told, lower, "bounded")
+        return _submit(outcome, lower, "bounded")
     obstacle = find_obstacle(act, look, ports)
     if obstacle is not None:
-        return dataclasses.replace(told, decision=obstacle)
+        return dataclasses.replace(outcome, decision=obstacle)
     expect_young(look, ports, look.users_read_at)
-    done = _submit(told, partial(ports.takes.delete, cluster, act.pool), "deleted")
-    if not done.acted:
+    answer = _submit(outcome, partial(ports.takes.delete, cluster, act.pool), "deleted")
+    if not answer.acted:
         ports.budget.give_back_deletion(cluster, act.pool)
-    return done
+    return answer
 
 
-def _submit(told: Outcome, call: Callable[[], None], words: str) -> Outcome:
+def _submit(outcome: Outcome, call: Callable[[], None], words: str) -> Outcome:
     """Make a call; what GKE refuses becomes the decision."""
     try:
         call()
     except REFUSED as error:
         return dataclasses.replace(
-            told,
-            decision=decide_gke_answer(told.pool, words, error),
+            outcome,
+            decision=decide_gke_answer(outcome.pool, words, error),
             refused=isinstance(error, REFUSALS),
             error=error if isinstance(error, Busy) else None,
         )
-    return told
+    return outcome
 
 
 def _mark(act: Act, look: Look, ports: Ports) -> None:
@@ -130,8 +130,8 @@ def read_cluster_uid(cluster: str, ports: Ports) -> str:
     now = ports.clock.now()
     uid, read_at = ports.memory.uids.get(cluster, ("", now))
     if not uid or not 0 <= now - read_at <= UID_SECONDS:
-        seen = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
-        uid = seen.uid if seen else ""
+        namespace = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
+        uid = namespace.uid if namespace else ""
         ports.memory.uids[cluster] = uid, now
     return uid
 
@@ -177,7 +177,7 @@ class Order:
     """One create, or one higher maximum, that is ready to be sent."""
 
     act: Act
-    told: Outcome
+    outcome: Outcome
     """If GKE accepts it."""
     sent: Sent
     call: Callable[[], None]
@@ -189,19 +189,19 @@ def order(act: Act, look: Look, ports: Ports) -> Order:
     Raises:
         Rejected: GKE would not accept it.
     """
-    told, need = describe_act(act, look), find_need(act, look)
-    sent = Sent(pool=told.pool, namespace=look.key.namespace)
+    outcome, need = describe_act(act, look), find_need(act, look)
+    sent = Sent(pool=outcome.pool, namespace=look.key.namespace)
     if ports.adds is None:
-        raise Broken(f"this function does not {act.verb} node pool {told.pool}")
+        raise Broken(f"this function does not {act.verb} node pool {outcome.pool}")
     if act.verb == Verb.RAISE:
         sent.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
         sent.maximum, least = act.maximum, act.maximum if need.part else 0
         raises = partial(ports.adds.raise_maximum, look.key.cluster, act.pool, act.maximum)
-        return Order(act, told, sent, partial(raises, least=least))
+        return Order(act, outcome, sent, partial(raises, least=least))
     sent.chips = (act.maximum if need.elastic else need.hosts) * need.chips
     sent.way = need.ways[act.candidate]
     body = _build_body(act, look, ports)
-    return Order(act, told, sent, partial(ports.adds.create, look.key.cluster, body))
+    return Order(act, outcome, sent, partial(ports.adds.create, look.key.cluster, body))
 
 
 def _build_body(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _wait(each: Order, reason: Reason, look: Look) -> Outcome:
     """Return what is told of an order that was not sent, as the plan says it of one."""
     need = find_need(each.act, look)
     decision = explain_answer(Answer(reason, need.key), need, look)
-    return dataclasses.replace(each.told, decision=decision)
+    return dataclasses.replace(each.outcome, decision=decision)
 
 
 def send(each: Order, look: Look, ports: Ports) -> Outcome:
@@ -248,11 +248,11 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
 
     try:
         submit = partial(ports.budget.submit, look.key.cluster, each.sent, call, ports.clock)
-        done = _submit(each.told, submit, "created")
+        done = _submit(each.outcome, submit, "created")
     except AlreadyExists:
         text = f"node pool {each.sent.pool} is being created"
         decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
-        return dataclasses.replace(each.told, decision=decision)
+        return dataclasses.replace(each.outcome, decision=decision)
     except Throttled as error:
         wait = _wait(each, Reason.NO_OPERATION_SLOT, look)
         return dataclasses.replace(wait, error=error)

@@ -144,16 +144,16 @@ class Reads:
         if shares and 0 <= self.began_at - free_at <= SHARED_SECONDS:
             stop = FREE
         if stop is not None:
-            known = stop
-            return lambda: known
+            answer = stop
+            return lambda: answer
         return self.ports.crew.fork(partial(read_stop, self.key.cluster, namespace, self.ports))
 
     def begin_pools(self) -> Callable[[], Inventory]:
         """Begin to list the cluster's pools, unless this look rests on a list that was read."""
-        seen = self.source.lists or self.source.again
+        lists = self.source.lists or self.source.again
         shared = self.ports.memory.inventories.get(self.key.cluster)
-        if seen:
-            return lambda: seen.inventory
+        if lists:
+            return lambda: lists.inventory
         if self.ports.adds and shared and self._is_young(shared):
             self.began_at = shared.began_at
             return lambda: shared
@@ -391,9 +391,9 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     if pools[Fact.MACHINES]:
         read = ports.pools.read_machines
         tasks = {name: partial(read, look.pools[name]) for name in pools[Fact.MACHINES]}
-        machines, errors = _read_all(tasks, ports)
-        asked, told = {**look.machines, **dict.fromkeys(tasks)}, (*look.errors, *errors.values())
-        look = dataclasses.replace(look, machines={**asked, **machines}, errors=told)
+        readings, errors = _read_all(tasks, ports)
+        machines = {**look.machines, **dict.fromkeys(tasks), **readings}
+        look = dataclasses.replace(look, machines=machines, errors=(*look.errors, *errors.values()))
     if pools[Fact.USERS]:
         look = _add_users(look, pools[Fact.USERS], ports)
     return dataclasses.replace(look, scene=make_scene(look, ports.settings))

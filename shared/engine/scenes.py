@@ -152,7 +152,7 @@ def _find_maker(owner: Owner | None) -> Whose:
 
 
 def _count_machines(machines: Machines | None) -> int | None:
-    return machines.made + machines.coming if machines else None
+    return machines.present + machines.coming if machines else None
 
 
 def _find_first(moments: Iterable[float | None]) -> float | None:

@@ -215,17 +215,17 @@ def list_owners(lists: Lists) -> list[Key]:
 
 def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
     """Return which limits are passed, if that is new; nothing is deleted for it."""
-    settings, cluster, told = ports.settings, lists.cluster, ports.memory.notices
-    used = {f"namespace {name}": chips for name, chips in lists.inventory.chips.items()}
-    limits = dict.fromkeys(used, settings.limit_chips_per_namespace)
-    used[f"cluster {cluster}"] = sum(lists.inventory.chips.values())
+    settings, cluster, notices = ports.settings, lists.cluster, ports.memory.notices
+    totals = {f"namespace {name}": chips for name, chips in lists.inventory.chips.items()}
+    limits = dict.fromkeys(totals, settings.limit_chips_per_namespace)
+    totals[f"cluster {cluster}"] = sum(lists.inventory.chips.values())
     limits[f"cluster {cluster}"] = settings.limit_chips
     outcomes: list[Outcome] = []
     for subject, limit in limits.items():
         place = (cluster, subject, str(Reason.LIMIT_PASSED))
-        if 0 < limit < used[subject] and place not in told:
-            told[place] = lists.began_at
-            chips = f"{used[subject]} chips, more than the limit of {limit}"
+        if 0 < limit < totals[subject] and place not in notices:
+            notices[place] = lists.began_at
+            chips = f"{totals[subject]} chips, more than the limit of {limit}"
             text = f"the node pools of {subject} have {chips}"
             decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))

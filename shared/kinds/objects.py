@@ -26,16 +26,16 @@ class UnexpectedValue(ValueError):
 
 
 def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T | None:
-    found: Any = body
+    value: Any = body
     for depth, key in enumerate(path):
-        if not isinstance(found, dict):
-            raise UnexpectedValue(".".join(path[:depth]), found, "an object")
-        if (found := found.get(key)) is None:
+        if not isinstance(value, dict):
+            raise UnexpectedValue(".".join(path[:depth]), value, "an object")
+        if (value := value.get(key)) is None:
             return None
     # In Python a truth value is a whole number; in the API it is not.
-    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        raise UnexpectedValue(".".join(path), found, expected)
-    return found
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UnexpectedValue(".".join(path), value, expected)
+    return value
 
 
 def read_text(body: Json, *path: str) -> str:
@@ -45,8 +45,8 @@ def read_text(body: Json, *path: str) -> str:
 
 def read_number(body: Json, *path: str, default: int = 0) -> int:
     """Return a whole number within the bounds of `counts`, or `default` when it is absent."""
-    found = _read(body, path, int, "a whole number")
-    return default if found is None else bound_count(found)
+    number = _read(body, path, int, "a whole number")
+    return default if number is None else bound_count(number)
 
 
 def read_flag(body: Json, *path: str) -> bool:
@@ -56,26 +56,26 @@ def read_flag(body: Json, *path: str) -> bool:
 
 def read_object(body: Json, *path: str) -> Json:
     """Return an object; empty when it is absent."""
-    found = _read(body, path, dict, "an object")
-    return {} if found is None else found
+    value = _read(body, path, dict, "an object")
+    return {} if value is None else value
 
 
 def read_texts(body: Json, *path: str) -> dict[str, str]:
     """Return an object whose values are texts, for example labels; empty when it is absent."""
-    found = read_object(body, *path)
-    for key, value in found.items():
+    texts = read_object(body, *path)
+    for key, value in texts.items():
         if not isinstance(value, str):
             raise UnexpectedValue(".".join((*path, key)), value, "a text")
-    return dict(found)
+    return dict(texts)
 
 
 def read_objects(body: Json, *path: str) -> list[Json]:
     """Return a list of objects; empty when it is absent."""
-    found: list[Any] = _read(body, path, list, "a list") or []
-    for each in found:
+    objects: list[Any] = _read(body, path, list, "a list") or []
+    for each in objects:
         if not isinstance(each, dict):
             raise UnexpectedValue(".".join(path), each, "an object")
-    return found
+    return objects
 
 
 def read_surge(body: Json, *path: str, replicas: int, default: int | str) -> int:

@@ -23,7 +23,7 @@ class FillError:
 class Machines:
     """The machines of a pool, as its instance groups report them."""
 
-    made: int = 0
+    present: int = 0
     """How many are there, if only starting."""
     coming: int = 0
     """How many more are being made without an error."""

@@ -120,8 +120,8 @@ GROUP = {"targetSize": 2, "status": {"isStable": False}}
 @pytest.mark.parametrize(
     ("rows", "answers", "wanted", "calls"),
     [
-        ([row(1, "RUNNING", "NONE"), row(2, "STAGING")], {}, Machines(made=2), 1),
-        ([row(1, "PROVISIONING"), row(2)], {}, Machines(made=1, coming=1), 1),
+        ([row(1, "RUNNING", "NONE"), row(2, "STAGING")], {}, Machines(present=2), 1),
+        ([row(1, "PROVISIONING"), row(2)], {}, Machines(present=1, coming=1), 1),
         ([row(1), row(2)], {"get": GROUP}, Machines(coming=2), 2),
         ([row(1), failing(2)], {"get": GROUP}, Machines(coming=1, errors=(FillError(STOCKOUT),)), 2),
         ([failing(1), failing(2)], {"get": GROUP}, Machines(errors=(FillError(STOCKOUT),)), 3),
@@ -151,7 +151,7 @@ def test_a_group_that_has_lost_a_machine_says_since_when_it_cannot_make_it(
 ) -> None:
     found, asked = read([row(1, "RUNNING", "NONE"), failing(2)], listErrors=listed(*items))
 
-    assert found == Machines(made=1, errors=tuple(FillError(STOCKOUT, at) for at in times))
+    assert found == Machines(present=1, errors=tuple(FillError(STOCKOUT, at) for at in times))
     assert asked == ["listManagedInstances", "listErrors"]
 
 
@@ -162,7 +162,7 @@ def test_a_group_whose_autoscaler_gave_up_says_why_it_has_no_more_machines() -> 
 
     machines = InstanceGroups(compute).read_machines(replace(a_pool_in("us-a/g-grp"), node_count=3))
 
-    assert machines == Machines(made=1, errors=(FillError(STOCKOUT, TOLD_AT),))
+    assert machines == Machines(present=1, errors=(FillError(STOCKOUT, TOLD_AT),))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,9 @@ def test_the_errors_of_a_group_are_read_with_their_times(
 
 
 def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> None:
-    assert read([row(1, "RUNNING", "NONE"), row(2)], "us-a/a-grp", "us-b/b-grp")[0] == Machines(made=2, coming=2)
+    assert read([row(1, "RUNNING", "NONE"), row(2)], "us-a/a-grp", "us-b/b-grp")[0] == Machines(
+        present=2, coming=2
+    )
     compute = _Compute()
     assert InstanceGroups(compute).read_machines(a_pool_in()) == Machines()
     assert compute.asked == []

@@ -252,4 +252,4 @@ def test_a_delete_is_among_the_operations(world: World) -> None:
 def test_the_machines_of_a_pool_that_runs_are_made(world: World) -> None:
     pool = get(world, running(world, a_gpu_pool_body()))
 
-    assert world.port.read_machines(pool) == Machines(made=1)
+    assert world.port.read_machines(pool) == Machines(present=1)

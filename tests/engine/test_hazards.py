@@ -121,7 +121,7 @@ def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float
     world.come(name, ready=1)
     world.clock.time += 100
     error = FillError("no capacity", world.clock.time - age)
-    world.gke.machines[name] = Machines(made=1, errors=(error,))
+    world.gke.machines[name] = Machines(present=1, errors=(error,))
 
     look, _ = plan_for(key, world.ports, Source())
 
@@ -140,11 +140,11 @@ def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer(
     world.come(name, ready=1)
     world.cluster.pods.clear()
     serve(world, replicas=1)
-    world.gke.machines[name] = Machines(made=1, coming=2)
+    world.gke.machines[name] = Machines(present=1, coming=2)
 
     assert not plan_for(key, world.ports, Source())[1].takes
 
-    world.gke.machines[name] = Machines(made=1)
+    world.gke.machines[name] = Machines(present=1)
     assert [act.maximum for act in plan_for(key, world.ports, Source())[1].takes] == [1]
 
     def fail(pool: NodePool) -> Machines:

@@ -227,7 +227,7 @@ class Judge:
         old = [each for each in home.list_nodes(pool) if each.created_at < run.find_call_began() - LOOK_SECONDS]
         if nodes < len(old) and (nodes or any(each.pods for each in old)):
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and has {len(old)}")
-        starting = min(pool.recall_machines(run.find_call_began() - LOOK_SECONDS).made, pool.granted)
+        starting = min(pool.recall_machines(run.find_call_began() - LOOK_SECONDS).present, pool.granted)
         if 0 < nodes < starting:
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and GKE makes {starting}")
 

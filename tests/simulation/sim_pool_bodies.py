@@ -123,7 +123,7 @@ class Pool:
         errors = tuple(each for each in self.recall_machines(now).errors if each.at is not None)
         if error:
             errors = (*errors, FillError(error, now if stays else None))
-        self.machines.append((now, Machines(made=made, coming=coming, errors=errors)))
+        self.machines.append((now, Machines(present=made, coming=coming, errors=errors)))
 
     def recall_machines(self, then: float) -> Machines:
         """Return what its instance group said at some moment."""

@@ -64,7 +64,7 @@ class GkePort:
         shows = self._world.time.now - self._world.faults.stale_seconds
         said = truth.recall_machines(shows) if truth else Machines()
         # The errors that a group remembers are read only if machines are absent and none comes.
-        remembers = not said.coming and said.made < max(pool.node_count, 1)
+        remembers = not said.coming and said.present < max(pool.node_count, 1)
         return replace(said, errors=tuple(error for error in said.errors if error.at is None or remembers))
 
     def find_channel(self, cluster: str) -> str:

@@ -27,6 +27,8 @@ COMPLEXITY_MAX, PARAMETERS_MAX = 10, 5
 JUDGES = ("shared/plan/", "shared/deliver.py", "shared/engine/tell.py", "shared/model/decisions.py")
 """Where a reason may decide what happens next."""
 PRODUCT = (*DEPLOYED, "cli", "terminal", "infra")
+PARTICIPLES = {"found", "known", "told", "given", "made"}
+"""They say what was done with a value, and not what it is."""
 BRANCHES = (
     ast.If,
     ast.For,
@@ -77,8 +79,8 @@ def measure_complexity(function: Function) -> int:
 
 def count_parameters(function: Function) -> int:
     """Return how many arguments may be given by position, without self and class."""
-    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    return len(given) - (given[:1] in (["self"], ["cls"]))
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
 @pytest.mark.parametrize("room", BUDGETS)
@@ -104,6 +106,28 @@ def test_a_call_can_be_read(room: str) -> None:
     wide = [f"{place}: {size}, at most {PARAMETERS_MAX}" for place, size in sizes.items() if size > PARAMETERS_MAX]
 
     assert not wide, "\n".join(["parameters by position", *wide])
+
+
+def list_names(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the variables, parameters and fields that a module has, each with a line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+
+
+def test_a_name_says_what_a_value_is() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path in list_modules(" ".join(DEPLOYED))
+        for name, line in list_names(path)
+        if name.strip("_") in PARTICIPLES
+    ]
+
+    assert not named, "\n".join(["take a noun of the field: a pool, an error, an outcome", *named])
 
 
 def find_calls(name: str) -> list[str]:
