@@ -13,7 +13,7 @@ import urllib3
 
 from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
 from cli.access.log_search import open_logs
-from cli.access.subscriptions import PubsubAdmin, open_subscriber
+from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import connection_from_settings
@@ -22,7 +22,6 @@ from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
-from shared.edges.pubsub import open_publisher_over_rest
 from shared.engine.budget import Budget
 from shared.engine.outside import Ports
 from shared.engine.threads import Crew

@@ -11,10 +11,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from google.pubsub_v1.services.publisher import PublisherClient
+from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
 from google.pubsub_v1.services.subscriber import SubscriberClient
 from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
 
 from shared.edges.google import translate_errors
+from shared.edges.pubsub import CLIENT
 from shared.model.errors import NotFound
 from shared.model.messages import Message
 
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from google.auth.credentials import Credentials
-    from google.pubsub_v1.services.publisher import PublisherClient
     from google.pubsub_v1.types import ReceivedMessage, Subscription, Topic
 
 T = TypeVar("T")
@@ -49,6 +51,12 @@ def open_subscriber(endpoint: str, credentials: Credentials) -> SubscriberClient
     """
     transport = SubscriberRestTransport(host=endpoint.rstrip("/"), credentials=credentials)
     return SubscriberClient(transport=transport)
+
+
+def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
+    """Return a client over REST, which has no threads."""
+    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT)
+    return PublisherClient(transport=transport)
 
 
 class PubsubAdmin:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import ssl
 import time
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import urllib3
+from requests.utils import get_environ_proxies, select_proxy
 from urllib3.util import make_headers, parse_url
 from urllib3.util.ssl_ import create_urllib3_context
 
@@ -47,24 +46,16 @@ class Connection:
         namespace: str = "default",
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """Prepare; nothing is sent yet.
+        """Prepare; nothing is sent yet. `ValueError`: not a URL, or a certificate is of no use.
 
-        Args:
-            url: ``http(s)://host[:port][/prefix]``.
-            token: Gives the bearer token for the next request, or an empty text.
-            ca_file: The authority to trust; empty: the system's.
-            ca_data: The same as a PEM in base64.
-            namespace: The namespace of the account or of the kubeconfig's context.
-            context: Trust and client certificate, in place of the authority.
-
-        Raises:
-            ValueError: the URL is not one, or a certificate cannot be used.
+        The authority to trust is a file, else a PEM in base64, else the system's; a context takes
+        their place. The namespace is that of the account or of the kubeconfig's context.
         """
         self.url, self.namespace, self._token = url.rstrip("/"), namespace, token
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http:// or https:// URL: {self.url!r}")
-        self._scheme, self._host, self._context = parts.scheme, parts.hostname, context
+        self._context = context
         if parts.scheme == "https" and context is None:
             self._context = build_context(ca_file, ca_data)
 
@@ -73,7 +64,7 @@ class Connection:
         # Else urllib3 makes a context for each connection. With the system's authorities that is
         # 30 ms of CPU and 0.9 MiB.
         trust: dict[str, Any] = {"ssl_context": self._context} if self._context else {}
-        proxy = find_proxy(self._scheme, self._host)
+        proxy = select_proxy(self.url, get_environ_proxies(self.url))
         if not proxy:
             return urllib3.PoolManager(maxsize=CONNECTIONS_MAX, **trust)
         headers = make_headers(proxy_basic_auth=parse_url(proxy).auth)
@@ -83,24 +74,6 @@ class Connection:
         """Return the header Authorization for the next request; empty sends none."""
         token = self._token() if self._token else ""
         return f"Bearer {token}" if token else ""
-
-
-def find_proxy(scheme: str, host: str) -> str:
-    """Return the proxy that the environment names for a host; empty for none.
-
-    ``no_proxy`` may list networks, which the standard library does not know.
-    """
-    proxies = getproxies()
-    if proxy_bypass(host) or any(_is_in(host, each) for each in proxies.get("no", "").split(",")):
-        return ""
-    return proxies.get(scheme, "")
-
-
-def _is_in(host: str, network: str) -> bool:
-    try:
-        return ip_address(host) in ip_network(network.strip(), strict=False)
-    except ValueError:  # a name
-        return False
 
 
 class TokenFile:
@@ -113,10 +86,8 @@ class TokenFile:
     def __call__(self) -> str:
         """Return the token, read again from the file when the last reading is a minute old.
 
-        A file that cannot be read after a first success leaves the last token in use.
-
-        Raises:
-            Misconfigured: the file could never be read.
+        A file that cannot be read after a first success leaves the last token in use; one that
+        never could be is `Misconfigured`.
         """
         now = self._clock()
         if now - self._read_at >= TOKEN_REREAD_SECONDS:
@@ -144,11 +115,7 @@ def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str])
 def build_context(
     authority: str, data: str = "", certificate: str = "", key: str | None = None
 ) -> ssl.SSLContext:
-    """Return trust and client certificate, for all connections.
-
-    Raises:
-        ValueError: a certificate cannot be used.
-    """
+    """Return trust and client certificate, for all connections; else a `ValueError`."""
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED)
     try:
         if data:

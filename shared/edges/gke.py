@@ -76,8 +76,7 @@ class GkePools:
         """Prepare; nothing is sent or opened yet. One endpoint may answer for both APIs."""
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._gke = GoogleSession(endpoint, account, clock=clock)
-        self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
-        self._groups = InstanceGroups(self._compute)
+        self._compute = InstanceGroups(compute_endpoint or endpoint, account, clock=clock)
         self._channel_lock = threading.Lock()
         self._channels: dict[str, tuple[str, float]] = {}
         """By cluster: its release channel, and when that was read, in unix seconds."""
@@ -127,7 +126,7 @@ class GkePools:
 
     def read_machines(self, pool: NodePool) -> Machines:
         """Return what the instance groups of a pool say of their machines."""
-        return self._groups.read_machines(pool)
+        return self._compute.read_machines(pool)
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel of a cluster, or empty, read `CHANNEL_SECONDS` ago at most.
@@ -207,11 +206,7 @@ class GkeTakes(GkePools):
 
 
 def _expect_named(name: str, error: NotFound) -> None:
-    """Pass over a 404 that names the pool; any other one proves nothing about it.
-
-    Raises:
-        Unavailable: the 404 is about something else.
-    """
+    """Pass over a 404 that names the pool; any other one proves nothing about it."""
     if isinstance(error, ClusterNotFound) or name not in str(error):
         raise Unavailable(f"cannot tell whether node pool {name} exists: {error}") from error
 
@@ -230,11 +225,7 @@ MADE = (CREATES, ApiOperation.Type.DELETE_NODE_POOL)
 
 
 def read_pool(pool: Any) -> NodePool:
-    """Return one pool of an answer.
-
-    Raises:
-        Unavailable: it has no name, so the answer is none of GKE's.
-    """
+    """Return one pool of an answer; one without a name is none of GKE's."""
     if not pool.name:
         raise Unavailable("GKE's answer cannot be read: a node pool has no name")
     config, gpus = pool.config, list(pool.config.accelerators)

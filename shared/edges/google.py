@@ -43,6 +43,7 @@ from shared.model.errors import (
     Unavailable,
 )
 from shared.model.failures import Failure, classify_failure
+from shared.model.times import parse_count
 from shared.settings import Credentials
 from shared.version import VERSION
 
@@ -71,7 +72,7 @@ TEXT_MAX = 600
 """Characters of somebody else's words in an error: they can quote a whole answer."""
 _TOKEN_SECONDS = 5.0
 _PIECE_BYTES = 2**16
-_RETRY_AFTER_SECONDS_MAX = 600.0  # assumes: throttled
+_RETRY_AFTER_SECONDS_MAX = 600  # assumes: throttled
 _LOGIN = "gcloud auth application-default login"
 _REDIRECT, _REFUSAL, _THROTTLED, _SERVER_ERROR = 300, 400, 429, 500
 
@@ -253,19 +254,14 @@ class GoogleSession:
         return bytes(response.content)
 
 
-class ErrorDetail(msgspec.Struct):
-    """``google.rpc.ErrorInfo`` and its siblings; only the reason is read."""
-
-    reason: str = ""
-
-
 class ErrorBody(msgspec.Struct):
     """The ``error`` object of a Google API's refusal."""
 
     message: str = ""
     status: str = ""
     """The canonical code, the same over REST and gRPC."""
-    details: list[ErrorDetail] = []
+    details: list[dict[str, Any]] = []
+    """``google.rpc.ErrorInfo`` and its siblings; only their ``reason`` is read."""
 
 
 class Refusal(msgspec.Struct):
@@ -275,6 +271,7 @@ class Refusal(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(Refusal)
+_NO_ANSWER = (GoogleAPIError, GoogleAuthError, requests.RequestException)
 _KINDS: dict[str, type[ProvisionerError]] = {
     "ALREADY_EXISTS": AlreadyExists,  # assumes: create-existing
     "ABORTED": StaleView,
@@ -322,32 +319,34 @@ def translate_errors(request: str) -> Iterator[None]:
     """Raise our errors for those of a Google client inside the block, with the request for logs."""
     try:
         yield
-    except GoogleAPICallError as error:
-        raise classify_call_error(request, error) from error
-    except GoogleAuthError as error:
-        raise note_request(_classify_account_error(error), request) from error
-    except (GoogleAPIError, requests.RequestException) as error:
-        raise note_request(Unavailable(f"no answer: {error!s:.{TEXT_MAX}}"), request) from error
-    except (ParseError, *UNREADABLE) as error:
-        text = f"the answer cannot be read: {error!s:.{TEXT_MAX}}"
-        raise note_request(Unavailable(text), request) from error
+    except (*_NO_ANSWER, *UNREADABLE, ParseError) as error:
+        raise note_request(_classify_error(error), request) from error
 
 
 def note_request(error: ProvisionerError, request: str) -> ProvisionerError:
-    """Return the error with the request beside its text, where `find_request` finds it."""
+    """Return the error with the request beside its text, where `find_request` finds it.
+
+    It is a note on the error and not part of its text, because Events show the text to users.
+    """
     error.add_note(request)
     return error
 
 
 def find_request(error: Exception) -> str:
-    """Return the verb and path of the request that failed, for logs; empty if the error has none.
-
-    They are a note on the error and not part of its text, because Events show the text to users.
-    """
+    """Return the verb and path of the request that failed, for logs; empty if there is none."""
     return "; ".join(getattr(error, "__notes__", ()))
 
 
-def classify_call_error(request: str, error: GoogleAPICallError) -> ProvisionerError:
+def _classify_error(error: Exception) -> ProvisionerError:
+    if isinstance(error, GoogleAPICallError):
+        return _classify_call_error(error)
+    if isinstance(error, GoogleAuthError):
+        return _classify_account_error(error)
+    problem = "no answer" if isinstance(error, _NO_ANSWER) else "the answer cannot be read"
+    return Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
+
+
+def _classify_call_error(error: GoogleAPICallError) -> ProvisionerError:
     """Return the error that a refused call means, over REST and over gRPC.
 
     Over REST the library keeps only the HTTP status, so the canonical code is read from its answer.
@@ -355,19 +354,19 @@ def classify_call_error(request: str, error: GoogleAPICallError) -> ProvisionerE
     body = getattr(error.response, "content", None)
     if isinstance(body, bytes):
         status = getattr(error.response, "status_code", error.code or 0)
-        return classify_refusal(request, status, body, error.response.headers.get("Retry-After"))
+        return classify_refusal(status, body, error.response.headers.get("Retry-After"))
     if error.code is None and error.grpc_status_code is None:
-        return note_request(Unavailable(f"no answer: {error}"), request)
+        return Unavailable(f"no answer: {error}")
     refusal = ErrorBody(
         message=str(error.message or ""),
         status=error.grpc_status_code.name if error.grpc_status_code else "",
-        details=[ErrorDetail(reason=error.reason or "")],
+        details=[{"reason": error.reason}],
     )
-    return _classify(request, error.code or 0, refusal)
+    return _classify(error.code or 0, refusal)
 
 
 def classify_refusal(
-    request: str, http_status: int, body: bytes, retry_after: str | None = None
+    http_status: int, body: bytes, retry_after: str | None = None
 ) -> ProvisionerError:
     """Return the error that a refusal over REST means; `retry_after` is its header of that name.
 
@@ -377,28 +376,28 @@ def classify_refusal(
         error = _DECODER.decode(body).error
     except JSON_ERRORS:
         error = ErrorBody()
-    return _classify(request, http_status, error, retry_after)
+    return _classify(http_status, error, retry_after)
 
 
 def _classify(
-    request: str, http_status: int, error: ErrorBody, retry_after: str | None = None
+    http_status: int, error: ErrorBody, retry_after: str | None = None
 ) -> ProvisionerError:
     kind = _find_kind(http_status, error)
     message = error.message[:TEXT_MAX] or "the answer has no error text"
     text = f"{message} ({f'HTTP {http_status} {error.status}'.rstrip()})"
     if issubclass(kind, Retryable):
-        numeric = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
-        seconds = min(float(retry_after or 0), _RETRY_AFTER_SECONDS_MAX) if numeric else None
-        return note_request(kind(text, retry_after_seconds=seconds), request)
+        seconds = parse_count(retry_after or "", most=_RETRY_AFTER_SECONDS_MAX)
+        return kind(text, retry_after_seconds=seconds)
     refusal = kind(text)
     if isinstance(refusal, InvalidRequest):
         refusal.status = error.status
-    return note_request(refusal, request)
+    return refusal
 
 
 def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
     """Return the error that a refusal means: by its text where the code alone would mislead."""
-    message, reasons = error.message, {each.reason for each in error.details}
+    message = error.message
+    reasons = {str(each.get("reason", "")) for each in error.details}
     code = _find_code(http_status, error.status)
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
         return ReservationUnfit  # assumes: reservation-refusal

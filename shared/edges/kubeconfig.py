@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import ssl
 import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from shared.edges.connection import CONNECTIONS_MAX, Connection, TokenFile, buil
 from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import urllib3
 
@@ -78,12 +77,8 @@ class ClientConnection(Connection):
 def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Connection:
     """Return the connection of one context of a kubeconfig, by default its current one.
 
-    Exec plugins are run here, and again five minutes before what they gave expires. Source:
-    https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/.
-
-    Raises:
-        Misconfigured: the file or one of its entries is missing or malformed, asks to act as
-            another account, or gives a user no credentials.
+    Exec plugins are run here, and again five minutes before what they gave expires. One that cannot
+    be used, asks to act as another account, or gives its user no credentials is `Misconfigured`.
     """
     try:
         return _load(str(path), context_name)
@@ -109,11 +104,12 @@ def _load(path: str, context_name: str) -> Connection:
     context = loader.current_context["context"]
     user, folder = _find_user(merged, context.get("user"))
     configuration = Configuration()
-    with _complaints_of_plugins() as complaints:
-        loader.load_and_set(configuration)
+    loader.load_and_set(configuration)
     if user and not (configuration.api_key or configuration.cert_file):
-        reason = "; ".join(complaints) or f"valid: {_CREDENTIALS}"
-        raise ConfigException(f"user {context['user']!r} gets no credentials: {reason}")
+        # The client has logged why an exec plugin failed.
+        raise ConfigException(
+            f"user {context['user']!r} gets no credentials; valid: {_CREDENTIALS}"
+        )
     return ClientConnection(
         configuration,
         # The client reads it only once.
@@ -143,22 +139,3 @@ def _build_context(configuration: Configuration) -> ssl.SSLContext:
     if not configuration.verify_ssl:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
-
-
-@contextmanager
-def _complaints_of_plugins() -> Iterator[list[str]]:
-    """Collect why an exec plugin failed: the client logs that to the root logger, and goes on."""
-    complaints: list[str] = []
-
-    def keep(record: logging.LogRecord) -> bool:
-        if record.module != "kube_config":
-            return True
-        complaints.append(record.getMessage())
-        return False
-
-    root = logging.getLogger()
-    root.addFilter(keep)
-    try:
-        yield complaints
-    finally:
-        root.removeFilter(keep)

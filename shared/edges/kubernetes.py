@@ -12,6 +12,7 @@ import logging
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -33,6 +34,7 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
+from shared.model.times import parse_count
 from shared.version import VERSION
 
 if TYPE_CHECKING:
@@ -47,9 +49,9 @@ CALL_SECONDS = 20.0
 PAGE_SIZE = 500
 OBJECTS_MAX = 1_000_000
 """Past that, the continue token of a list must be going in circles."""
-REFUSAL_BYTES_MAX = PIECE_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024
 MESSAGE_LENGTH_MAX = 512
-_RETRY_AFTER_SECONDS_MAX = 600.0
+_RETRY_AFTER_SECONDS_MAX = 600
 _PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[^/?#%\s]+)+")
 _OK, _REDIRECT, _SERVER_ERROR = 200, 300, 500
 _FROZEN = {"frozen": True}
@@ -231,10 +233,9 @@ def classify_refusal(
         return AlreadyExists(text)
     if not issubclass(kind, Retryable):
         return kind(text)
-    seconds = float(status.details.retry_after_seconds) if status.details else 0.0
-    if retry_after and retry_after.strip().isdecimal():
-        seconds = float(retry_after)
-    advised = min(seconds, _RETRY_AFTER_SECONDS_MAX) if seconds > 0 else None
+    details = status.details or StatusDetails()
+    seconds = parse_count((retry_after or "").strip()) or details.retry_after_seconds
+    advised = max(0, min(seconds, _RETRY_AFTER_SECONDS_MAX)) or None
     return kind(text, retry_after_seconds=advised)
 
 
@@ -373,13 +374,14 @@ class KubernetesApi:
                 timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
                 preload_content=False,
             )
-            return response, b"" if streams else _read(what, response, until)
+            opened = streams and response.status < _REDIRECT
+            return response, b"" if opened else _read(what, response, until)
 
         response, data = _try(what, ask, attempts=2 if method == "GET" else 1)
         if _OK <= response.status < _REDIRECT:
             return response, data
-        status = parse_status(_read_refusal(response) if streams else data)
-        raise classify_refusal(what, response.status, status, response.headers.get("Retry-After"))
+        retry_after = response.headers.get("Retry-After")
+        raise classify_refusal(what, response.status, parse_status(data), retry_after)
 
 
 def _try(what: str, ask: Callable[[], Answer], *, attempts: int) -> Answer:
@@ -408,25 +410,11 @@ def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
     return b"".join(pieces)
 
 
-def _read_refusal(response: urllib3.BaseHTTPResponse) -> bytes:
-    try:
-        return response.read(REFUSAL_BYTES_MAX) or response.data
-    except (urllib3.exceptions.HTTPError, OSError):
-        return b""
-    finally:
-        response.close()
-
-
 def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
     """Return a page; if it cannot be read as a whole, its readable objects, and log the others."""
-    try:
+    with suppress(*JSON_ERRORS):
         page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
-    except JSON_ERRORS:
-        return _decode_piecemeal(what, body, kind)
-    return page
-
-
-def _decode_piecemeal(what: str, body: bytes, kind: type[T]) -> Page[T]:
+        return page
     try:
         raw = _RAW_PAGE.decode(body)
     except JSON_ERRORS as error:

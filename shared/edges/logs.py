@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pythonjsonlogger.msgspec import MsgspecFormatter
@@ -19,7 +18,13 @@ from shared.version import VERSION
 if TYPE_CHECKING:
     from types import TracebackType
 
-_STANDARD_FIELDS = ("message", "exc_info", "stack_info")
+_RECORD_FIELDS = ("levelname", "message", "name", "exc_info", "stack_info")
+_NAMES = {  # assumes: log-fields
+    "levelname": "severity",
+    "name": "logger",
+    "exc_info": "stack_trace",
+    "stack_info": "stack",
+}
 
 
 class StructuredFormatter(MsgspecFormatter):
@@ -27,28 +32,16 @@ class StructuredFormatter(MsgspecFormatter):
 
     def __init__(self, service: str) -> None:
         super().__init__(
-            _STANDARD_FIELDS,
-            rename_fields={"exc_info": "stack_trace", "stack_info": "stack"},
+            _RECORD_FIELDS,
+            rename_fields=_NAMES,
             rename_fields_keep_missing=False,
+            static_fields={"service": service, "version": VERSION},
+            timestamp="time",
         )
-        self._service = service
 
     def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a record without those that are empty."""
         return {key: value for key, value in log_data.items() if value is not None}
-
-    def add_fields(
-        self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
-    ) -> None:
-        """Put the fields that every record has in front of those of its own."""
-        log_data["severity"] = record.levelname  # assumes: log-fields
-        log_data["time"] = (
-            datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
-        )
-        log_data["service"] = self._service
-        log_data["version"] = VERSION
-        log_data["logger"] = record.name
-        super().add_fields(log_data, record, message_dict)
 
 
 def start_logging(service: str, level: int = logging.INFO) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from shared.edges.google import GoogleSession
 from shared.json_text import JSON_ERRORS
 from shared.kinds.objects import UnexpectedValue, read_flag, read_object, read_objects, read_text
 from shared.model.errors import Unavailable
@@ -22,7 +23,6 @@ from shared.model.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shared.edges.google import GoogleSession
     from shared.kinds.objects import Json
     from shared.model.pools import NodePool
 
@@ -35,11 +35,8 @@ _GROUP_PATH = re.compile(r"projects/[^/]+/(?:zones|regions)/[^/]+/instanceGroupM
 _ANSWER = msgspec.json.Decoder(dict[str, object])
 
 
-class InstanceGroups:
+class InstanceGroups(GoogleSession):
     """What Compute Engine knows of the machines of pools."""
-
-    def __init__(self, session: GoogleSession) -> None:
-        self._session = session
 
     def read_machines(self, pool: NodePool) -> Machines:
         """Return how many machines there are and come, and what keeps the others away."""
@@ -49,7 +46,7 @@ class InstanceGroups:
                 machines = self._read_group(group, max(pool.node_count, 1) - present)
                 present, coming = present + machines.present, coming + machines.coming
                 errors += machines.errors
-        except UnexpectedValue as error:
+        except (UnexpectedValue, *JSON_ERRORS) as error:
             raise Unavailable(f"GKE's answer cannot be read: {error}") from error
         return Machines(present=present, coming=coming, errors=tuple(dict.fromkeys(errors)))
 
@@ -78,9 +75,7 @@ class InstanceGroups:
         rows: list[Json] = []
         page = ""
         for _ in range(_PAGES_MAX):
-            answer = _decode(
-                self._session.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
-            )
+            answer = self._ask("POST", f"{group}/listManagedInstances{page}")
             rows += read_objects(answer, "managedInstances")
             token = read_text(answer, "nextPageToken")
             if not token:  # assumes: group-pages
@@ -91,22 +86,18 @@ class InstanceGroups:
         )
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        answer = self._session.call("GET", f"compute/v1/{group}/listErrors")
-        for each in read_objects(_decode(answer), "items"):  # assumes: group-errors
+        answer = self._ask("GET", f"{group}/listErrors")
+        for each in read_objects(answer, "items"):  # assumes: group-errors
             if error := read_object(each, "error"):
                 yield _make_error(error, read_text(each, "timestamp"))
 
     def _get_bulk(self, group: str) -> Json:
         """Return the operation that makes all machines of the group or none."""
-        answer = _decode(self._session.call("GET", f"compute/v1/{group}"))
+        answer = self._ask("GET", group)
         return read_object(answer, "status", "bulkInstanceOperation")  # assumes: bulk-operation
 
-
-def _decode(answer: bytes) -> Json:
-    try:
-        return _ANSWER.decode(answer)
-    except JSON_ERRORS as error:
-        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
+    def _ask(self, method: str, path: str) -> Json:
+        return _ANSWER.decode(self.call(method, f"compute/v1/{path}"))
 
 
 def _is_leaving(row: Json) -> bool:

@@ -135,23 +135,16 @@ class PodStatus(Record):
 
 
 class Pod(Record):
-    """A pod."""
+    """A pod; its template is one without a status."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
-class Template(Record):
-    """A pod template."""
-
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-
-
 # What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one
 # thread (`shared.edges.kubernetes.decoder_of` says why).
-_LEARNT = msgspec.json.Decoder(Template)
+_LEARNT = msgspec.json.Decoder(Pod)
 
 
 def view_pod(pod: Pod) -> PodView:
@@ -201,15 +194,11 @@ def _find_refusal(status: PodStatus) -> Condition | None:
 
 
 def read_template(body: Json) -> PodTemplate:
-    """Return a pod template from the JSON of a PodTemplateSpec.
-
-    Raises:
-        UnexpectedValue: a field has an unexpected type.
-    """
+    """Return a pod template from the JSON of a PodTemplateSpec, else `UnexpectedValue`."""
     try:
         # A manifest may have `metadata:` without a value, which the API server takes for absent.
         template = msgspec.convert(
-            {key: value for key, value in body.items() if value is not None}, Template
+            {key: value for key, value in body.items() if value is not None}, Pod
         )
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
@@ -220,11 +209,7 @@ def read_template(body: Json) -> PodTemplate:
 
 
 def read_workload(kind: Kind, body: Json) -> WorkloadView:
-    """Return a workload of one kind from the API's JSON.
-
-    Raises:
-        Unreadable: a field has an unexpected type.
-    """
+    """Return a workload of one kind from the API's JSON, else `Unreadable`."""
     try:
         return kind.read(body, read_template)
     except UnexpectedValue as error:
@@ -232,11 +217,7 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
 
 
 def read_parent_now(parent: Parent, body: Json) -> Parent | None:
-    """Return what made a workload from its own JSON; None when it is another one of the same name.
-
-    Raises:
-        Unreadable: a field has an unexpected type.
-    """
+    """Return what made a workload from its own JSON; None if it is another one of that name."""
     try:
         uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
     except UnexpectedValue as error:

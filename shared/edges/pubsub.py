@@ -11,8 +11,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from google.api_core.gapic_v1.client_info import ClientInfo
-from google.pubsub_v1.services.publisher import PublisherClient
-from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
 
 from shared.edges.google import note_request, translate_errors
 from shared.model.errors import InvalidRequest, Unavailable
@@ -21,7 +19,7 @@ from shared.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from google.auth.credentials import Credentials
+    from google.pubsub_v1.services.publisher import PublisherClient
 
     from shared.model.messages import Message
 
@@ -30,14 +28,6 @@ BATCH_MAX = 1_000  # assumes: publish
 TIMEOUT_SECONDS = 10.0
 """The longest wait for the answer to one request."""
 CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
-
-
-def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
-    """Return a client over REST, which has no threads."""
-    transport = PublisherRestTransport(
-        host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT
-    )
-    return PublisherClient(transport=transport)
 
 
 class PubsubTopic:

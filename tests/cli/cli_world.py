@@ -23,14 +23,13 @@ from cli.access import deployment_choice
 from cli.access.cli_settings import OperatorSettings
 from cli.access.log_search import open_logs
 from cli.access.operator_access import Deployment
-from cli.access.subscriptions import PubsubAdmin, open_subscriber
+from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
 from cli.planning import plan_run
 from shared.edges.connection import Connection
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes import KubernetesApi
-from shared.edges.pubsub import open_publisher_over_rest
 from shared.settings import Credentials
 from tests.builders import NOW
 from tests.contract.stand_ins import stand_in

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.google import GoogleAccount, GoogleSession
+from shared.edges.google import GoogleAccount
 from shared.edges.machines import InstanceGroups
 from shared.model.errors import Unavailable
 from shared.model.pools import NodePool, PoolStatus
@@ -26,7 +26,7 @@ TOLD_AT, TOLD = 1_800_000_000.0, "2027-01-15T00:00:00.000-08:00"
 ERRORS = {"errors": [{"code": CODE, "message": MESSAGE}]}
 
 
-class _Compute(GoogleSession):
+class _Compute(InstanceGroups):
     """Keeps what was asked, and answers by the end of the path."""
 
     def __init__(self, **answers: object) -> None:
@@ -68,7 +68,7 @@ def test_all_pages_of_a_group_are_read() -> None:
     }
     pool = a_pool_in("us-a/g-grp")
 
-    assert InstanceGroups(_Compute(**answers)).read_machines(pool).coming == 3
+    assert _Compute(**answers).read_machines(pool).coming == 3
 
 
 # --- what keeps machines away ---------------------------------------------------------------------
@@ -109,7 +109,7 @@ def bulk(*, in_progress: bool = True, error: object = ERRORS) -> dict[str, Any]:
 def read(rows: list[dict[str, Any]], *groups: str, **answers: object) -> tuple[Machines, list[str]]:
     """Return the machines of a pool, and the calls by the end of their paths."""
     compute = _Compute(listManagedInstances={"managedInstances": rows} if rows else {}, **answers)
-    found = InstanceGroups(compute).read_machines(a_pool_in(*(groups or ("us-a/g-grp",))))
+    found = compute.read_machines(a_pool_in(*(groups or ("us-a/g-grp",))))
     assert all(path.startswith("compute/v1/projects/p/") for path, _ in compute.asked)
     return found, [path.rpartition("/")[2] for path, _ in compute.asked]
 
@@ -160,7 +160,7 @@ def test_a_group_whose_autoscaler_gave_up_says_why_it_has_no_more_machines() -> 
         listManagedInstances={"managedInstances": [row(1, "RUNNING", "NONE")]}, listErrors=listed(an_error())
     )
 
-    machines = InstanceGroups(compute).read_machines(replace(a_pool_in("us-a/g-grp"), node_count=3))
+    machines = compute.read_machines(replace(a_pool_in("us-a/g-grp"), node_count=3))
 
     assert machines == Machines(present=1, errors=(FillError(STOCKOUT, TOLD_AT),))
 
@@ -192,7 +192,7 @@ def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> N
         present=2, coming=2
     )
     compute = _Compute()
-    assert InstanceGroups(compute).read_machines(a_pool_in()) == Machines()
+    assert compute.read_machines(a_pool_in()) == Machines()
     assert compute.asked == []
 
 
@@ -210,4 +210,4 @@ def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> N
 )
 def test_an_answer_of_another_form_is_an_error_and_no_machine(answers: dict[str, object]) -> None:
     with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
-        InstanceGroups(_Compute(**answers)).read_machines(a_pool_in("us-a/g-grp"))
+        _Compute(**answers).read_machines(a_pool_in("us-a/g-grp"))

@@ -119,15 +119,15 @@ PLAIN = {"server": "http://127.0.0.1:1"}
 PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
     "a plugin that is not installed": (
         a_user(exec=a_plugin("/no/such/plugin")),
-        "'u' gets no credentials.*/no/such",
+        "'u' gets no credentials; valid: token, tokenFile, exec",
     ),
     "a plugin that fails": (
         a_user(exec=a_plugin("sh", "-c", "echo log in first >&2; exit 1")),
-        "'u' gets no credentials: exec: process returned 1. log in first",
+        "'u' gets no credentials; valid: token, tokenFile, exec",
     ),
     "a provider that the client does not know": (
         a_user(**{"auth-provider": {"name": "azure"}}),
-        "'u' gets no credentials: valid: token, tokenFile, exec",
+        "'u' gets no credentials; valid: token, tokenFile, exec",
     ),
     "another account": (a_user(token="t", **{"as": "someone"}), "'u': as is not supported; valid: token"),
     "a missing token file": (a_user(tokenFile="no.token"), r"no\.token"),
@@ -145,6 +145,13 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_with(
     with pytest.raises(Misconfigured, match=text) as caught:
         connection_from_kubeconfig(path)
     assert str(path) in str(caught.value)
+
+
+def test_why_a_plugin_failed_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plugin = a_plugin("sh", "-c", "echo log in first >&2; exit 1")
+    with pytest.raises(Misconfigured):
+        connection_from_kubeconfig(a_kubeconfig(tmp_path, PLAIN, **a_user(exec=plugin)))
+    assert "log in first" in caplog.text
 
 
 def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_every_recorded_refusal_is_called_what_a_person_calls_it() -> None:
         if wanted is None:
             continue
         known.append(each)
-        error = classify_refusal(each.name, each.status, json.dumps(each.answer).encode())
+        error = classify_refusal(each.status, json.dumps(each.answer).encode())
         message = each.answer.get("error", {}).get("message", "")
         if type(error) is not wanted or message not in str(error):
             wrong.append(f"{each.name}: {type(error).__name__}: {error}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, answer_error
 from shared.edges import kubernetes
-from shared.edges.google import classify_refusal, find_request
+from shared.edges.google import classify_refusal, find_request, note_request
 from shared.edges.kubernetes import Status
 from shared.model import errors
 from shared.model.decisions import Reason, Verdict
@@ -222,18 +222,18 @@ def google_body(status: str, message: str, reason: str) -> bytes:
 def test_each_refusal_of_gke_is_the_error_that_says_what_to_do(
     http: int, status: str, message: str, reason: str, kind: type[ProvisionerError]
 ) -> None:
-    error = classify_refusal("POST x", http, google_body(status, message, reason))
+    error = classify_refusal(http, google_body(status, message, reason))
 
     assert type(error) is kind
     assert str(error) == f"{message or 'the answer has no error text'} ({f'HTTP {http} {status}'.rstrip()})"
-    assert find_request(error) == "POST x"
+    assert find_request(note_request(error, "POST x")) == "POST x"
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"null", b"[]", b'{"error": "invalid_grant"}', b'{"error": {"message": "\xff"}}']
 )
 def test_a_refusal_in_no_known_form_goes_by_its_http_status(body: bytes) -> None:
-    kinds = {http: type(classify_refusal("x", http, body)) for http in (400, 401, 403, 404, 409, 429, 500, 503)}
+    kinds = {http: type(classify_refusal(http, body)) for http in (400, 401, 403, 404, 409, 429, 500, 503)}
 
     assert kinds == {
         400: InvalidRequest,
@@ -245,14 +245,14 @@ def test_a_refusal_in_no_known_form_goes_by_its_http_status(body: bytes) -> None
         500: Unavailable,
         503: Unavailable,
     }
-    assert "the answer has no error text (HTTP 500)" in str(classify_refusal("x", 500, body))
+    assert "the answer has no error text (HTTP 500)" in str(classify_refusal(500, body))
 
 
 @pytest.mark.parametrize(
     ("header", "seconds"), [(None, None), ("7", 7.0), ("Wed, 21 Oct 2027 07:28:00 GMT", None), ("9" * 400, 600.0)]
 )
 def test_retry_after_is_read_where_it_is_a_number_of_seconds(header: str | None, seconds: float | None) -> None:
-    error = classify_refusal("x", 503, b"", header)
+    error = classify_refusal(503, b"", header)
 
     assert isinstance(error, Retryable)
     assert error.retry_after_seconds == seconds
@@ -260,7 +260,7 @@ def test_retry_after_is_read_where_it_is_a_number_of_seconds(header: str | None,
 
 
 def test_a_long_message_is_cut() -> None:
-    assert len(str(classify_refusal("x", 400, google_body("INVALID_ARGUMENT", "m" * 10_000, "")))) < 700
+    assert len(str(classify_refusal(400, google_body("INVALID_ARGUMENT", "m" * 10_000, "")))) < 700
 
 
 @given(
@@ -270,7 +270,7 @@ def test_a_long_message_is_cut() -> None:
     header=st.none() | st.text(max_size=5),
 )
 def test_any_refusal_is_some_leaf_and_has_an_answer(http: int, body: bytes, header: str | None) -> None:
-    error = classify_refusal("x", http, body, header)
+    error = classify_refusal(http, body, header)
 
     assert type(error) in ANSWERS
     assert answer_error(error).status in (500, 503)
