@@ -51,12 +51,6 @@ class ExporterSettings:
     http_port: Annotated[
         int, between(0, 65535), "Port for /healthz, /readyz and /metrics. 0: any free port, which is logged."
     ] = 8080
-    buffer_max: Annotated[
-        int,
-        between(1, 100_000),
-        "Number of events that can wait for Pub/Sub, at about 1 kB each. When the buffer is full, the "
-        "watches pause.",
-    ] = 1000
     lease_namespace: Annotated[
         str,
         _NAME,
@@ -87,9 +81,5 @@ class ExporterSettings:
 
 
 def read_exporter_settings(environ: Mapping[str, str]) -> ExporterSettings:
-    """Return the settings in an environment. An empty variable counts as absent.
-
-    Raises:
-        Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
-    """
+    """Return the settings in an environment. An empty variable counts as absent."""
     return read({name: text for name, text in environ.items() if text}, ExporterSettings)

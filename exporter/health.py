@@ -50,12 +50,7 @@ class Health:
     """The state of every loop: written by the loops, read by the HTTP server."""
 
     def __init__(self, expected: tuple[str, ...], clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin as starting.
-
-        Args:
-            expected: The kinds that must have been listed once before a leader is ready.
-            clock: Seconds that only grow.
-        """
+        """Begin as starting. All `expected` kinds must be listed once before a leader is ready."""
         self._expected, self._clock = expected, clock
         self._lock = threading.Lock()
         self._beats: dict[str, float] = {}
@@ -133,14 +128,8 @@ class Metrics:
             "Watches that were started again, by the reason why the previous one ended.",
             ("resource", "reason"),
         )
-        self.watch_events = self._counter("watch_events", "Watch events received.", ("resource", "type"))
         self.unreadable = self._counter(
             "objects_unreadable", "Objects skipped because they could not be read.", ("resource",)
-        )
-        self.list_seconds = self._gauge("list_seconds", "Seconds that the last full list took.", ("resource",))
-        self.listed = self._gauge("listed", "1 after a full list has succeeded.", ("resource",))
-        self.absent = self._gauge(
-            "resource_absent", "1 while the kind is not installed in the cluster.", ("resource",)
         )
         Info("build", "The version that runs.", namespace=PREFIX, registry=self.registry).info(
             {"version": VERSION}
@@ -172,11 +161,7 @@ class HealthServer:
     """A small HTTP server in threads of its own."""
 
     def __init__(self, host: str, port: int, health: Health, render_metrics: Callable[[], bytes]) -> None:
-        """Listen; port 0 takes a free one.
-
-        Raises:
-            OSError: the address cannot be used.
-        """
+        """Listen; port 0 takes a free one."""
         answers: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
             "/healthz": lambda: _judged(*health.liveness()),
             "/readyz": lambda: _judged(*health.readiness()),

@@ -68,15 +68,9 @@ _STORED = decoder_of(Stored)
 def open_watch(
     api: KubernetesApi, path: str, params: Mapping[str, str], kind: type[T], *, silence_seconds: float = 90.0
 ) -> Watch[T]:
-    """Open a watch and return its events.
+    """Open a watch from the ``resourceVersion`` in `params` and return its events.
 
-    Args:
-        api: The cluster.
-        path: The list to watch.
-        params: Query parameters, among them ``resourceVersion``; ``watch`` and bookmarks are added.
-        kind: What is read of each object.
-        silence_seconds: How long nothing may come, not even a bookmark (about one a minute), before
-            `Silence`.
+    `Silence` follows if nothing comes for so long, not even a bookmark (about one a minute).
     """
     query = {"watch": "1", "allowWatchBookmarks": "true", **params}
     return Watch(f"WATCH {path}", api.stream(path, query, silence_seconds=silence_seconds), kind)

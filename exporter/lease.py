@@ -74,13 +74,9 @@ class LeaseLock:
     ) -> None:
         """Prepare; nothing is read or written yet.
 
-        Args:
-            api: The cluster; its time-out should be well below a third of the lease.
-            namespace: Of the Lease.
-            name: Of the Lease.
-            identity: Who we are; must be unique to this process.
-            lease_seconds: Seconds without a change of the record after which others may take it.
-            clock: Seconds that only grow.
+        Others may take the lease after `lease_seconds` without a change of the record, so the
+        time-out of the API should be well below a third of that. The identity is this process's
+        alone.
         """
         self._api, self._identity, self._lease_seconds, self._clock = api, identity, lease_seconds, clock
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -103,11 +99,7 @@ class LeaseLock:
         return self._held is not None and self._clock() < self._valid_until
 
     def try_acquire(self) -> bool:
-        """Take the lease if it is free or expired; return whether this process holds it.
-
-        Raises:
-            ProvisionerError: the API could not be asked; the outcome is unknown, ask again.
-        """
+        """Take the lease if it is free or expired; return whether this process holds it."""
         started = self._clock()
         try:
             lease = self._read()
@@ -123,11 +115,7 @@ class LeaseLock:
         return True
 
     def renew(self) -> None:
-        """Renew the lease, or find that another process holds it.
-
-        Raises:
-            LeaseLost: another process holds the lease, or ours could not be renewed in time.
-        """
+        """Renew the lease; `LeaseLost` if another process holds it, or it was not done in time."""
         started = self._clock()
         if self._held is None or not self.is_held():
             raise LeaseLost("the lease expired before it was renewed")

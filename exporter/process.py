@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from shared.model.messages import Event
 
 USER_AGENT = "tpu-provisioner-exporter"
+BUFFER_MAX = 1_000
+"""Events that can wait for Pub/Sub, at about 1 kB each. When it is full, the watches pause."""
 TICK_SECONDS = 1.0
 """How often the main thread looks around when it has no lease to renew."""
 JOIN_SECONDS = 0.3
@@ -49,11 +51,7 @@ _logger = logging.getLogger(__name__)
 
 
 def run_exporter(settings: ExporterSettings, stop: threading.Event, ports_file: Path | None = None) -> bool:
-    """Run until `stop` is set, the lease is lost or a part fails; return whether the end is clean.
-
-    Raises:
-        Misconfigured: the cluster or Pub/Sub cannot be addressed with these settings.
-    """
+    """Run until `stop` is set, the lease is lost or a part fails; return whether it ends clean."""
     exporter = _Exporter(settings, stop)
     exporter.listen(ports_file)
     try:
@@ -77,7 +75,7 @@ class _Exporter:
         self._topic = PubsubTopic(open_publisher, settings.topic)
         self._outbox = Outbox(
             self._topic.publish,
-            capacity=settings.buffer_max,
+            capacity=BUFFER_MAX,
             metrics=self._metrics,
             may_publish=self._lease.is_held if self._lease else lambda: True,
         )
@@ -173,11 +171,7 @@ class _Exporter:
         return False
 
     def _lead(self) -> None:
-        """Renew the lease until the end.
-
-        Raises:
-            LeaseLost: another process may lead from now on.
-        """
+        """Renew the lease until the end; `LeaseLost` if another process may lead from now on."""
         pause = self._lease.retry_seconds if self._lease else TICK_SECONDS
         while not self._stop.wait(pause):
             if self._failed.is_set():

@@ -142,13 +142,8 @@ class Outbox:
     ) -> None:
         """Prepare an empty outbox; `run` does the work.
 
-        Args:
-            publish: Sends one batch and returns its message ids, or raises a `ProvisionerError`.
-            capacity: How many events may wait.
-            metrics: Where to count.
-            may_publish: Asked before each batch: whether this process still leads.
-            pauses: The back-off between failures.
-            clock: Seconds that only grow.
+        `publish` sends one batch and returns its message ids. `may_publish` is asked before each
+        batch: whether this process still leads.
         """
         self._publish, self._capacity, self._metrics = publish, capacity, metrics
         metrics.publish_failures.labels(InvalidRequest.reason)  # from 0, because an alert reads its growth
@@ -162,15 +157,9 @@ class Outbox:
         """How many of the oldest are sent one by one, because Pub/Sub refused them together."""
 
     def put(self, event: Event, seen_at: float, beat: Callable[[], None] = lambda: None) -> None:
-        """Add an event, waiting for room as long as it takes.
+        """Add an event that arrived at `seen_at`, waiting for room as long as it takes.
 
-        Args:
-            event: What to publish.
-            seen_at: When the watch event arrived, by this outbox's clock.
-            beat: Called about once a second while waiting.
-
-        Raises:
-            Closed: the process is ending; the event was not added.
+        `beat` is called about once a second meanwhile. `Closed`: the process is ending.
         """
         with self._changed:
             while len(self) >= self._capacity and not self._closed:

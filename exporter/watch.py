@@ -74,17 +74,7 @@ class Follower(Generic[T]):
     ) -> None:
         """Prepare; `run` does the work.
 
-        Args:
-            api: The cluster.
-            watched: What to follow.
-            observed: The memory that turns objects into events.
-            report: Takes an event and when its cause arrived (monotonic seconds); may block; raises
-                `Closed`.
-            metrics: Where to count.
-            health: Where to show that this thread lives and what it lacks.
-            silence_seconds: How long a watch may say nothing.
-            pauses: The back-off between failures.
-            absent_seconds: How often to look for a kind that the cluster does not know.
+        `report` takes an event and when its cause arrived (monotonic seconds); it may block.
         """
         self._api, self._watched, self._observed = api, watched, observed
         self._report, self._metrics, self._health = report, metrics, health
@@ -162,8 +152,9 @@ class Follower(Generic[T]):
                 self._observed.miss(uid)
             self._show_page(page.items)
         self._send_on(self._observed.finish_listing())
-        seconds = time.monotonic() - started
-        self._note_listed(seconds)
+        name, seconds = self._watched.name, round(time.monotonic() - started, 3)
+        self._health.note_listed(name)
+        _logger.info("listed", extra={"resource": name, "objects": len(self._observed), "seconds": seconds})
         return version
 
     def _show_page(self, items: list[Any]) -> None:
@@ -198,7 +189,6 @@ class Follower(Generic[T]):
 
     def _take(self, event: WatchEvent[Any]) -> None:
         self._beat()
-        self._metrics.watch_events.labels(self._watched.name, event.type).inc()
         if event.object is None:
             if event.type == UNREADABLE:
                 self._metrics.unreadable.labels(self._watched.name).inc()
@@ -232,20 +222,9 @@ class Follower(Generic[T]):
         for event in events:
             self._report(event, arrived)
 
-    def _note_listed(self, seconds: float) -> None:
-        name = self._watched.name
-        self._metrics.list_seconds.labels(name).set(seconds)
-        self._metrics.listed.labels(name).set(1)
-        self._metrics.absent.labels(name).set(0)
-        self._health.note_listed(name)
-        _logger.info(
-            "listed", extra={"resource": name, "objects": len(self._observed), "seconds": round(seconds, 3)}
-        )
-
     def _note_failure(self, error: ProvisionerError) -> None:
         reason = next((word for kind, word in _REASONS if isinstance(error, kind)), "disconnected")
         self._count_restart(reason)
-        self._metrics.absent.labels(self._watched.name).set(int(reason == "absent"))
         if reason == "silence":
             # Asking once more from the same version is cheap, and the silence itself was the pause.
             return

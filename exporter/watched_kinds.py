@@ -100,9 +100,7 @@ def watch_queues() -> WatchedKind[QueuedWorkload]:
 def list_watched(kinds: Iterable[Kind], *, queues: bool = False) -> tuple[WatchedKind[Any], ...]:
     """Return the two watches of each kind, or one where the pods are the workloads.
 
-    Args:
-        kinds: to watch.
-        queues: whether to watch Kueue's Workloads too.
+    With `queues`, Kueue's Workloads too.
     """
     watched = tuple(
         watched

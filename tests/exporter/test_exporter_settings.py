@@ -31,7 +31,7 @@ def test_all_problems_come_at_once() -> None:
         read_exporter_settings(
             {
                 "TPU_PROVISIONER_TOPIC": "workload-events",
-                "TPU_PROVISIONER_BUFFER_MAX": "0",
+                "TPU_PROVISIONER_HTTP_PORT": "70000",
                 "TPU_PROVISIONER_LEASE_SECOND": "15",
             }
         )
@@ -39,7 +39,7 @@ def test_all_problems_come_at_once() -> None:
         "TPU_PROVISIONER_LEASE_SECOND: is not a setting; did you mean TPU_PROVISIONER_LEASE_SECONDS?",
         "TPU_PROVISIONER_CLUSTER: is required; valid: projects/PROJECT/locations/LOCATION/clusters/NAME",
         "TPU_PROVISIONER_TOPIC: is not valid (got 'workload-events'); valid: projects/PROJECT/topics/NAME",
-        "TPU_PROVISIONER_BUFFER_MAX: is not valid (got '0'); valid: a number from 1 to 100000",
+        "TPU_PROVISIONER_HTTP_PORT: is not valid (got '70000'); valid: a number from 0 to 65535",
     )
 
 
@@ -52,7 +52,7 @@ def test_all_problems_come_at_once() -> None:
         ("HTTP_PORT", "65536"),
         ("HTTP_PORT", "-1"),
         ("HTTP_PORT", "٣"),
-        ("BUFFER_MAX", "many"),
+        ("DRAIN_SECONDS", "many"),
         ("LEASE_SECONDS", "2"),
         ("LEASE_SECONDS", "1.5"),
         ("LEASE_SECONDS", "601"),
