@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -51,14 +50,6 @@ class LeaseLost(Exception):
     """This process is no longer the leader and must end at once."""
 
 
-@dataclass(slots=True)
-class _Observed:
-    """A record as last read, and since when it has not changed."""
-
-    version: str = ""
-    since: float = 0.0
-
-
 class LeaseLock:
     """One identity's hold on one Lease, ``coordination.k8s.io/v1``."""
 
@@ -83,7 +74,7 @@ class LeaseLock:
         self._namespace, self._name = namespace, name
         self._held: Lease | None = None
         self._valid_until = float("-inf")
-        self._observed = _Observed()
+        self._version, self._unchanged_since = "", 0.0
 
     @property
     def retry_seconds(self) -> float:
@@ -167,12 +158,12 @@ class LeaseLock:
 
     def _may_be_taken(self, lease: Lease, now: float) -> bool:
         holder = lease.spec.holder_identity or ""
-        if lease.metadata.resource_version != self._observed.version:
-            self._observed = _Observed(lease.metadata.resource_version, now)
+        if lease.metadata.resource_version != self._version:
+            self._version, self._unchanged_since = lease.metadata.resource_version, now
         if holder in ("", self._identity):
             return True
         length = lease.spec.lease_duration_seconds or self._lease_seconds
-        return now - self._observed.since >= length
+        return now - self._unchanged_since >= length
 
     def _read(self) -> Lease:
         return self._api.get(f"{self._folder}/{self._name}", Lease)

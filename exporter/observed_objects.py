@@ -128,14 +128,14 @@ class ObservedPods(ObservedObjects[WatchedPod, Demand]):
 
     def see(self, seen: WatchedPod) -> Iterable[Event]:
         """Return the demand of a pod that is one for the first time."""
-        uid, view = seen.metadata.uid, find_demand(seen, self._kind)
+        uid = seen.metadata.uid
         self._unseen.discard(uid)
-        before = self._entries.get(uid, Demand.NEVER)
-        if view is None:
-            self._entries[uid] = before if before is Demand.NEVER else Demand.BEFORE
+        if self._entries.get(uid, Demand.NEVER) is not Demand.NEVER:
+            self._entries[uid] = Demand.NOW if may_wait(seen) else Demand.BEFORE
             return ()
-        self._entries[uid] = Demand.NOW
-        if before is not Demand.NEVER:
+        view = find_demand(seen, self._kind)
+        self._entries[uid] = Demand.NOW if view else Demand.NEVER
+        if view is None:
             return ()
         workload = ObjectName(
             kind=self._kind.name,
@@ -249,12 +249,17 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
 
 def find_demand(pod: WatchedPod, kind: Kind) -> PodView | None:
     """Return a pod that leads a slice or elastic pool of one kind and waits for new nodes."""
-    if not _is_unschedulable(pod) or _is_opted_out(pod.metadata):
+    if not may_wait(pod):
         return None
     view = view_pod(Pod(metadata=pod.metadata, spec=_SPEC.decode(pod.spec), status=pod.status))
     # Under a scheduling gate the condition may be out of date.
     free = not (view.node_name or view.gates)
     return view if free and _is_accelerator_leader(view, kind) else None
+
+
+def may_wait(pod: WatchedPod) -> bool:
+    """Return whether a pod waits, as far as its status and its author say: what may change."""
+    return _is_unschedulable(pod) and not _is_opted_out(pod.metadata)
 
 
 def _is_unschedulable(pod: WatchedPod) -> bool:

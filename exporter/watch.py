@@ -236,20 +236,19 @@ class Follower(Generic[T]):
         # work.
         if reason != "throttled" and (reason != "disconnected" or self._pauses.failures > 1):
             self._version = ""
-        self._health.note_lack(self._watched.name, self._advise(reason, error))
-        if (reason == "absent" and self._watched.optional) or (reason == "denied" and self._watched.role):
-            self._health.note_unneeded(self._watched.name)
-        _logger.log(
-            self._severity(reason),
-            "watch interrupted",
-            extra={
-                "resource": self._watched.name,
-                "reason": reason,
-                "problem": str(error),
-                "pause_seconds": round(pause, 2),
-            },
-        )
+        self._tell_lack(reason, error, pause)
         self._pause(pause)
+
+    def _tell_lack(self, reason: str, error: ProvisionerError, pause: float) -> None:
+        """Show what is missing: an optional kind that is absent is normal."""
+        watched = self._watched
+        self._health.note_lack(watched.name, self._advise(reason, error))
+        absent = reason == "absent" and watched.optional
+        if absent or (reason == "denied" and watched.role):
+            self._health.note_unneeded(watched.name)
+        facts = {"resource": watched.name, "reason": reason, "problem": str(error)}
+        log = _logger.debug if absent else _logger.warning
+        log("watch interrupted", extra=facts | {"pause_seconds": round(pause, 2)})
 
     def _pause(self, seconds: float) -> None:
         """Wait, and show meanwhile that this thread lives: a server may advise ten minutes."""
@@ -262,10 +261,6 @@ class Follower(Generic[T]):
 
     def _beat(self) -> None:
         self._health.beat(self._watched.name)
-
-    def _severity(self, reason: str) -> int:
-        """Return the severity of an interruption: an optional kind that is absent is normal."""
-        return logging.DEBUG if reason == "absent" and self._watched.optional else logging.WARNING
 
     def _advise(self, reason: str, error: ProvisionerError) -> str:
         path, role = self._watched.path, self._watched.role or BASE
