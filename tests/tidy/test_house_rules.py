@@ -14,6 +14,8 @@ FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 70
 KEYS_OF_OWNERS = (ROOT / "shared/model/labels.py", ROOT / "shared/model/names.py")
 """The label keys by which pools name the kind of their owner."""
+GONE_ON_PURPOSE = {"CHANGELOG.md", "0057-what-went.md"}
+"""The documents that tell of what is no longer there."""
 NAMES_OF_KINDS = re.compile(r"jobset|raycluster|ray\.io|leaderworkerset", re.IGNORECASE)
 
 
@@ -107,6 +109,31 @@ def test_every_link_between_the_documents_leads_somewhere() -> None:
     ]
 
     assert broken == []
+
+
+def list_places() -> set[str]:
+    """The files and folders of the project, each by its path, by its end and by its name."""
+    rooms = (path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+    paths = [each.relative_to(ROOT) for room in rooms for each in (room, *room.rglob("*"))]
+    ends = {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
+    return ends | {path.name for path in ROOT.iterdir()}
+
+
+def test_no_document_names_a_place_that_is_gone() -> None:
+    places = list_places()
+    gone = [
+        f"{shown(document)}: {name}"
+        for document in list_documents()
+        if document.name not in GONE_ON_PURPOSE
+        for name in re.findall(r"`([a-z_]+/[\w./-]+|\w+\.py)`", document.read_text())
+        if name.rstrip("/") not in places and (name.endswith(".py") or name.partition("/")[0] in places)
+    ]
+
+    assert gone == [], "say where it is now"
+
+
+def test_the_architecture_is_read_in_one_go() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 180
 
 
 def name_anchor(title: str) -> str:
