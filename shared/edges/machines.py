@@ -75,7 +75,9 @@ class InstanceGroups(GoogleSession):
         rows: list[Json] = []
         page = ""
         for _ in range(_PAGES_MAX):
-            answer = self._ask("POST", f"{group}/listManagedInstances{page}")
+            answer = _ANSWER.decode(
+                self.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
+            )
             rows += read_objects(answer, "managedInstances")
             token = read_text(answer, "nextPageToken")
             if not token:  # assumes: group-pages
@@ -86,18 +88,15 @@ class InstanceGroups(GoogleSession):
         )
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        answer = self._ask("GET", f"{group}/listErrors")
+        answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}/listErrors"))
         for each in read_objects(answer, "items"):  # assumes: group-errors
             if error := read_object(each, "error"):
                 yield _make_error(error, read_text(each, "timestamp"))
 
     def _get_bulk(self, group: str) -> Json:
         """Return the operation that makes all machines of the group or none."""
-        answer = self._ask("GET", group)
+        answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}"))
         return read_object(answer, "status", "bulkInstanceOperation")  # assumes: bulk-operation
-
-    def _ask(self, method: str, path: str) -> Json:
-        return _ANSWER.decode(self.call(method, f"compute/v1/{path}"))
 
 
 def _is_leaving(row: Json) -> bool:
