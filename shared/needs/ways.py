@@ -167,6 +167,7 @@ def _expand(priorities: Iterable[Priority], wish: Wish) -> Iterator[Way]:
         way = Way(
             item.tier,
             machine=wish.shape.machine.name,
+            policy=wish.selected.policy,
             run_seconds=seconds if item.tier == Tier.FLEX_START else 0,
             nodes_from=item.nodes_from or settings.nodes_from.get(item.tier),
         )
@@ -210,7 +211,8 @@ def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: S
             valid="one of them",
         )
     tier = tiers[0] if tiers else Tier.ON_DEMAND
-    way = Way(tier, machine=shape.machine.name)
+    policy = template.find_selector(labels.PLACEMENT_POLICY) or ""
+    way = Way(tier, machine=shape.machine.name, policy=policy)
     if tier == Tier.RESERVATION:
         reservation = _read_reservation(template, cluster, settings)
         return dataclasses.replace(way, reservation=reservation)

@@ -33,6 +33,18 @@ def test_a_pool_of_another_policy_serves_nobody_who_selects_one() -> None:
     assert [act.verb for act in world.provision().plan.adds] == ["create"]
 
 
+def test_a_policy_that_does_not_exist_refuses_nobody_who_selects_none() -> None:
+    world, ways = FieldWorld(read_input(INPUT, "of-v6e")), []
+    for selected in (True, False):
+        if not selected:
+            del world.body["spec"]["template"]["spec"]["affinity"]
+        same = FieldWorld(world.body)
+        ways.append(set(same.provision().look.scene.needs[0].ways))
+
+    assert ways[0].isdisjoint(ways[1])
+    assert {each.policy for each in ways[0] | ways[1]} == {"team-4x4", ""}
+
+
 @pytest.mark.parametrize(("workload", "nodes"), [("halves", 2), ("quarters", 2), ("whole", 1)])
 def test_partitions_share_a_gpu(workload: str, nodes: int) -> None:
     need = plan_needs(INPUT)[workload]
