@@ -111,7 +111,7 @@ class LocalRun:
         httpx.post(f"{self._rest}/compute/v1/{place}", json=body, timeout=30).raise_for_status()
 
     def let_come(self, row: Row) -> None:
-        """Let a claim have a volume, as its driver does; it is copied to the cluster if it lacks."""
+        """Let a claim have a volume, as its driver does; one that is missing is made."""
         namespace = name_namespace(row)
         (_, volume), (path, claim) = list_bound(namespace, row.comes, f"{namespace}-disk", LATER_ZONE)
         if not row.claim:
@@ -217,7 +217,7 @@ def isolate(body: Json, workload: str) -> None:
 
 
 def describe_pool(body: Json) -> str:
-    """Return a pool in a few words: nodes, machine type, zone, placement and disk as far as asked."""
+    """Return nodes, machine type and zone of a pool; placement and disk as far as asked."""
     config, placement, autoscaling = body["config"], body.get("placementPolicy", {}), body.get("autoscaling", {})
     disk = config.get("diskSizeGb", 100)
     most = autoscaling.get("totalMaxNodeCount") or autoscaling.get("maxNodeCount")

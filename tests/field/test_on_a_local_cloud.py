@@ -1,4 +1,4 @@
-"""The field's inputs on a whole local cloud, side by side: what is bought, and what an owner is told."""
+"""The field's inputs on a local cloud, side by side: what is bought, and what owners are told."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,9 @@ CLAIMS, RESOURCES, STORAGE = "claims.yaml", "unknown-resources.yaml", "storage-f
 V6E, HOST, CHIP = "ct6e-standard-4t us-east5-b", "1 ct6e-standard-4t us-east5-b", "1 ct6e-standard-1t us-east5-b"
 LINE = "alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool"
 ROWS = (
-    Row(file=MIXING, workload="four-slices", told="JobSet slices_may_mix", words=LINE, pools=(f"2 {V6E} 2x4",) * 4),
+    Row(
+        file=MIXING, workload="four-slices", told="JobSet slices_may_mix", words=LINE, pools=(f"2 {V6E} 2x4",) * 4
+    ),
     Row(file=MIXING, workload="two-parts", told="JobSet slices_may_mix", words=LINE, pools=(f"2 {V6E} 2x4",) * 2),
     Row(file=MISTAKES, workload="no-chips", told="Job shape_unsupported", words="missing; 2x2 needs 4 chips"),
     Row(file=MISTAKES, workload="misspelt", told="Job resource_unknown", words="did you mean google.com/tpu?"),
@@ -30,7 +32,7 @@ ROWS = (
         told="JobSet pool_absent",
         pools=("16 tpu7x-standard-4t us-east5-b team-4x4x4",),
     ),
-    # Its policy does not exist, which is nobody else's refusal: all others of the machine get their pools.
+    # Its policy does not exist, which is nobody else's refusal: others of the machine are served.
     Row(file=POLICIES, workload="of-v6e", told="Job request_invalid", words='"team-4x4"'),
     Row(file=QUEUED, workload="tpu-by-selector"),
     Row(file=QUEUED, workload="gpu-by-selector"),
@@ -41,12 +43,7 @@ ROWS = (
     Row(file=STORAGE, workload="without", told="Job pool_absent", pools=(CHIP,)),
     Row(file=LABELS, workload="zone", told="Pod pool_absent", pools=(f"up to {CHIP}",)),
     Row(file=LABELS, workload="both-names", told="Pod pool_absent", pools=(f"up to {CHIP}",)),
-    Row(
-        file=LABELS,
-        workload="machine",
-        told="Pod pool_absent",
-        pools=("up to 1 ct6e-standard-8t us-east5-b",),
-    ),
+    Row(file=LABELS, workload="machine", told="Pod pool_absent", pools=("up to 1 ct6e-standard-8t us-east5-b",)),
     Row(file=LABELS, workload="two-zones", told="Pod selector_unsupported"),
     Row(file=PARTS, workload="hosts-of-one-part", told="JobSet hosts_differ", words="slice of wrong"),
     Row(file=PARTS, workload="device-of-one-part", told="JobSet resource_unknown", words="smarter-devices/fuse"),
@@ -67,12 +64,12 @@ ROWS = (
         comes="open",
         later=("1 ct6e-standard-4t us-east5-c",),
     ),
-    Row(file=CLAIMS, workload="second-part", claim="by-hand", told="JobSet claim_unbound", words="/by-hand is not"),
+    Row(file=CLAIMS, workload="second-part", claim="by-hand", told="JobSet claim_unbound", words="by-hand is not"),
     Row(
         file=CLAIMS, workload="bound", claim="weights", volume="pv-weights", told="Job pool_absent", pools=(HOST,)
     ),
 )
-"""In the rows a pool is its nodes, machine type and zone, then placement and boot disk as far as asked."""
+"""A pool is its nodes, machine type and zone, then placement and boot disk as far as asked."""
 
 
 @pytest.fixture(scope="module")
