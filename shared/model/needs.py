@@ -92,8 +92,7 @@ class Way:
     zone: str = ""
     reservation: Reservation = NO_RESERVATION
     machine: str = ""
-    policy: str = ""
-    """The placement policy that the pods select: a wrong name is nobody else's refusal."""
+    policy: str = ""  # selected by the pods; that one does not exist concerns nobody else
     run_seconds: int = field(default=0, compare=False)
     """Longest run time of flex-start nodes; 0 for the other tiers."""
     nodes_from: NodeSource | None = field(default=None, compare=False)
