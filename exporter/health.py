@@ -110,9 +110,6 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus-client leaves it untyped
         self.registry = CollectorRegistry(auto_describe=True)
         self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type", "observed"))
-        self.merged = self._counter(
-            "events_merged", "Events that a later message about the same workload covers.", ("type", "observed")
-        )
         self.publish_failures = self._counter(
             "publish_failures", "Failed attempts to publish a batch.", ("reason",)
         )

@@ -92,17 +92,13 @@ class Merging:
         """What waits for the end of its second."""
         return self._kept.values()
 
-    def covers(self, event: Event) -> bool:
-        """Return whether an event that is kept covers this one too."""
-        return event.covers_all_leaders and (event.cluster, event.subject) in self._kept
-
     def let_pass(self, waiting: Waiting, now: float) -> bool:
-        """Return whether an event is to be published at once; if not, it is kept."""
+        """Return whether an event is published at once; if not, one that is kept covers it."""
         if not waiting.event.covers_all_leaders:
             return True
         key = (waiting.event.cluster, waiting.event.subject)
         if key in self._passed_at:
-            self._kept[key] = waiting
+            self._kept.setdefault(key, waiting)
             return False
         self._passed_at[key] = now
         return True
@@ -168,9 +164,7 @@ class Outbox:
             if self._closed:
                 raise Closed
             waiting = Waiting(event, seen_at)
-            if self._merging.covers(event):
-                self._metrics.merged.labels(event.type, event.observed).inc()
-            elif self._merging.let_pass(waiting, self._clock()):
+            if self._merging.let_pass(waiting, self._clock()):
                 self._queue.append(waiting)
             self._changed.notify_all()
 
@@ -252,15 +246,9 @@ class Outbox:
 
     def _note_failure(self, batch: list[Waiting], error: ProvisionerError) -> None:
         self._metrics.publish_failures.labels(error.reason).inc()
+        facts = {"problem": str(error), "reason": error.reason, "batch": len(batch), "waiting": len(self)}
         _logger.warning(
-            "publish failed, will be tried again",
-            extra={
-                "problem": str(error),
-                "reason": error.reason,
-                "batch": len(batch),
-                "waiting": len(self),
-                "attempt": self._pauses.failures + 1,
-            },
+            "publish failed, will be tried again", extra=facts | {"attempt": self._pauses.failures + 1}
         )
 
     def _note_refusal(self, batch: list[Waiting], error: InvalidRequest) -> None:

@@ -26,7 +26,7 @@ class Line:
         self.published: list[tuple[float, Event]] = []
 
     def put(self, now: float, waiting: Waiting) -> None:
-        if not self.merging.covers(waiting.event) and self.merging.let_pass(waiting, now):
+        if self.merging.let_pass(waiting, now):
             self.published.append((now, waiting.event))
 
     def wait(self, until: float, now: float) -> float:

@@ -86,7 +86,7 @@ class SimExporter:
     def _publish(self, events: Iterable[Event]) -> None:
         now = self._world.time.now
         for event in events:
-            if not self._merging.covers(event) and self._merging.let_pass(Waiting(event, now), now):
+            if self._merging.let_pass(Waiting(event, now), now):
                 self._send(event)
 
     def _send(self, event: Event) -> None:
