@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from demo.stack.stack import Stack
+from tests.field.field_world import read_input
 from tests.field.local_run import Answer, LocalRun, Row
 from tests.lives.cloud import Cloud
 
@@ -73,12 +75,16 @@ ROWS = (
 
 
 @pytest.fixture(scope="module")
-def answers(stack: Stack) -> Iterator[dict[str, Answer]]:
-    """What became of all of them on one cluster."""
+def run(stack: Stack) -> Iterator[LocalRun]:
     with Cloud(stack) as cloud:
-        run = LocalRun(cloud, stack)
-        yield run.play(ROWS)
-        run.end(ROWS)
+        yield LocalRun(cloud, stack)
+
+
+@pytest.fixture(scope="module")
+def answers(run: LocalRun) -> Iterator[dict[str, Answer]]:
+    """What became of all of them on one cluster."""
+    yield run.play(ROWS)
+    run.end(ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.workload)
@@ -89,3 +95,13 @@ def test_a_workload_gets_its_pools_and_its_owner_the_reason(row: Row, answers: d
     assert (answer.pools, answer.later) == (row.pools, row.later)
     assert row.told in {"", *answer.told}
     assert row.words in answer.told.get(row.told, "")
+
+
+def test_a_quantity_of_an_unset_variable_makes_no_workload(run: LocalRun) -> None:
+    """The API server refuses it, so there is nobody to tell; `plan` names it before."""
+    body = read_input(MISTAKES, "unset-variable")
+
+    refusal = run.cloud.kubernetes.post("/apis/batch/v1/namespaces/default/jobs", json=body)
+
+    assert refusal.status_code == httpx.codes.BAD_REQUEST
+    assert "quantit" in refusal.json()["message"]

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from demo.stack.stack import Stack
+from tests.field.local_run import LocalRun, Row
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.kinds.plain import a_gpu_pod
@@ -186,3 +188,15 @@ def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) 
     assert life.pools_of(pods) == set(life.pools())
     assert len(life.pools()) == 2
     life.end(pools=2)
+
+
+def test_nothing_is_bought_for_subgroups_of_one_that_this_version_cannot_make(cloud: Cloud, stack: Stack) -> None:
+    """Before v0.10.0 the leader and its first worker are in one: kubernetes-sigs/lws#917."""
+    told = "LeaderWorkerSet slice_unknown"
+    run, row = LocalRun(cloud, stack), Row(file="subgroups-of-one.yaml", workload="prefill", told=told)
+    answer = run.play([row])["prefill"]
+
+    assert answer.pods == 3
+    assert answer.pools == ()
+    assert "older than v0.10.0" in answer.told[told]
+    run.end([row])
