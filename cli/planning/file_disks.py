@@ -41,7 +41,7 @@ class FileDisks:
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return where the volume of a claim will be, or why it can be nowhere yet."""
-        return read_disk(self, namespace, claim)
+        return read_disk(self.get, namespace, claim)
 
     def get(self, path: str, kind: type[JsonObject]) -> JsonObject:
         """Return one object; a class that no manifest has is taken to wait for the first pod."""

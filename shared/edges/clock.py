@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """`shared.model.ports.Clock` of this machine."""
+    """`shared.model.times.Clock` of this machine."""
 
     def now(self) -> float:
         """Return unix seconds."""

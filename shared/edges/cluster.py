@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import islice
+from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -20,8 +21,16 @@ from shared.edges.kubernetes import (
     Unreadable,
     read_stored,
 )
-from shared.edges.pods import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
-from shared.kinds.table import PARENT, find_kind_of_pod, get_kind, is_pod_of, select_pods_of
+from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
+from shared.kinds.objects import UnexpectedValue, read_text
+from shared.kinds.table import (
+    PARENT,
+    find_kind_of_pod,
+    get_kind,
+    is_pod_of,
+    judge_parent,
+    select_pods_of,
+)
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound
 from shared.model.readings import Namespace, PoolNode
@@ -30,7 +39,7 @@ from shared.model.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from shared.edges.kubernetes import KubernetesApi, Page
+    from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
     from shared.model.readings import Notice
     from shared.model.times import Clock
@@ -98,7 +107,11 @@ class KubernetesCluster:
             body = self._api.get(PARENT.path_of(parent.namespace, parent.name), JsonObject)
         except NotFound:
             return None
-        return read_parent_now(parent, body)
+        try:
+            uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
+        except UnexpectedValue as error:
+            raise Unreadable(f"{parent.kind}: {error}") from error
+        return replace(parent, keeps=keeps) if uid == parent.uid else None
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace as it is now, or None if Kubernetes says that it does not exist."""
@@ -109,7 +122,7 @@ class KubernetesCluster:
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return where the volume of a claim can be used; None if it can be used anywhere."""
-        return read_disk(self._api, namespace, claim)
+        return read_disk(self._api.get, namespace, claim)
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods."""
@@ -131,17 +144,11 @@ class KubernetesCluster:
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours; one list for 100 pools."""
-        parts = [
-            pools[start : start + _POOLS_PER_LIST]
-            for start in range(0, len(pools), _POOLS_PER_LIST)
-        ]
+        starts = range(0, len(pools), _POOLS_PER_LIST)
+        parts = [pools[start : start + _POOLS_PER_LIST] for start in starts]
         selectors = [f"{labels.NODE_POOL} in ({','.join(part)})" for part in parts] or [_OURS]
-        return [
-            view_node(node)
-            for selector in selectors
-            for page in self._api.list_pages(_NODES, Node, {"labelSelector": selector})
-            for node in _expect_all(page)
-        ]
+        lists = [self._list_whole(_NODES, Node, {"labelSelector": each}) for each in selectors]
+        return [view_node(node) for node in chain.from_iterable(lists)]
 
     def list_bound_pods(self, node: str) -> list[PodView]:
         """Return the unfinished pods on a node, without DaemonSet and static pods.
@@ -150,12 +157,16 @@ class KubernetesCluster:
         move hundreds of megabytes.
         """
         query = {"fieldSelector": f"spec.nodeName={node}"}
-        return [
-            view_pod(pod)
-            for page in self._api.list_pages(_PODS, Pod, query)
-            for pod in _expect_all(page)
-            if holds_node(pod)
-        ]
+        pods = self._list_whole(_PODS, Pod, query)
+        return [view_pod(pod) for pod in pods if holds_node(pod)]
+
+    def _list_whole(self, path: str, kind: type[T], query: dict[str, str]) -> Iterator[T]:
+        """Yield the objects of a list; raises `Unreadable` if one of them was left out."""
+        for page in self._api.list_pages(path, kind, query):
+            if page.left_out:
+                count = len(page.left_out)
+                raise Unreadable(f"{count} pods or nodes cannot be read, so it may be in use")
+            yield from page.items
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Put our taint on a node, in place of an earlier one, or take it off.
@@ -186,13 +197,6 @@ def _read_named(
         if (identity.namespace, identity.name) in names:
             with suppress(Unreadable):
                 yield read_workload(kind, _JSON.decode(each))
-
-
-def _expect_all(page: Page[T]) -> list[T]:
-    """Return the objects of a page; raises `Unreadable` if one of them was left out."""
-    if page.left_out:
-        raise Unreadable(f"{len(page.left_out)} pods or nodes cannot be read, so it may be in use")
-    return page.items
 
 
 def holds_node(pod: Pod) -> bool:
@@ -230,20 +234,14 @@ class Node(Record):
 
 def view_node(node: Node) -> PoolNode:
     """Return a node as the plan needs it."""
-    ready = next(
-        (
-            each
-            for each in node.status.conditions or ()
-            if (each.type, each.status) == ("Ready", "True")
-        ),
-        None,
-    )
+    conditions = node.status.conditions or ()
+    ready = [each for each in conditions if (each.type, each.status) == ("Ready", "True")]
     idle_since, closed = read_idle(node)
     return PoolNode(
         name=node.metadata.name,
         pool=(node.metadata.labels or {}).get(labels.NODE_POOL, ""),
-        ready=ready is not None,
-        ready_at=parse_time(ready.last_transition_time) if ready else None,
+        ready=bool(ready),
+        ready_at=parse_time(ready[0].last_transition_time) if ready else None,
         idle_since=idle_since,
         closed=closed,
     )

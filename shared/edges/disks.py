@@ -8,7 +8,8 @@ https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from shared.edges.kubernetes import JsonObject, Unreadable
 from shared.kinds.objects import UnexpectedValue, read_objects, read_text, read_texts
@@ -31,14 +32,11 @@ _BETWEEN_ZONES = "__"
 https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
 
 
-class Objects(Protocol):
-    """Where claims, volumes and classes are read."""
-
-    def get(self, path: str, kind: type[JsonObject]) -> JsonObject:
-        """Return one object by its path in the API."""
+Get = Callable[[str, type[JsonObject]], JsonObject]
+"""Returns one object by its path in the API."""
 
 
-def read_disk(api: Objects, namespace: str, claim: str) -> Disk | None:
+def read_disk(get: Get, namespace: str, claim: str) -> Disk | None:
     """Return where the volume of a claim can be used, or why it can be used nowhere yet.
 
     None: it can be used anywhere, or an object on the way to it has no name that the API accepts.
@@ -46,17 +44,17 @@ def read_disk(api: Objects, namespace: str, claim: str) -> Disk | None:
     known, so its pods wait, and their owner is told why.
     """
     try:
-        return _read_claim(api, namespace, claim)
+        return _read_claim(get, namespace, claim)
     except Denied as error:
         return Disk(claim=claim, unbound=f"cannot be judged: {error}")
     except UnexpectedValue as error:
         raise Unreadable(f"the disk of claim {namespace}/{claim}: {error}") from error
 
 
-def _read_claim(api: Objects, namespace: str, claim: str) -> Disk | None:
+def _read_claim(get: Get, namespace: str, claim: str) -> Disk | None:
     path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
     try:
-        body = api.get(path, JsonObject)
+        body = get(path, JsonObject)
     except NotFound:
         return Disk(claim=claim, unbound="does not exist")
     except Rejected:  # the API server lets each of these names be any text
@@ -65,12 +63,12 @@ def _read_claim(api: Objects, namespace: str, claim: str) -> Disk | None:
         return Disk(claim=claim, unbound="is being deleted")
     volume = read_text(body, "spec", "volumeName")
     if volume:
-        return _read_volume(api, claim, volume)
-    return _read_class(api, claim, read_text(body, "spec", "storageClassName"))
+        return _read_volume(get, claim, volume)
+    return _read_class(get, claim, read_text(body, "spec", "storageClassName"))
 
 
-def _read_volume(api: Objects, claim: str, name: str) -> Disk | None:
-    volume = _find(api, f"/api/v1/persistentvolumes/{name}")
+def _read_volume(get: Get, claim: str, name: str) -> Disk | None:
+    volume = _find(get, f"/api/v1/persistentvolumes/{name}")
     if volume is None:
         return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
     required = ("spec", "nodeAffinity", "required")
@@ -82,9 +80,9 @@ def _read_volume(api: Objects, claim: str, name: str) -> Disk | None:
     return Disk(claim=claim, zones=zones) if zones else None
 
 
-def _read_class(api: Objects, claim: str, name: str) -> Disk | None:
+def _read_class(get: Get, claim: str, name: str) -> Disk | None:
     """Return where a claim without a volume will get it; a class that binds at once must do so."""
-    storage = _find(api, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else {}
+    storage = _find(get, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else {}
     unbound = "is not bound to a volume yet"
     if storage is None:
         return Disk(claim=claim, unbound=f"{unbound}, and StorageClass {name} does not exist")
@@ -96,10 +94,10 @@ def _read_class(api: Objects, claim: str, name: str) -> Disk | None:
     return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
 
 
-def _find(api: Objects, path: str) -> Json | None:
+def _find(get: Get, path: str) -> Json | None:
     """Return an object; None if there is none, or its name is none that the API accepts."""
     try:
-        return api.get(path, JsonObject)
+        return get(path, JsonObject)
     except (NotFound, Rejected):
         return None
 

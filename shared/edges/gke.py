@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from google.api_core.client_options import ClientOptions
@@ -80,15 +81,11 @@ class GkePools:
         self._channel_lock = threading.Lock()
         self._channels: dict[str, tuple[str, float]] = {}
         """By cluster: its release channel, and when that was read, in unix seconds."""
-        self._lock = threading.Lock()
-        self._client: Any = None  # google-cloud-container's types are those of proto-plus
 
     def open(self) -> None:
         """Open the clients and get the access token now, so that the first call need not wait."""
         self._account.give_token()
-        self._open()
-        self._gke.open()
-        self._compute.open()
+        _ = self._client, self._gke.session, self._compute.session
 
     def list(self, cluster: str) -> Sequence[NodePool]:
         """Return every pool of a cluster."""
@@ -153,7 +150,7 @@ class GkePools:
         deadline = Deadline(self._clock, promptly=promptly)
         call = f"{type(request).__name__.removesuffix('Request')} {about}"
         with translate_errors(call):
-            return getattr(self._open(), method)(request, retry=None, timeout=deadline)
+            return getattr(self._client, method)(request, retry=None, timeout=deadline)
 
     def _bound(self, cluster: str, name: str, *, least: int, most: int) -> None:
         """Give GKE's autoscaler new bounds for a pool; a maximum of 0 turns it off."""
@@ -164,15 +161,13 @@ class GkePools:
         request = SetNodePoolAutoscalingRequest(name=path, autoscaling=scaling)
         self.call("set_node_pool_autoscaling", request, path, promptly=True)
 
-    def _open(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                self._client = ClusterManagerClient(
-                    credentials=self._account.find_credentials(),
-                    transport=_Transport,
-                    client_options=ClientOptions(api_endpoint=self._endpoint),
-                )
-            return self._client
+    @cached_property
+    def _client(self) -> ClusterManagerClient:
+        return ClusterManagerClient(
+            credentials=self._account.find_credentials(),
+            transport=_Transport,
+            client_options=ClientOptions(api_endpoint=self._endpoint),
+        )
 
 
 class GkeAdds(GkePools):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import google.auth
@@ -87,9 +87,10 @@ class GoogleAccount:
     """
 
     def __init__(self, kind: Credentials = Credentials.GOOGLE) -> None:
-        self._kind = kind
         self._lock = threading.Lock()
         self._credentials: Any = None  # google-auth has no types
+        if kind == Credentials.ANONYMOUS:
+            self._credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
 
     def find_credentials(self) -> GoogleCredentials:
         """Return the credentials for clients of Google's APIs; anonymous ones for stand-ins."""
@@ -105,9 +106,7 @@ class GoogleAccount:
             return credentials.token or ""
 
     def _find(self) -> Any:
-        if self._credentials is None and self._kind == Credentials.ANONYMOUS:
-            self._credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
-        elif self._credentials is None:
+        if self._credentials is None:
             with translate_errors("the Google account"):
                 self._credentials, _project = google.auth.default(scopes=SCOPES)
         return self._credentials
@@ -134,11 +133,9 @@ class Deadline(urllib3.Timeout):
         return partial(call, timeout=self)
 
     def start_sending(self) -> urllib3.Timeout:
-        """Return the time that is left for connection and answer.
+        """Return the time that is left for connection and answer, else raise `requests.Timeout`.
 
-        Raises:
-            requests.Timeout: none is left, or a request that must be prompt meets a clock that was
-                set back.
+        A request that must be prompt is not sent by a clock that was set back.
         """
         passed = self._clock.now() - self._began
         limit = PROMPT_SECONDS if self._promptly else TIMEOUT_SECONDS
@@ -163,11 +160,7 @@ class OnceInTime(BaseAdapter):
     def send(  # type: ignore[override]  # the name of an option is that of requests' base class
         self, request: requests.PreparedRequest, *, timeout: Deadline, **options: Any
     ) -> requests.Response:
-        """Return the answer, read to its end.
-
-        Raises:
-            requests.RequestException: there is none in time, or it is a redirection.
-        """
+        """Return the answer, read to its end, else raise a `requests.RequestException`."""
         options["stream"] = True
         response = self._adapter.send(request, timeout=timeout.start_sending(), **options)  # type: ignore[arg-type]
         try:
@@ -220,16 +213,12 @@ class GoogleSession:
     ) -> None:
         """Prepare; nothing is sent or opened yet."""
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
-        self._lock = threading.Lock()
-        self._session: Any = None  # google-auth has no types
 
-    def open(self) -> Any:
-        """Return the session, opened at the first call: no earlier, as no fork may share it."""
-        with self._lock:
-            if self._session is None:
-                credentials = self._account.find_credentials()
-                self._session = bound_session(AuthorizedSession(credentials), self._endpoint)  # type: ignore[no-untyped-call]
-            return self._session
+    @cached_property
+    def session(self) -> Any:  # google-auth has no types
+        """The session, opened at its first use: no earlier, as no fork may share it."""
+        session = AuthorizedSession(self._account.find_credentials())  # type: ignore[no-untyped-call]
+        return bound_session(session, self._endpoint)
 
     def call(
         self,
@@ -242,7 +231,7 @@ class GoogleSession:
         """Return the body of a successful answer; `body` is sent as JSON, below the base URL."""
         deadline = Deadline(self._clock, promptly=promptly)
         with translate_errors(f"{method} {path}"):
-            response = self.open().request(
+            response = self.session.request(
                 method,
                 f"{self._endpoint}/{path}",
                 data=None if body is None else msgspec.json.encode(body),

@@ -264,7 +264,6 @@ class KubernetesApi:
         self._timeout_seconds = timeout_seconds
         self._headers = {"User-Agent": f"{user_agent}/{VERSION}", "Accept": "application/json"}
         self._pool = connection.open_pool()
-        self.namespace = connection.namespace
 
     def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
         """Return one object, of which `kind`, a partial struct, says what is read."""

@@ -5,9 +5,9 @@ Kueue has one Workload for each object that it suspends; `shared.model.kueue` sa
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
     from shared.kinds.objects import Json
-    from shared.model.times import Clock
     from shared.model.workloads import WorkloadView
 
 CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
@@ -87,11 +86,7 @@ def read_check(body: Json) -> Check | None:
 
 
 def read_flavor(body: Json) -> Flavor:
-    """Return a ResourceFlavor.
-
-    Raises:
-        Rejected: it has a topology.
-    """
+    """Return a ResourceFlavor; one with a topology is `Rejected`."""
     topology = read_text(body, "spec", "topologyName")
     if topology:
         raise Rejected(
@@ -266,7 +261,7 @@ def format_active(check: Check, now: str) -> dict[str, Any]:
 
 
 T = TypeVar("T")
-_ROOT = "/apis/kueue.x-k8s.io/v1beta2"
+_ROOT = f"/apis/{API_VERSION}"
 _MANAGER_LENGTH_MAX = 128
 _FORCE = {"fieldManager": CONTROLLER, "force": "true"}
 
@@ -278,10 +273,10 @@ def _name_manager(check: str) -> str:
 
 
 class KueueQueues:
-    """`shared.model.ports.Queues` over HTTPS."""
+    """`shared.engine.outside.Queues` over HTTPS."""
 
-    def __init__(self, api: KubernetesApi, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._api, self._clock = api, clock
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
 
     def list_checks(self) -> list[Check]:
         """Return the admission checks that name our controller."""
@@ -289,7 +284,7 @@ class KueueQueues:
 
     def mark_active(self, check: Check) -> None:
         """Set the condition ``Active`` of an admission check."""
-        body = format_active(check, format_time(self._clock.now()))
+        body = format_active(check, format_time(SYSTEM_CLOCK.now()))
         self._api.apply(f"{_ROOT}/admissionchecks/{check.name}/status", body, _FORCE)
 
     def list_workloads(self) -> Iterator[QueuedWorkload]:
@@ -299,9 +294,7 @@ class KueueQueues:
     def list_owned(self, namespace: str, owner_uid: str) -> Iterator[QueuedWorkload]:
         """Yield the Workloads that Kueue made for one object, by its UID; none without Kueue."""
         path = f"namespaces/{namespace}/workloads"
-        with contextlib.suppress(
-            KindAbsent
-        ):  # so there is no quota; `list_checks` names the setting
+        with suppress(KindAbsent):  # so there is no quota; `list_checks` names the setting
             yield from self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={owner_uid}"})
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
@@ -365,8 +358,5 @@ class KueueQueues:
                         continue
                     yield entry
         except NotFound as error:
-            text = (
-                "the setting kueue_admission_check is on, but the cluster does not know "
-                f"{_ROOT}/{path}"
-            )
-            raise KindAbsent(text) from error
+            problem = f"is on, but the cluster does not know {_ROOT}/{path}"
+            raise KindAbsent(f"the setting kueue_admission_check {problem}") from error

@@ -44,7 +44,7 @@ class StructuredFormatter(MsgspecFormatter):
         return {key: value for key, value in log_data.items() if value is not None}
 
 
-def start_logging(service: str, level: int = logging.INFO) -> None:
+def start_logging(service: str) -> None:
     """Send every log record of this process to standard output, as one JSON object each.
 
     Replaces the handlers of the root logger; warnings and uncaught exceptions, of threads too, are
@@ -54,7 +54,7 @@ def start_logging(service: str, level: int = logging.INFO) -> None:
     handler.setFormatter(StructuredFormatter(service))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
     sys.excepthook = _record_uncaught
     threading.excepthook = _record_uncaught_of_thread

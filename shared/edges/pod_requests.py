@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -85,21 +85,11 @@ def ask_for_fuse(annotations: Mapping[str, str]) -> Asked:
     return tuple(asked.items())
 
 
-class Amounts(TypedDict):
-    """What a pod requests in all, by the names of the fields of `PodTemplate`."""
-
-    chips: int
-    gpus: int
-    cpu_millis: int
-    memory_bytes: int
-    storage_bytes: int
-    other_resources: tuple[str, ...]
-    unreadable_amounts: tuple[str, ...]
-
-
 @lru_cache(maxsize=1024)
-def add_up(asked: Requests) -> Amounts:
+def add_up(asked: Requests) -> Mapping[str, Any]:
     """Return the amounts as Kubernetes adds them up, once for all pods that request the same.
+
+    They have the names of the fields of `PodTemplate`.
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
     """
@@ -110,15 +100,15 @@ def add_up(asked: Requests) -> Amounts:
         max(sum(_read_units(each, resource) for each in beside) for beside in (together, *before))
         for resource in _ACCELERATORS
     )
-    return Amounts(
-        chips=chips,
-        gpus=gpus,
-        cpu_millis=_add_up(asked, "cpu", Decimal("0.001")),
-        memory_bytes=_add_up(asked, "memory"),
-        storage_bytes=_add_up(asked, "ephemeral-storage"),
-        other_resources=tuple(_list_others(single)),
-        unreadable_amounts=tuple(_list_unreadable(single)),
-    )
+    return {
+        "chips": chips,
+        "gpus": gpus,
+        "cpu_millis": _add_up(asked, "cpu", Decimal("0.001")),
+        "memory_bytes": _add_up(asked, "memory"),
+        "storage_bytes": _add_up(asked, "ephemeral-storage"),
+        "other_resources": tuple(_list_others(single)),
+        "unreadable_amounts": tuple(_list_unreadable(single)),
+    }
 
 
 def _add_up(asked: Requests, resource: str, unit: Decimal = Decimal(1)) -> int:
@@ -178,9 +168,13 @@ class Expression(Record):
     operator: str = ""
     values: list[str] | None = None
 
+    def view(self, key: str) -> Requirement:
+        """Return the requirement on a label of this name."""
+        return Requirement(key, self.operator, tuple(self.values or ()))
+
 
 class LabelSelector(Record):
-    """A selector of pods; an empty one selects all."""
+    """A selector of pods, or of nodes; an empty one selects all."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Expression] | None = None
@@ -240,10 +234,8 @@ def _read_terms(kind: TermKind, side: PodAffinity | None) -> Iterator[TopologyTe
 
 
 def _read_selector(selector: LabelSelector) -> tuple[Requirement, ...]:
+    labels = (selector.match_labels or {}).items()
     return (
-        *(Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items()),
-        *(
-            Requirement(each.key, each.operator, tuple(each.values or ()))
-            for each in selector.match_expressions or ()
-        ),
+        *(Requirement(key, "In", (value,)) for key, value in labels),
+        *(each.view(each.key) for each in selector.match_expressions or ()),
     )

@@ -7,7 +7,6 @@ here.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +15,7 @@ from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Recor
 from shared.edges.pod_requests import (
     FUSE_SIDECAR,
     Asked,
-    Expression,
+    LabelSelector,
     PodAffinity,
     Requests,
     SpreadConstraint,
@@ -24,18 +23,17 @@ from shared.edges.pod_requests import (
     ask_for_fuse,
     read_topology_terms,
 )
-from shared.kinds.objects import UnexpectedValue, read_text
-from shared.kinds.table import judge_parent
+from shared.kinds.objects import UnexpectedValue
 from shared.model.labels import NODE_POOL, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
-from shared.model.workloads import PodTemplate, PodView, Requirement, Toleration
+from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shared.kinds.kind import Json, Kind
-    from shared.model.workloads import Parent, WorkloadView
+    from shared.model.workloads import TopologyTerm, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 _NOBODY = OwnerReference()
@@ -64,16 +62,10 @@ class Container(Record):
     """``Always`` makes an init container a sidecar, which runs beside the others."""
 
 
-class Term(Record):
-    """Requirements that hold together; those on the name of the node are not read."""
-
-    match_expressions: list[Expression] | None = None
-
-
 class RequiredNodes(Record):
     """Alternatives; with more than one term nothing is required for certain."""
 
-    node_selector_terms: tuple[Term, ...] = ()
+    node_selector_terms: tuple[LabelSelector, ...] = ()
 
 
 class NodeAffinity(Record):
@@ -216,31 +208,23 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
         raise Unreadable(f"{kind.name}: {error}") from error
 
 
-def read_parent_now(parent: Parent, body: Json) -> Parent | None:
-    """Return what made a workload from its own JSON; None if it is another one of that name."""
-    try:
-        uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
-    except UnexpectedValue as error:
-        raise Unreadable(f"{parent.kind}: {error}") from error
-    return dataclasses.replace(parent, keeps=keeps) if uid == parent.uid else None
-
-
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
     affinity, node_terms = spec.affinity or Affinity(), _read_node_terms(spec.affinity)
-    containers = [*spec.containers, *_list_sidecars(spec)]
+    containers = _list_running(spec)
+    topology_terms = read_topology_terms(
+        affinity.pod_affinity,
+        affinity.pod_anti_affinity,
+        spec.topology_spread_constraints or (),
+        host_ports=_takes_ports(spec, containers),
+    )
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
         node_selector=_read_selector(spec.node_selector or {}),
         node_affinity=_read_affinity(node_terms),
         node_terms=node_terms,
-        node_pool_affinity=_stays_in_pool(spec.affinity),
-        topology_terms=read_topology_terms(
-            affinity.pod_affinity,
-            affinity.pod_anti_affinity,
-            spec.topology_spread_constraints or (),
-            host_ports=_takes_ports(spec, containers),
-        ),
+        node_pool_affinity=_stays_in_pool(topology_terms),
+        topology_terms=topology_terms,
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
         tolerations=spec.tolerations or (),
@@ -248,14 +232,15 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
     )
 
 
+def _list_running(spec: PodSpec) -> list[Container]:
+    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    return [*spec.containers, *sidecars]
+
+
 def _takes_ports(spec: PodSpec, containers: Sequence[Container]) -> bool:
     """Return whether ports of the host are taken, so that it can have one such pod only."""
     ports = [port for each in containers for port in each.ports or ()]
     return any(port.host_port or spec.host_network for port in ports)
-
-
-def _list_sidecars(spec: PodSpec) -> list[Container]:
-    return [each for each in spec.init_containers or () if each.restart_policy == "Always"]
 
 
 def _list_requests(
@@ -316,20 +301,15 @@ def _read_affinity(terms: tuple[tuple[Requirement, ...], ...]) -> dict[str, tupl
 def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...], ...]:
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     return tuple(
-        tuple(
-            Requirement(rename(each.key), each.operator, tuple(each.values or ()))
-            for each in term.match_expressions or ()
-        )
+        tuple(each.view(rename(each.key)) for each in term.match_expressions or ())
         for term in (required.node_selector_terms if required else ())
     )
 
 
-def _stays_in_pool(affinity: Affinity | None) -> bool:
-    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    return bool(sides) and all(
-        side is not None and any(term.topology_key == NODE_POOL for term in side.required or ())
-        for side in sides
-    )
+def _stays_in_pool(terms: Sequence[TopologyTerm]) -> bool:
+    """Return whether a pod has its pool for its own group: with these, and without others."""
+    kinds = {term.kind for term in terms if term.key == NODE_POOL}
+    return {TermKind.AFFINITY, TermKind.ANTI_AFFINITY} <= kinds
 
 
 def _read_requests(resources: Resources | None) -> Asked:

@@ -61,6 +61,7 @@ def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
     """Return an edge of GKE over canned answers."""
     pools = edge("https://canned", GoogleAccount(Credentials.ANONYMOUS))
     pools.open()
-    for session in (pools._client.transport._session, pools._compute.open()):
+    transport: Any = pools._client.transport
+    for session in (transport._session, pools._compute.session):
         session.mount("https://", OnceInTime(CannedAdapter(http)))
     return pools

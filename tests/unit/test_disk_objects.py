@@ -48,7 +48,7 @@ def a_volume(*terms: list[Json], labels: dict[str, str] | None = None) -> dict[s
 
 
 def find(objects: dict[str, Json]) -> Disk | None:
-    return read_disk(Answering(objects), "team-a", "data")
+    return read_disk(Answering(objects).get, "team-a", "data")
 
 
 A, B, C = "us-east5-a", "us-east5-b", "us-east5-c"
@@ -119,13 +119,13 @@ def test_a_claim_that_must_be_bound_before_its_pod_says_why_it_is_not(objects: d
 @pytest.mark.parametrize("spec", [{"volumeName": "../secrets"}, {"storageClassName": "a?b"}])
 def test_a_name_that_is_a_path_is_that_of_an_absent_disk(monkeypatch: pytest.MonkeyPatch, spec: Json) -> None:
     api = KubernetesApi(Connection(url="http://127.0.0.1:9"))
-    assert read_disk(api, "team-a", "../../victim/persistentvolumeclaims/data") is None
+    assert read_disk(api.get, "team-a", "../../victim/persistentvolumeclaims/data") is None
 
     def get(path: str, kind: Any, send: Any = api.get) -> Any:
         return msgspec.convert({"spec": spec}, kind) if path == CLAIM else send(path, kind)
 
     monkeypatch.setattr(api, "get", get)
-    found = read_disk(api, "team-a", "data")
+    found = read_disk(api.get, "team-a", "data")
     assert found is None or not found.zones
 
 
@@ -141,7 +141,7 @@ def test_a_claim_without_a_volume_has_the_zones_of_its_class() -> None:
 def test_a_bound_claim_takes_two_reads_and_never_its_class() -> None:
     api = Answering(a_volume([term(GOOGLES, A)]))
 
-    read_disk(api, "team-a", "data")
+    read_disk(api.get, "team-a", "data")
 
     assert api.asked == [CLAIM, VOLUME]
 
@@ -157,6 +157,6 @@ def test_what_may_not_be_read_makes_its_pods_wait_and_is_told(monkeypatch: pytes
 
     monkeypatch.setattr(api, "get", get)
 
-    disk = read_disk(api, "team-a", "data")
+    disk = read_disk(api.get, "team-a", "data")
 
     assert disk == Disk(claim="data", unbound=f"cannot be judged: GET {path}: 403 Forbidden")
