@@ -131,17 +131,11 @@ class Metrics:
         Info("build", "The version that runs.", namespace=PREFIX, registry=self.registry).info(
             {"version": VERSION}
         )
-        self.is_leader = self._gauge("is_leader", "1 while this exporter is the leader.", ())
+        self.is_leader = self._gauge("is_leader", "1 while this exporter is the leader.")
 
     def observe(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a gauge whose value is asked for at each scrape."""
-        self._gauge(name, help_text, ()).set_function(read)
-
-    def observe_labelled(self, name: str, help_text: str, readings: dict[str, Callable[[], float]]) -> None:
-        """Add a gauge with one value per resource, asked for at each scrape."""
-        gauge = self._gauge(name, help_text, ("resource",))
-        for resource, read in readings.items():
-            gauge.labels(resource).set_function(read)
+        self._gauge(name, help_text).set_function(read)
 
     def render(self) -> bytes:
         """Return the text that Prometheus scrapes."""
@@ -150,8 +144,8 @@ class Metrics:
     def _counter(self, name: str, help_text: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, help_text, labels, namespace=PREFIX, registry=self.registry)
 
-    def _gauge(self, name: str, help_text: str, labels: tuple[str, ...]) -> Gauge:
-        return Gauge(name, help_text, labels, namespace=PREFIX, registry=self.registry)
+    def _gauge(self, name: str, help_text: str) -> Gauge:
+        return Gauge(name, help_text, namespace=PREFIX, registry=self.registry)
 
 
 class HealthServer:

@@ -1,7 +1,7 @@
 """Turns what a watch shows into events, each fact once: the exporter's whole memory.
 
-Pure: no I/O, no clock. One small entry per object that is in the watch now, dropped when it leaves
-or when a listing no longer shows it. Losing the memory is harmless: what is true then is reported
+Pure: no I/O, no clock. One small entry per object that matters, dropped when it leaves the watch or
+when a listing no longer shows it. Losing the memory is harmless: what is true then is reported
 once more. The rules of one kind of workload are in its entry of `shared.kinds`.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -47,8 +46,9 @@ class WatchedPod(Record):
 class ObservedObjects(ABC, Generic[Seen, Entry]):
     """What a watch tells, and the events that follow from it.
 
-    One entry by UID for each object in the watch, and which of them a listing has not shown. An
-    object that leaves is forgotten, and nothing is reported of it unless a subclass does.
+    One entry by UID for each object in the watch of which something may still follow, and which of
+    them a listing has not shown. An object that leaves is forgotten, and nothing is reported of it
+    unless a subclass does.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -57,7 +57,7 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         self._unseen: set[str] = set()
 
     def __len__(self) -> int:
-        """Return how many objects are in the watch."""
+        """Return how many objects are remembered."""
         return len(self._entries)
 
     @property
@@ -103,16 +103,8 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         return Event(type=kind, cluster=self._cluster, subject=of, observed=observed, incarnation=incarnation)
 
 
-class Demand(Enum):
-    """Whether a pod waits for new nodes; the first time is reported."""
-
-    NEVER = auto()
-    NOW = auto()
-    BEFORE = auto()
-
-
-class ObservedPods(ObservedObjects[WatchedPod, Demand]):
-    """Pods without nodes: each leader is reported once, when it first needs nodes.
+class ObservedPods(ObservedObjects[WatchedPod, bool]):
+    """Pods without nodes: each leader is reported once, when it first needs nodes, and remembered.
 
     The event names the workload of the pod, because one answer serves all of its pods; what is
     reported of one workload within a second is merged (`exporter.publishing`).
@@ -130,13 +122,13 @@ class ObservedPods(ObservedObjects[WatchedPod, Demand]):
         """Return the demand of a pod that is one for the first time."""
         uid = seen.metadata.uid
         self._unseen.discard(uid)
-        if self._entries.get(uid, Demand.NEVER) is not Demand.NEVER:
-            self._entries[uid] = Demand.NOW if may_wait(seen) else Demand.BEFORE
+        if uid in self._entries:
+            self._entries[uid] = may_wait(seen)
             return ()
         view = find_demand(seen, self._kind)
-        self._entries[uid] = Demand.NOW if view else Demand.NEVER
         if view is None:
             return ()
+        self._entries[uid] = True
         workload = ObjectName(
             kind=self._kind.name,
             namespace=view.namespace,
@@ -154,7 +146,7 @@ class ObservedPods(ObservedObjects[WatchedPod, Demand]):
     @property
     def standing(self) -> int:
         """How many of these pods are unschedulable now."""
-        return sum(entry is Demand.NOW for entry in self._entries.values())
+        return sum(self._entries.values())
 
 
 Fact = tuple[Observed, str]

@@ -215,11 +215,6 @@ class _Exporter:
         observe("buffered", "Events that Pub/Sub has not stored yet.", outbox.__len__)
         observe("leaders_unschedulable", "Leader pods that are unschedulable now.", waiting)
         observe("workloads_over", "Workloads that are over but still exist.", over)
-        self._metrics.observe_labelled(
-            "objects_watched",
-            "Objects that the watch shows now.",
-            {name: each.__len__ for name, each in self._observed.items()},
-        )
 
     def _count_standing(self, of: type[Any]) -> float:
         return float(sum(each.standing for each in self._observed.values() if isinstance(each, of)))

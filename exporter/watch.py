@@ -140,7 +140,7 @@ class Follower(Generic[T]):
 
     def _list(self) -> str:
         """Pass every object to the memory, then those that left; return the list's version."""
-        started, version = time.monotonic(), ""
+        started, version, objects = time.monotonic(), "", 0
         self._observed.begin_listing()
         for page in self._api.list_pages(
             self._watched.path, self._watched.shape, self._watched.params, page_size=PAGE_SIZE
@@ -150,11 +150,12 @@ class Follower(Generic[T]):
             self._metrics.unreadable.labels(self._watched.name).inc(len(page.left_out))
             for uid in page.left_out:
                 self._observed.miss(uid)
+            objects += len(page.items)
             self._show_page(page.items)
         self._send_on(self._observed.finish_listing())
         name, seconds = self._watched.name, round(time.monotonic() - started, 3)
         self._health.note_listed(name)
-        _logger.info("listed", extra={"resource": name, "objects": len(self._observed), "seconds": seconds})
+        _logger.info("listed", extra={"resource": name, "objects": objects, "seconds": seconds})
         return version
 
     def _show_page(self, items: list[Any]) -> None:

@@ -145,7 +145,6 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     for path in ("/healthz", "/readyz", "/metrics"):
         shown = httpx.get(url + path, timeout=30).raise_for_status().text
     assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
-    assert 'tpu_provisioner_exporter_objects_watched{resource="jobsets"} 1.0' in shown
     assert "tpu_provisioner_exporter_is_leader 1.0" in shown
     assert f'tpu_provisioner_exporter_build_info{{version="{VERSION}"}} 1.0' in shown
 
