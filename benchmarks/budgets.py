@@ -40,7 +40,7 @@ BUDGETS: dict[str, Budget] = {
     # REST of our own took 4.2 times the CloudEvent (docs/decisions/0026-the-card-s-clients.md).
     "warm_event": Budget(limit=7.5, stretch=6.5, of_ratio=True),
     "exporter_memory": Budget(limit=90, stretch=80),
-    "exporter_growth": Budget(limit=12),
+    "exporter_growth": Budget(limit=10),
     "exporter_sync": Budget(limit=5),
     "exporter_latency_p50": Budget(limit=10),
     "exporter_latency_p99": Budget(limit=20),
