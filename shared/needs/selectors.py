@@ -119,6 +119,10 @@ def read_node_labels(
 
 def _check_key(key: str, value: str) -> None:
     """Accept a selector whose label this provisioner can give to nodes."""
+    if labels.rename(key) != key:  # the reader has renamed all others
+        text = f"another value than the pod selects for {labels.rename(key)}, its present name"
+        got, valid = f"{key}={value}", "one value, under the present name"
+        raise UnsupportedSelector(text, field="spec.nodeSelector", value=got, valid=valid)
     reserved = labels.is_reserved(key) or key == labels.NETWORK_PROFILE
     if reserved and key not in _SENT:
         raise UnsupportedSelector(

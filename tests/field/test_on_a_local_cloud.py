@@ -46,7 +46,7 @@ ROWS = (
     Row(file=LABELS, workload="zone", told="Pod pool_absent", pools=(f"up to {CHIP}",)),
     Row(file=LABELS, workload="both-names", told="Pod pool_absent", pools=(f"up to {CHIP}",)),
     Row(file=LABELS, workload="machine", told="Pod pool_absent", pools=("up to 1 ct6e-standard-8t us-east5-b",)),
-    Row(file=LABELS, workload="two-zones", told="Pod selector_unsupported"),
+    Row(file=LABELS, workload="two-zones", told="Pod selector_unsupported", words="another value"),
     Row(file=PARTS, workload="hosts-of-one-part", told="JobSet hosts_differ", words="slice of wrong"),
     Row(file=PARTS, workload="device-of-one-part", told="JobSet resource_unknown", words="smarter-devices/fuse"),
     Row(

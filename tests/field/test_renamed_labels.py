@@ -21,3 +21,4 @@ def test_two_values_under_two_names_fit_no_node() -> None:
     need = plan_needs("renamed-labels.yaml")["two-zones"]
 
     assert (need["decision"], need["reason"]) == ("refuse", "selector_unsupported")
+    assert "another value than the pod selects for topology.kubernetes.io/zone" in need["message"]
