@@ -176,10 +176,10 @@ class KubernetesCluster:
         """
         selector = {"fieldSelector": f"metadata.name={node}"}
         for page in self._api.list_pages(_NODES, Node, selector):
-            for seen in page.items:
+            for item in page.items:
                 body = {
-                    "metadata": {"resourceVersion": seen.metadata.resource_version},
-                    "spec": {"taints": format_taints(seen, since, closed=closed)},
+                    "metadata": {"resourceVersion": item.metadata.resource_version},
+                    "spec": {"taints": format_taints(item, since, closed=closed)},
                 }
                 self._api.patch(f"{_NODES}/{node}", body)
 

@@ -65,14 +65,14 @@ class EventWriter:
             body = format_event(notice, name, component=self._component, now=now)
             self._api.create(collection, body, Stored)
         except AlreadyExists:
-            seen = self._api.get(path, StoredEvent)
-            written_at = parse_time(seen.last_timestamp)
+            event = self._api.get(path, StoredEvent)
+            written_at = parse_time(event.last_timestamp)
             message = notice.message[:_MESSAGE_LENGTH_MAX]
-            if written_at is not None and seen.message == message:
+            if written_at is not None and event.message == message:
                 self._remember(path, notice.message, written_at)
                 if seconds - written_at < NOTICE_FRESH_SECONDS:
                     return
-            patch = {"count": seen.count + 1, "lastTimestamp": now, "message": message}
+            patch = {"count": event.count + 1, "lastTimestamp": now, "message": message}
             self._api.patch(path, patch)
         self._remember(path, notice.message, seconds)
 

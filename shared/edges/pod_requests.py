@@ -48,7 +48,7 @@ _UNITS_MAX = 1_000_000
 """More accelerators than this for one pod are a mistake."""
 
 
-Asked = tuple[tuple[str, str], ...]
+Quantities = tuple[tuple[str, str], ...]
 """The amounts that one container requests, by resource."""
 
 
@@ -56,12 +56,12 @@ Asked = tuple[tuple[str, str], ...]
 class Requests:
     """The requests of a pod and of its containers."""
 
-    together: tuple[Asked, ...]
-    before: tuple[tuple[Asked, ...], ...]
+    together: tuple[Quantities, ...]
+    before: tuple[tuple[Quantities, ...], ...]
     """Each init container, after the sidecars that run beside it."""
-    of_pod: Asked
-    limits_of_pod: Asked
-    overhead: Asked
+    of_pod: Quantities
+    limits_of_pod: Quantities
+    overhead: Quantities
 
 
 _FUSE = "gke-gcsfuse/"
@@ -71,30 +71,30 @@ _OF_FUSE = (("cpu", "250m"), ("memory", "256Mi"), ("ephemeral-storage", "5Gi"))
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar."""
 
 
-def ask_for_fuse(annotations: Mapping[str, str]) -> Asked:
+def ask_for_fuse(annotations: Mapping[str, str]) -> Quantities:
     """Return the requests of the sidecar that GKE adds to a pod with this annotation.
 
     A limit without a request counts as one; the limit 0 means none.
     """
     if annotations.get(f"{_FUSE}volumes", "").lower() not in ("true", "t", "1"):
         return ()
-    asked = dict(_OF_FUSE)
+    resources = dict(_OF_FUSE)
     for side in ("limit", "request"):
-        written = {name: annotations.get(f"{_FUSE}{name}-{side}", "0") for name in asked}
-        asked |= {name: amount for name, amount in written.items() if amount != "0"}
-    return tuple(asked.items())
+        written = {name: annotations.get(f"{_FUSE}{name}-{side}", "0") for name in resources}
+        resources |= {name: amount for name, amount in written.items() if amount != "0"}
+    return tuple(resources.items())
 
 
 @lru_cache(maxsize=1024)
-def add_up(asked: Requests) -> Mapping[str, Any]:
+def add_up(requests: Requests) -> Mapping[str, Any]:
     """Return the amounts as Kubernetes adds them up, once for all pods that request the same.
 
     They have the names of the fields of `PodTemplate`.
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
     """
-    together = [dict(each) for each in asked.together]
-    before = [[dict(each) for each in beside] for beside in asked.before]
+    together = [dict(each) for each in requests.together]
+    before = [[dict(each) for each in beside] for beside in requests.before]
     single = [*together, *(beside[-1] for beside in before)]
     chips, gpus = (
         max(sum(_read_units(each, resource) for each in beside) for beside in (together, *before))
@@ -103,24 +103,24 @@ def add_up(asked: Requests) -> Mapping[str, Any]:
     return {
         "chips": chips,
         "gpus": gpus,
-        "cpu_millis": _add_up(asked, "cpu", Decimal("0.001")),
-        "memory_bytes": _add_up(asked, "memory"),
-        "storage_bytes": _add_up(asked, "ephemeral-storage"),
+        "cpu_millis": _add_up(requests, "cpu", Decimal("0.001")),
+        "memory_bytes": _add_up(requests, "memory"),
+        "storage_bytes": _add_up(requests, "ephemeral-storage"),
         "other_resources": tuple(_list_others(single)),
         "unreadable_amounts": tuple(_list_unreadable(single)),
     }
 
 
-def _add_up(asked: Requests, resource: str, unit: Decimal = Decimal(1)) -> int:
+def _add_up(requests: Requests, resource: str, unit: Decimal = Decimal(1)) -> int:
     """Return how many units a pod needs of its node at one time, rounded up."""
-    of_pod, overhead = dict(asked.of_pod), _read_amount(dict(asked.overhead), resource)
+    of_pod, overhead = dict(requests.of_pod), _read_amount(dict(requests.overhead), resource)
     if resource in of_pod:
         return math.ceil((_read_amount(of_pod, resource) + overhead) / unit)
     sums = [
         sum((_read_amount(dict(each), resource) for each in beside), Decimal(0))
-        for beside in (asked.together, *asked.before)
+        for beside in (requests.together, *requests.before)
     ]
-    most = max(sums) or _read_amount(dict(asked.limits_of_pod), resource)
+    most = max(sums) or _read_amount(dict(requests.limits_of_pod), resource)
     return math.ceil((most + overhead) / unit)
 
 
@@ -145,12 +145,12 @@ def _list_unreadable(single: Sequence[Mapping[str, str]]) -> Iterator[str]:
                 yield f"{resource}={amount}"
 
 
-def _read_amount(asked: Mapping[str, str], resource: str) -> Decimal:
-    return parse_quantity(asked.get(resource, "0")) or Decimal(0)
+def _read_amount(resources: Mapping[str, str], resource: str) -> Decimal:
+    return parse_quantity(resources.get(resource, "0")) or Decimal(0)
 
 
-def _read_units(asked: Mapping[str, str], resource: str) -> int:
-    amount = _read_amount(asked, resource)
+def _read_units(resources: Mapping[str, str], resource: str) -> int:
+    amount = _read_amount(resources, resource)
     return int(amount) if _is_whole(amount) else 0
 
 

@@ -14,9 +14,9 @@ import msgspec
 from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, Unreadable
 from shared.edges.pod_requests import (
     FUSE_SIDECAR,
-    Asked,
     LabelSelector,
     PodAffinity,
+    Quantities,
     Requests,
     SpreadConstraint,
     add_up,
@@ -247,14 +247,14 @@ def _list_requests(
     annotations: dict[str, str], spec: PodSpec, containers: Sequence[Container]
 ) -> Requests:
     """Return what the containers of a pod request, those with the sidecars that run together."""
-    running: list[Asked] = []
-    before: list[tuple[Asked, ...]] = []
+    running: list[Quantities] = []
+    before: list[tuple[Quantities, ...]] = []
     for each in spec.init_containers or ():
-        asked = _read_requests(each.resources)
+        requests = _read_requests(each.resources)
         if each.restart_policy == "Always":
-            running.append(asked)
+            running.append(requests)
         else:
-            before.append((*running, asked))
+            before.append((*running, requests))
     together = tuple(_read_requests(each.resources) for each in containers)
     fuse = ask_for_fuse(annotations)
     if fuse and all(each.name != FUSE_SIDECAR for each in containers):
@@ -312,12 +312,12 @@ def _stays_in_pool(terms: Sequence[TopologyTerm]) -> bool:
     return {TermKind.AFFINITY, TermKind.ANTI_AFFINITY} <= kinds
 
 
-def _read_requests(resources: Resources | None) -> Asked:
+def _read_requests(resources: Resources | None) -> Quantities:
     """Return a container's requests. A limit without a request counts as one."""
     if resources is None:
         return ()
     return _list_amounts({**(resources.limits or {}), **(resources.requests or {})})
 
 
-def _list_amounts(amounts: dict[str, Any] | None) -> Asked:
+def _list_amounts(amounts: dict[str, Any] | None) -> Quantities:
     return tuple((resource, str(amount)) for resource, amount in (amounts or {}).items())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shared.engine.budget import REFUSALS, Sent
+from shared.engine.budget import REFUSALS, Entry
 from shared.engine.scenes import is_over
 from shared.engine.tell import claim_slot, describe_act, explain_answer, find_demand, find_need
 from shared.model import labels
@@ -179,7 +179,7 @@ class Order:
     act: Act
     outcome: Outcome
     """If GKE accepts it."""
-    sent: Sent
+    entry: Entry
     call: Callable[[], None]
 
 
@@ -190,18 +190,18 @@ def order(act: Act, look: Look, ports: Ports) -> Order:
         Rejected: GKE would not accept it.
     """
     outcome, need = describe_act(act, look), find_need(act, look)
-    sent = Sent(pool=outcome.pool, namespace=look.key.namespace)
+    entry = Entry(pool=outcome.pool, namespace=look.key.namespace)
     if ports.adds is None:
         raise Broken(f"this function does not {act.verb} node pool {outcome.pool}")
     if act.verb == Verb.RAISE:
-        sent.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
-        sent.maximum, least = act.maximum, act.maximum if need.part else 0
+        entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
+        entry.maximum, least = act.maximum, act.maximum if need.part else 0
         raises = partial(ports.adds.raise_maximum, look.key.cluster, act.pool, act.maximum)
-        return Order(act, outcome, sent, partial(raises, least=least))
-    sent.chips = (act.maximum if need.elastic else need.hosts) * need.chips
-    sent.way = need.ways[act.candidate]
+        return Order(act, outcome, entry, partial(raises, least=least))
+    entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips
+    entry.way = need.ways[act.candidate]
     body = _build_body(act, look, ports)
-    return Order(act, outcome, sent, partial(ports.adds.create, look.key.cluster, body))
+    return Order(act, outcome, entry, partial(ports.adds.create, look.key.cluster, body))
 
 
 def _build_body(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
@@ -222,8 +222,8 @@ def _build_body(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
 
 def take_room(orders: Sequence[Order], look: Look, ports: Ports) -> list[Outcome]:
     """Write down all of some orders, or return why none of them is sent."""
-    sent = [each.sent for each in orders]
-    reason = ports.budget.take(look.key, sent, look.inventory, ports.clock.now())
+    entries = [each.entry for each in orders]
+    reason = ports.budget.take(look.key, entries, look.inventory, ports.clock.now())
     return [_wait(each, reason, look) for each in orders] if reason else []
 
 
@@ -247,14 +247,14 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
         each.call()
 
     try:
-        submit = partial(ports.budget.submit, look.key.cluster, each.sent, call, ports.clock)
-        done = _submit(each.outcome, submit, "created")
+        submit = partial(ports.budget.submit, look.key.cluster, each.entry, call, ports.clock)
+        outcome = _submit(each.outcome, submit, "created")
     except AlreadyExists:
-        text = f"node pool {each.sent.pool} is being created"
+        text = f"node pool {each.entry.pool} is being created"
         decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
         return dataclasses.replace(each.outcome, decision=decision)
     except Throttled as error:
         wait = _wait(each, Reason.NO_OPERATION_SLOT, look)
         return dataclasses.replace(wait, error=error)
     # A higher maximum has no other way, so it would be asked for again and again.
-    return dataclasses.replace(done, refused=done.refused and not each.sent.maximum)
+    return dataclasses.replace(outcome, refused=outcome.refused and not each.entry.maximum)

@@ -50,7 +50,7 @@ REFUSALS = (NoCapacity, InvalidRequest, Denied)
 
 
 @dataclass(slots=True, kw_only=True)
-class Sent:
+class Entry:
     """A create, or a higher maximum, that a list may not show yet."""
 
     pool: str
@@ -82,7 +82,7 @@ class Refusal:
 class _Books:
     """What is known of one cluster."""
 
-    sent: list[Sent] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
     rests_until: float = 0.0
@@ -107,15 +107,15 @@ class Budget:
         """Return what limits and slots leave beside all pools that are listed, sent and held."""
         with self._lock:
             books = self._books[key.cluster]
-            books.sent = [each for each in books.sent if now - each.sent_at <= each.seconds]
+            books.entries = [each for each in books.entries if now - each.sent_at <= each.seconds]
             limits = self.settings.limit_chips, self.settings.limit_chips_per_namespace
             counts = books.operations_max or any(limits)
-            others = [each for each in books.sent if counts and each.holder != key]
+            others = [each for each in books.entries if counts and each.holder != key]
             unseen = [each for each in others if _is_unseen(each, inventory)]
             chips = self._count_chips(key.namespace, inventory, unseen)
             return Room(chips, _count_slots(books, inventory, unseen, now))
 
-    def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Sent]) -> int:
+    def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Entry]) -> int:
         settings, rooms = self.settings, [NO_LIMIT]
         if settings.limit_chips:
             used = sum(inventory.chips.values()) + sum(each.chips for each in unseen)
@@ -165,7 +165,7 @@ class Budget:
             return next((refusals[way].words for way in ways if way in refusals), "")
 
     def take(
-        self, key: Key, orders: Sequence[Sent], inventory: Inventory, now: float
+        self, key: Key, orders: Sequence[Entry], inventory: Inventory, now: float
     ) -> Reason | None:
         """Write down what is about to be sent, or return why there is no room for all of it."""
         with self._lock:
@@ -174,22 +174,24 @@ class Budget:
                 return Reason.NO_OPERATION_SLOT
             if sum(each.chips for each in orders) > room.chips:
                 return Reason.LIMIT_REACHED
-            for sent in orders:
-                sent.sent_at = now
-            self._books[key.cluster].sent += orders
+            for entry in orders:
+                entry.sent_at = now
+            self._books[key.cluster].entries += orders
             return None
 
     def hold(self, key: Key, chips: int, now: float) -> None:
         """Keep room for what a gang that began still lacks, in place of what it held before."""
         with self._lock:
             books = self._books[key.cluster]
-            books.sent = [each for each in books.sent if not each.holder or each.holder != key]
+            books.entries = [
+                each for each in books.entries if not each.holder or each.holder != key
+            ]
             if chips > 0:
-                held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key, sent_at=now)
-                held.seconds = HELD_SECONDS
-                books.sent.append(held)
+                entry = Entry(pool="", namespace=key.namespace, chips=chips, sent_at=now)
+                entry.holder, entry.seconds = key, HELD_SECONDS
+                books.entries.append(entry)
 
-    def submit(self, cluster: str, sent: Sent, call: Callable[[], None], clock: Clock) -> None:
+    def submit(self, cluster: str, entry: Entry, call: Callable[[], None], clock: Clock) -> None:
         """Send what was written down.
 
         It counts until a list that began after GKE's answer shows it, unless GKE refuses it.
@@ -198,28 +200,28 @@ class Budget:
             NoPlace: GKE has said meanwhile that it runs as many operations as it allows.
         """
         if clock.now() < self._books[cluster].rests_until:
-            self.forget(cluster, sent)
+            self.forget(cluster, entry)
             raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
         try:
             call()
         except Unavailable:
-            sent.answered_at = clock.now()
+            entry.answered_at = clock.now()
             raise  # GKE may do it all the same
         except ProvisionerError as error:
-            self.forget(cluster, sent)
+            self.forget(cluster, entry)
             with self._lock:
-                self._note(self._books[cluster], error, sent.way, clock.now())
+                self._note(self._books[cluster], error, entry.way, clock.now())
             raise
-        sent.answered_at = clock.now()
+        entry.answered_at = clock.now()
         with self._lock:
-            if sent.way is not None:
-                self._books[cluster].refusals.pop(sent.way, None)
+            if entry.way is not None:
+                self._books[cluster].refusals.pop(entry.way, None)
 
-    def forget(self, cluster: str, sent: Sent) -> None:
+    def forget(self, cluster: str, entry: Entry) -> None:
         """Count something no more that was written down and is not done."""
         with self._lock:
             books = self._books[cluster]
-            books.sent = [each for each in books.sent if each is not sent]
+            books.entries = [each for each in books.entries if each is not entry]
 
     def _note(self, books: _Books, error: ProvisionerError, way: Way | None, now: float) -> None:
         """Remember what GKE refused: all operations for a time, or one kind of machines."""
@@ -257,17 +259,17 @@ class Budget:
         """
         with self._lock:
             books, now = self._books[cluster], inventory.began_at
-            for each in books.sent:
+            for each in books.entries:
                 if each.shown_at is None and _is_shown(each, inventory):
                     each.shown_at = now
-            books.sent = [
+            books.entries = [
                 each
-                for each in books.sent
+                for each in books.entries
                 if each.shown_at is None or now - each.shown_at <= SHOWN_SECONDS
             ]
 
 
-def _count_slots(books: _Books, inventory: Inventory, unseen: Sequence[Sent], now: float) -> int:
+def _count_slots(books: _Books, inventory: Inventory, unseen: Sequence[Entry], now: float) -> int:
     """Return how many operations GKE takes now; while it has named no number, some at one time."""
     if now < books.rests_until:
         return 0
@@ -277,18 +279,18 @@ def _count_slots(books: _Books, inventory: Inventory, unseen: Sequence[Sent], no
     return max(0, books.operations_max[0] - running - books.left_to_deletions)
 
 
-def _is_shown(sent: Sent, inventory: Inventory) -> bool:
+def _is_shown(entry: Entry, inventory: Inventory) -> bool:
     """Return whether a list that began after GKE's answer has what was sent."""
-    late = sent.answered_at is None or inventory.began_at < sent.answered_at
-    return not late and not _is_unseen(sent, inventory)
+    late = entry.answered_at is None or inventory.began_at < entry.answered_at
+    return not late and not _is_unseen(entry, inventory)
 
 
-def _is_unseen(sent: Sent, inventory: Inventory) -> bool:
+def _is_unseen(entry: Entry, inventory: Inventory) -> bool:
     """Return whether a list is too old to show what was sent."""
-    if sent.shown_at is not None and inventory.began_at >= sent.shown_at:
+    if entry.shown_at is not None and inventory.began_at >= entry.shown_at:
         return False  # it is listed, or is gone
-    pool = inventory.pools.get(sent.pool)
-    return pool is None or pool.node_count < sent.maximum
+    pool = inventory.pools.get(entry.pool)
+    return pool is None or pool.node_count < entry.maximum
 
 
 @dataclass(frozen=True, slots=True)

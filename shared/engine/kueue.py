@@ -63,8 +63,8 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
             lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
         seconds = checks[state.name].seconds
-        asked = Standing(queue=Queue.WAITS, queued=each, check=state, seconds=seconds)
-        return _read_owner(asked, workload, queues)
+        standing = Standing(queue=Queue.WAITS, queued=each, check=state, seconds=seconds)
+        return _read_owner(standing, workload, queues)
     return Standing()
 
 
@@ -73,20 +73,20 @@ def _list_checks(queues: Queues) -> Mapping[str, Check]:
     return {check.name: check for check in queues.list_checks() if not check.problem}
 
 
-def _read_owner(asked: Standing, workload: WorkloadView, queues: Queues) -> Standing:
+def _read_owner(standing: Standing, workload: WorkloadView, queues: Queues) -> Standing:
     """Return what Kueue says with the owner as it will resume it; or why that cannot be served."""
-    if workload.managed_elsewhere or asked.queued is None:
-        return dataclasses.replace(asked, unserved=_ELSEWHERE)
+    if workload.managed_elsewhere or standing.queued is None:
+        return dataclasses.replace(standing, unserved=_ELSEWHERE)
     try:
-        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, asked.seconds)
+        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, standing.seconds)
     except Rejected as error:
-        return dataclasses.replace(asked, refusal=str(error))
+        return dataclasses.replace(standing, refusal=str(error))
     try:
-        owner = queues.view_owner(asked.queued)
+        owner = queues.view_owner(standing.queued)
     except Rejected as error:  # of a flavor: Kueue may choose another one
-        return dataclasses.replace(asked, unserved=str(error))
+        return dataclasses.replace(standing, unserved=str(error))
     return dataclasses.replace(
-        asked, queue=Queue.QUOTA, owner=owner, plain=workload, seconds=seconds
+        standing, queue=Queue.QUOTA, owner=owner, plain=workload, seconds=seconds
     )
 
 
@@ -195,7 +195,7 @@ def _choose_state(look: Look, plan: Plan) -> tuple[str, str]:
 
 def _describe_wait(look: Look, plan: Plan) -> str:
     """Return why the check is pending. It changes only when something happened."""
-    wanted = sum(1 if need.elastic else need.most for need in look.scene.needs)
-    text = f"{len(Census(look.scene).counted)} of {wanted} node pools exist or come"
+    total = sum(1 if need.elastic else need.most for need in look.scene.needs)
+    text = f"{len(Census(look.scene).counted)} of {total} node pools exist or come"
     causes = sorted({str(answer.reason) for answer in plan.answers})
     return f"{text}; it waits: {', '.join(causes)}" if causes else text

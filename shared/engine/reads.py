@@ -358,12 +358,12 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
     """
     now = ports.clock.now()
     try:
-        seen = ports.clusters[cluster].get_namespace(namespace)
+        view = ports.clusters[cluster].get_namespace(namespace)
     except ProvisionerError as error:
         return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
-    if seen is None and namespace == ports.settings.own_namespace:
+    if view is None and namespace == ports.settings.own_namespace:
         return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
-    marks = seen.labels if seen else {}
+    marks = view.labels if view else {}
     value, text = marks.get(labels.MODE, "active"), ""
     if labels.MODE in marks:
         text = f"the label {labels.MODE}={value} of namespace {namespace}"

@@ -150,12 +150,12 @@ class Run:
                 name = act.pool or name_pool(act, self.look)
                 self.done.append(note(decision, self.look, pool=name))
         parts = [orders] if self.look.scene.queue else [[each] for each in orders]
-        sent: list[Order] = []
+        affordable: list[Order] = []
         for part in parts:
             refusals = take_room(part, self.look, self.ports)
             self.done += refusals
-            sent += [] if refusals else part
-        return sent
+            affordable += [] if refusals else part
+        return affordable
 
     def take_away(self) -> None:
         """Do what takes away, as far as a second plan from a fresh look has it too."""

@@ -166,8 +166,8 @@ def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     annotations = read_texts(body, "metadata", "annotations")
     has_subgroups = bool(read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
     keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
-    asked = (annotations.get(each, labels.NODE_POOL) for each in keys)
-    return tuple(make_exclusive(each) for each in asked if each != labels.NODE_POOL)
+    domains = (annotations.get(each, labels.NODE_POOL) for each in keys)
+    return tuple(make_exclusive(each) for each in domains if each != labels.NODE_POOL)
 
 
 def _read_subgroups(

@@ -177,15 +177,15 @@ def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
     hosts = read_number(body, "numOfHosts", default=1)
     most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
     least = max(0, read_number(body, "minReplicas"))
-    wanted = min(max(read_number(body, "replicas"), least), most)
+    replicas = min(max(read_number(body, "replicas"), least), most)
     name = read_text(body, "groupName")
     scales = read_flag(cluster, "spec", "enableInTreeAutoscaling")
     own = {CLUSTER: read_text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
     return SliceGroup(
         name=name,
-        replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
+        replicas=0 if read_flag(body, "suspend") or hosts < 1 else replicas,
         slots=most,
-        grows=most if most < _REPLICAS_MAX and (scales or not wanted) else 0,
+        grows=most if most < _REPLICAS_MAX and (scales or not replicas) else 0,
         hosts=max(hosts, 1),
         whole=hosts > 1,
         template=dataclasses.replace(template, labels=template.labels | own),
@@ -205,8 +205,8 @@ def _name_slot(pod: PodView, group: SliceGroup) -> str:
 
 def _count_alike(workload: WorkloadView, group: SliceGroup) -> int:
     """Return how many replicas of several hosts may select the same accelerator and topology."""
-    asked = _read_shape(group)
-    alike = [each for each in workload.groups if each.hosts > 1 and _read_shape(each) == asked]
+    shape = _read_shape(group)
+    alike = [each for each in workload.groups if each.hosts > 1 and _read_shape(each) == shape]
     return sum(each.slots or 0 for each in alike)
 
 

@@ -97,9 +97,9 @@ class QueuedWorkload:
 
 def find_seconds(marks: Mapping[str, str], key: str, default: int) -> int:
     """Return how long a part of the pools is held, by the mark of a workload or of a check."""
-    asked = marks.get(key, str(default))
-    seconds = parse_count(asked)
+    text = marks.get(key, str(default))
+    seconds = parse_count(text)
     if seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX:
         what, valid = "not a number of seconds within the bounds", f"{SECONDS_MIN} to {SECONDS_MAX}"
-        raise NotAllowed(what, field=f"annotation {key}", value=asked, valid=valid)
+        raise NotAllowed(what, field=f"annotation {key}", value=text, valid=valid)
     return seconds

@@ -163,20 +163,20 @@ def _read_idle_seconds(group: SliceGroup, shape: Shape, settings: Settings) -> i
     annotation is refused, because its author would pay for a pool that waits for nothing, or wonder
     why it does not wait.
     """
-    asked = group.template.annotations.get(labels.IDLE_SECONDS)
+    text = group.template.annotations.get(labels.IDLE_SECONDS)
     field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(group, shape)
-    if asked is None:
+    if text is None:
         return 0 if obstacle else settings.idle_seconds
-    seconds = parse_count(asked)
+    seconds = parse_count(text)
     if seconds is None or seconds > settings.idle_bound:
         raise NotAllowed(
             "not a number of seconds that the settings idle_seconds and idle_seconds_max allow",
             field=field,
-            value=asked,
+            value=text,
             valid=f"0 to {settings.idle_bound}",
         )
     if seconds and obstacle:
-        raise NotAllowed(obstacle, field=field, value=asked, valid="0, or no such annotation")
+        raise NotAllowed(obstacle, field=field, value=text, valid="0, or no such annotation")
     return seconds
 
 

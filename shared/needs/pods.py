@@ -182,8 +182,8 @@ class _Finder:
         addition = read_addition(pod, spec, self.kind.pin_label if place.pin else "")
         key = place.group, addition, pod.cpu_millis, pod.memory_bytes
         if key not in self.tried:
-            asked = enlarge(addition.apply(group.template), [pod] if pod.units else [])
-            self.tried[key] = _find_excess(group, asked, self.workload, self.settings)
+            template = enlarge(addition.apply(group.template), [pod] if pod.units else [])
+            self.tried[key] = _find_excess(group, template, self.workload, self.settings)
         excess = self.tried[key]
         if excess is None:
             place.addition, place.sizes = addition, bool(pod.units)
@@ -241,13 +241,13 @@ def check_pod(
         if of_pod != of_spec:
             field = f"resources.{resource} (sum over containers)"
             raise _refuse(field, str(of_pod), str(of_spec), workload)
-    own, asked = _read_selection(pod), _read_selection(spec)
+    own, base = _read_selection(pod), _read_selection(spec)
     if pod.wants_accelerator and not spec.wants_accelerator:
         key = next((key for key in (labels.ACCELERATOR, labels.TOPOLOGY) if key in own), "spec")
         raise _refuse(key, _show(own.get(key)), _show(None), workload)
-    for key in sorted(asked.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
-        if not _agrees(own.get(key), asked[key]):
-            raise _refuse(key, _show(own.get(key)), _show(asked[key]), workload)
+    for key in sorted(base.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
+        if not _agrees(own.get(key), base[key]):
+            raise _refuse(key, _show(own.get(key)), _show(base[key]), workload)
 
 
 def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
@@ -270,14 +270,14 @@ def _find_excess(
         return None
     added = _OF_SIZE & (template.node_selector.keys() - group.template.node_selector.keys())
     try:
-        asked = find_slice_shape(group, template, workload, settings.room).chips
+        chips = find_slice_shape(group, template, workload, settings.room).chips
         most = _count_gpus(group, template, workload, settings)
     except Rejected:
         return None
-    if asked <= most:
+    if chips <= most:
         return None
     field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name or workload.name
-    return _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
+    return _refuse(field, f"{chips} GPUs", f"at most {most} for {whose}", workload)
 
 
 def _count_gpus(

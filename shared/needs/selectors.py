@@ -76,8 +76,8 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
     hidden = (SET_BY_GKE | _SENT) - _LISTED_BY_GKE
     if settings.force_on_demand:
         hidden |= OF_TIER
-    asked = {key: template.list_values(key) for key in _list_keys(template)}
-    required = {(key, values[0]) for key, values in asked.items() if len(values) == 1}
+    selection = {key: template.list_values(key) for key in _list_keys(template)}
+    required = {(key, values[0]) for key, values in selection.items() if len(values) == 1}
     shown = frozenset((key, value) for key, value in required if key not in hidden)
     tier = None if settings.force_on_demand else find_tier(template)
     return shown | ({(_LABEL_OF_TIER[tier], "true")} if tier in _LABEL_OF_TIER else frozenset())
@@ -136,8 +136,8 @@ def _check_key(key: str, value: str) -> None:
 
 def list_copied_labels(template: PodTemplate) -> dict[str, str]:
     """Return the pod's labels that its annotation copies to the nodes."""
-    asked = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
-    return {key: template.labels.get(key, "") for key in asked if key}
+    keys = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
+    return {key: template.labels.get(key, "") for key in keys if key}
 
 
 def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:

@@ -194,11 +194,11 @@ def _cut(
         yield addition, part
 
 
-def _share(seen: Counter[Addition], group: SliceGroup) -> dict[Addition, int]:
+def _share(pods: Counter[Addition], group: SliceGroup) -> dict[Addition, int]:
     """Return how many slices, or pods of an elastic group, add the same."""
     left = max(group.replicas - (0 if group.elastic else group.over), 0)
     shares = Counter[Addition]()
-    for addition, number in seen.most_common():
+    for addition, number in pods.most_common():
         shares[addition] = min(number, left)
         left -= shares[addition]
     # Pods of an elastic group that do not exist yet will be like most of those that do.
@@ -336,33 +336,33 @@ def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
     )
 
 
-def _make_key(group: SliceGroup, asked: PodTemplate) -> str:
+def _make_key(group: SliceGroup, pod: PodTemplate) -> str:
     """Return a hash of what the pods of a part ask, by the spec and by what live pods add.
 
     Nothing that we derive or that an operator sets is in it. An elastic pool is for any size.
     """
-    numbers = (asked.cpu_millis, asked.memory_bytes, asked.storage_bytes, group.hosts, group.pods)
+    numbers = (pod.cpu_millis, pod.memory_bytes, pod.storage_bytes, group.hosts, group.pods)
     sizes = () if group.elastic else numbers
     sets = (
-        [str(group.elastic), f"{asked.chips}/{asked.gpus}", *map(str, sizes)],
-        *_list_words(asked),
-        [f"{key}:{asked.annotations[key]}" for key in _KEYS & asked.annotations.keys()],
-        [f"{key}~{value}" for key, value in list_copied_labels(asked).items()],
-        list(asked.volume_claims),
-        [*asked.other_resources, *asked.unreadable_amounts],
+        [str(group.elastic), f"{pod.chips}/{pod.gpus}", *map(str, sizes)],
+        *_list_words(pod),
+        [f"{key}:{pod.annotations[key]}" for key in _KEYS & pod.annotations.keys()],
+        [f"{key}~{value}" for key, value in list_copied_labels(pod).items()],
+        list(pod.volume_claims),
+        [*pod.other_resources, *pod.unreadable_amounts],
     )
     # Each word and each set has its length before it, so that no two askings have the same text.
     words = [word for asked_set in sets for word in (str(len(asked_set)), *sorted(asked_set))]
     return labels.hash_text("".join(f"{len(word)}:{word}" for word in words), _KEY_CHARACTERS)
 
 
-def _list_words(asked: PodTemplate) -> Iterator[list[str]]:
+def _list_words(pod: PodTemplate) -> Iterator[list[str]]:
     """Yield what pods ask of the labels, the topology and the taints of their nodes."""
-    yield [f"{key}={value}" for key, value in asked.node_selector.items()]
-    yield [f"{key} in {','.join(values)}" for key, values in asked.node_affinity.items()]
-    yield [f"{number} {each}" for number, term in enumerate(asked.node_terms) for each in term]
-    yield [f"{each.kind} {each.key} {each.domains_min}" for each in asked.topology_terms]
-    yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in asked.tolerations]
+    yield [f"{key}={value}" for key, value in pod.node_selector.items()]
+    yield [f"{key} in {','.join(values)}" for key, values in pod.node_affinity.items()]
+    yield [f"{number} {each}" for number, term in enumerate(pod.node_terms) for each in term]
+    yield [f"{each.kind} {each.key} {each.domains_min}" for each in pod.topology_terms]
+    yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in pod.tolerations]
 
 
 def _merge(answers: Iterable[Answer]) -> list[Need]:

@@ -275,11 +275,11 @@ def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:
     It is only so where the successor needs what the pool holds: a part of the same reservation, or
     machines that leave no room under the limit.
     """
-    now, wanted = need.ways[record.candidate % len(need.ways)], need.hosts * need.chips
+    now, chips = need.ways[record.candidate % len(need.ways)], need.hosts * need.chips
     if now == following and now.tier == Tier.RESERVATION:
         return True
     freed = means.chips + count_nodes(record.status, record.maximum, record.present) * need.chips
-    return record.present > 0 and means.chips < wanted <= freed
+    return record.present > 0 and means.chips < chips <= freed
 
 
 def comes_empty(census: Census, need: Need, way: Way) -> bool:

@@ -52,8 +52,8 @@ def _tolerates(asks: Asks, taint: Taint) -> bool:
 class _Index:
     """Finds what a pool answers by the rarest label of each, so that none meets all pools."""
 
-    def __init__(self, asked: Iterable[Asks]) -> None:
-        distinct = list(dict.fromkeys(asked))
+    def __init__(self, groups: Iterable[Asks]) -> None:
+        distinct = list(dict.fromkeys(groups))
         often = Counter(label for asks in distinct for label in asks.labels)
         self._by_label: dict[tuple[str, str] | None, list[Asks]] = {}
         for asks in distinct:
@@ -226,8 +226,8 @@ class Census:
 
     def _find_since(self, pool: Pool, users: set[tuple[str, str]]) -> float | None:
         if pool.elastic or not users:
-            asked = self.answered[pool.name] & self._waiting.keys()
-            return min((self._waiting[asks] for asks in asked), default=None)
+            matches = self.answered[pool.name] & self._waiting.keys()
+            return min((self._waiting[asks] for asks in matches), default=None)
         only = self._slices.get(next(iter(users))) if len(users) == 1 else None
         if only is None or not self.answers(pool, only.asks):
             return None

@@ -51,7 +51,7 @@ def waits(census: Census, key: str) -> bool:
     return any(each.waiting_since is not None for each in census.slices.get(key, ()))
 
 
-def count_taken(census: Census, need: Need, pool: Pool, wanted: int) -> int:
+def count_taken(census: Census, need: Need, pool: Pool, nodes: int) -> int:
     """Return how many nodes a pool lacks because others use some, while a pod of its need waits.
 
     Who takes its new nodes too would get others for the same pods, so there is an end to it.
@@ -61,7 +61,7 @@ def count_taken(census: Census, need: Need, pool: Pool, wanted: int) -> int:
     others = _count_others(census, need, pool)
     pods = (pod for each in census.slices[need.key] for pod in each.pods)
     own = sum(pod.waits or pod.pool == pool.name for pod in pods)
-    return max(0, min(own, wanted) + min(others, pool.present) - wanted)
+    return max(0, min(own, nodes) + min(others, pool.present) - nodes)
 
 
 def count_chips(census: Census, need: Need) -> int:
@@ -78,28 +78,28 @@ def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Rea
     Pods that use less than half of a host would be moved by GKE's autoscaler, so their pool keeps
     all of its nodes, and goes as a whole.
     """
-    wanted = count_wanted(census, need)
-    wanted = min(wanted + count_taken(census, need, pool, wanted), ELASTIC_NODES_MAX)
-    if wanted > pool.maximum:
+    nodes = count_wanted(census, need)
+    nodes = min(nodes + count_taken(census, need, pool, nodes), ELASTIC_NODES_MAX)
+    if nodes > pool.maximum:
         wakes = census.queued or waits(census, need.key)
-        return _raise_maximum(need, pool, wanted, means) if wakes else None
-    return None if need.part else lower_maximum(pool, wanted, need=need.key)
+        return _raise_maximum(need, pool, nodes, means) if wakes else None
+    return None if need.part else lower_maximum(pool, nodes, need=need.key)
 
 
-def _raise_maximum(need: Need, pool: Pool, wanted: int, means: Means) -> Act | Reason | None:
+def _raise_maximum(need: Need, pool: Pool, nodes: int, means: Means) -> Act | Reason | None:
     """Return the raise of a maximum, as far as the limit has room."""
-    allowed = min(wanted, pool.maximum + max(0, means.chips) // need.chips)
+    allowed = min(nodes, pool.maximum + max(0, means.chips) // need.chips)
     if not pool.at_rest or allowed == pool.maximum:
-        return Reason.LIMIT_REACHED if allowed < wanted else None
+        return Reason.LIMIT_REACHED if allowed < nodes else None
     return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
 
 
-def lower_maximum(pool: Pool, wanted: int = 1, *, need: str = "") -> Act | None:
+def lower_maximum(pool: Pool, nodes: int = 1, *, need: str = "") -> Act | None:
     """Return the lowering of a maximum, never below the nodes that exist or that GKE still makes.
 
     How many it makes is asked first. Without an answer nothing is lowered.
     """
-    lowest = max(wanted, 1, pool.present, pool.machines or 0)
+    lowest = max(nodes, 1, pool.present, pool.machines or 0)
     no_answer = pool.word is not None and pool.machines is None
     if no_answer or not pool.at_rest or lowest >= pool.maximum:
         return None

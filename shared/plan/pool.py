@@ -49,8 +49,8 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
     """
     if census.troubles.get(pool.name):
         return False
-    asked = census.unbound.keys() & census.answered.get(pool.name, frozenset())
-    youngest = max((census.unbound[asks] for asks in asked), default=None)
+    matches = census.unbound.keys() & census.answered.get(pool.name, frozenset())
+    youngest = max((census.unbound[asks] for asks in matches), default=None)
     since = max(youngest, pool.idle_since or 0.0) if youngest is not None else None
     return since is not None and census.scene.now - since < USELESS_SECONDS
 

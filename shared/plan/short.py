@@ -74,9 +74,9 @@ def is_off(pool: Pool) -> bool:
 
 def lacks_nodes(pool: Pool) -> bool:
     """Return whether a pool that GKE calls running has fewer nodes than it may have."""
-    wanted = pool.maximum if pool.elastic else pool.shape.hosts
+    nodes = pool.maximum if pool.elastic else pool.shape.hosts
     running = pool.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
-    return running and not pool.busy and (pool.ready or 0) < wanted
+    return running and not pool.busy and (pool.ready or 0) < nodes
 
 
 def is_short(pool: Pool, need: Need, service: Service, scene: Scene) -> bool:

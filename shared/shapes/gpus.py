@@ -56,8 +56,8 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
     """Return the nodes for this number of pods with GPUs."""
     family = _find_family(template)
     sharing = _read_sharing(template, family)
-    wanted = math.ceil(template.gpus / sharing.units)
-    machine = _find_machine(template, family, wanted, room)
+    devices = math.ceil(template.gpus / sharing.units)
+    machine = _find_machine(template, family, devices, room)
     per_node = _count_pods(template, machine, sharing, room)
     if not family.local_disks:
         least = max(template.storage_bytes, 1)

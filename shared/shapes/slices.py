@@ -236,10 +236,10 @@ def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
     A leader without chips shares its slice with workers, which may be created after it is bound
     (the co-located head of Pathways).
     """
-    wanted = (template.find_selector(labels.ACCELERATOR), template.topology)
+    selection = (template.find_selector(labels.ACCELERATOR), template.topology)
     for group in workload.groups:
         peer = group.template
-        if peer.chips and (peer.find_selector(labels.ACCELERATOR), peer.topology) == wanted:
+        if peer.chips and (peer.find_selector(labels.ACCELERATOR), peer.topology) == selection:
             return peer.chips
     return 0
 

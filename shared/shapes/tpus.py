@@ -169,12 +169,12 @@ def _is_topology_of(family: Family, machine: Machine, topology: str | None) -> b
 
 
 def _refuse_topology(family: Family, machine: Machine, topology: str) -> Rejected:
-    wanted = count_chips(topology)
+    chips = count_chips(topology)
     legal = [each for each in list_topologies(family) if _is_topology_of(family, machine, each)]
     turned = "x".join(sorted(topology.split("x"), key=int))
 
     def measure(each: str) -> tuple[bool, int, int, str]:
-        return each != turned, abs(count_chips(each) - wanted), max(map(int, each.split("x"))), each
+        return each != turned, abs(count_chips(each) - chips), max(map(int, each.split("x"))), each
 
     near = sorted(legal, key=measure)
     others = [
