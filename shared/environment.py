@@ -1,8 +1,8 @@
 """Reads settings from environment variables, for the functions, the exporter and the command line.
 
 A settings class is a dataclass. Each field is one variable: its type, its rules (`Valid`) and its
-default are read from the class. A wrong setting stops the start. The error names every problem, not
-only the first one.
+default are read from the class. A wrong setting stops the start: `Misconfigured` names every wrong,
+missing or unknown variable, and what is valid.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import difflib
 import json
-import logging
 import typing
 from collections import Counter
 from enum import StrEnum
@@ -39,17 +38,11 @@ _VALID_OF_TYPE = {
     dict: "a JSON object",
 }
 
-_LOG = logging.getLogger("settings")
-
 S = TypeVar("S")
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """Return the functions' settings.
-
-    Raises:
-        Misconfigured: it names every wrong variable, and what is valid.
-    """
+    """Return the functions' settings."""
     return read(environ, Settings)
 
 
@@ -57,20 +50,13 @@ def read(environ: Mapping[str, str], kind: type[S]) -> S:
     """Return one settings class from the variables ``TPU_PROVISIONER_<FIELD>``.
 
     Lists are comma-separated or JSON. Maps are JSON.
-
-    Raises:
-        Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
     """
     settings: S = read_all(environ, kind)[0]
     return settings
 
 
 def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
-    """Return several settings classes from one environment, which may hold the variables of all.
-
-    Raises:
-        Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
-    """
+    """Return several settings classes from one environment, which may hold the variables of all."""
     pairs = [_read_fields(environ, kind) for kind in kinds]
     # A field that two classes have is read twice, and its problem is shown once.
     problems = dict.fromkeys(
@@ -120,35 +106,40 @@ def _read_fields(environ: Mapping[str, str], kind: type[S]) -> tuple[S | None, l
     hints = typing.get_type_hints(kind)
     values: dict[str, Any] = {}
     problems: list[str] = []
-    complete = True
     for field, rules in _list_fields(kind):
-        name = name_variable(field.name)
-        rule = next((each for each in rules if isinstance(each, Valid)), None)
-        valid = rule.text if rule else _name_valid(hints[field.name])
+        name, rule = name_variable(field.name), _find_rule(rules, hints[field.name])
         if name not in environ:
             if _is_required(field):
-                problems.append(describe_problem(name, "is required", valid=valid))
-                complete = False
+                problems.append(describe_problem(name, "is required", valid=rule.text))
             continue
         try:
-            value = _convert(environ[name], hints[field.name])
+            value = values[field.name] = _convert(environ[name], hints[field.name])
         except (*JSON_ERRORS, UnreadableList) as error:
-            is_told = isinstance(error, UnreadableList) or _is_json(environ[name])
-            words = str(error) if isinstance(error, UnreadableList) else describe_json_error(error)
-            what = f"is not valid: {words}" if is_told else "is not valid"
-            problems.append(describe_problem(name, what, environ[name], valid))
-            complete = complete and not _is_required(field)
+            what = _describe_error(error, environ[name])
+            problems.append(describe_problem(name, what, environ[name], rule.text))
             continue
-        if rule and not rule.accepts(value):
-            problems.append(describe_problem(name, "is not valid", environ[name], valid))
-        values[field.name] = value
-    settings = kind(**values) if complete else None
+        if not rule.accepts(value):
+            problems.append(describe_problem(name, "is not valid", environ[name], rule.text))
+    required = {field.name for field, _ in _list_fields(kind) if _is_required(field)}
+    settings = kind(**values) if required <= values.keys() else None
     # Conflicts are looked for even when a field is wrong: the operator sees all problems at once.
     problems += [
         describe_problem(name_variable(conflict.field), conflict.what, valid=conflict.valid)
         for conflict in getattr(settings, "find_conflicts", tuple)()
     ]
     return settings, problems
+
+
+def _find_rule(rules: tuple[Any, ...], hint: Any) -> Valid:
+    """Return the rule that is declared with a field, else that of its type."""
+    declared = next((each for each in rules if isinstance(each, Valid)), None)
+    return declared or Valid(_name_valid(hint), lambda _: True)
+
+
+def _describe_error(error: Exception, text: str) -> str:
+    if isinstance(error, UnreadableList):
+        return f"is not valid: {error}"
+    return f"is not valid: {describe_json_error(error)}" if _is_json(text) else "is not valid"
 
 
 def _convert(text: str, hint: Any) -> Any:
