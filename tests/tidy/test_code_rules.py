@@ -15,12 +15,12 @@ BUDGETS = {
     "exporter": (2_084, 2_000),
     "shared/model": (2_280, 1_600),
     "shared/needs": (2_020, 1_300),
-    "shared/plan": (1_900, 1_900),
+    "shared/plan": (1_880, 1_900),
     "shared/engine": (3_232, 1_950),
     "shared/edges": (3_164, 2_100),
     "shared/kinds": (1_479, 1_300),
     "shared/shapes": (929, 760),
-    " ".join(DEPLOYED): (20_250, 17_600),
+    " ".join(DEPLOYED): (18_500, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
