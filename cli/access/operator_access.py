@@ -77,11 +77,11 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         return GoogleSession(endpoint, account)
 
     def open_publisher() -> PublisherClient:
-        return open_publisher_over_rest(own.pubsub_endpoint, account.find_credentials())
+        return open_publisher_over_rest(own.pubsub_endpoint, account.credentials)
 
     def find_logs(project: str) -> Client:
         home = find_log_project(own, f"projects/{project}")  # a cluster may be in another project
-        return open_logs(own.logging_endpoint, account.find_credentials(), home)
+        return open_logs(own.logging_endpoint, account.credentials, home)
 
     ports = Ports(
         settings=settings,
@@ -97,9 +97,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         own=own,
         ports=ports,
         apis=apis,
-        pubsub=PubsubAdmin(
-            open_publisher, lambda: open_subscriber(own.pubsub_endpoint, account.find_credentials())
-        ),
+        pubsub=PubsubAdmin(open_publisher, lambda: open_subscriber(own.pubsub_endpoint, account.credentials)),
         open_publisher=open_publisher,
         open_logs=find_logs if own.logging_endpoint else None,
         monitoring=reach(own.monitoring_endpoint) if own.monitoring_endpoint else None,

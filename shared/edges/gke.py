@@ -164,7 +164,7 @@ class GkePools:
     @cached_property
     def _client(self) -> ClusterManagerClient:
         return ClusterManagerClient(
-            credentials=self._account.find_credentials(),
+            credentials=self._account.credentials,
             transport=_Transport,
             client_options=ClientOptions(api_endpoint=self._endpoint),
         )

@@ -50,8 +50,6 @@ from shared.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from google.auth.credentials import Credentials as GoogleCredentials
-
     from shared.model.times import Clock
 
 SCOPES = (
@@ -87,29 +85,24 @@ class GoogleAccount:
     """
 
     def __init__(self, kind: Credentials = Credentials.GOOGLE) -> None:
+        self._kind = kind
         self._lock = threading.Lock()
-        self._credentials: Any = None  # google-auth has no types
-        if kind == Credentials.ANONYMOUS:
-            self._credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
 
-    def find_credentials(self) -> GoogleCredentials:
-        """Return the credentials for clients of Google's APIs; anonymous ones for stand-ins."""
-        with self._lock:
-            return self._find()  # type: ignore[no-any-return]
+    @cached_property
+    def credentials(self) -> Any:  # google-auth has no types
+        """The credentials for clients of Google's APIs; anonymous ones for stand-ins."""
+        if self._kind == Credentials.ANONYMOUS:
+            return AnonymousCredentials()  # type: ignore[no-untyped-call]
+        with translate_errors("the Google account"):
+            return google.auth.default(scopes=SCOPES)[0]
 
     def give_token(self) -> str:
         """Return an access token, renewed shortly before it ends; empty for stand-ins."""
         with self._lock, translate_errors("the access token"):
-            credentials = self._find()
+            credentials = self.credentials
             if not credentials.valid:
                 credentials.refresh(partial(Request(), timeout=_TOKEN_SECONDS))
             return credentials.token or ""
-
-    def _find(self) -> Any:
-        if self._credentials is None:
-            with translate_errors("the Google account"):
-                self._credentials, _project = google.auth.default(scopes=SCOPES)
-        return self._credentials
 
 
 class Deadline(urllib3.Timeout):
@@ -217,7 +210,7 @@ class GoogleSession:
     @cached_property
     def session(self) -> Any:  # google-auth has no types
         """The session, opened at its first use: no earlier, as no fork may share it."""
-        session = AuthorizedSession(self._account.find_credentials())  # type: ignore[no-untyped-call]
+        session = AuthorizedSession(self._account.credentials)  # type: ignore[no-untyped-call]
         return bound_session(session, self._endpoint)
 
     def call(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
@@ -51,14 +50,6 @@ _MIN_PODS, _ALL_AT_ONCE = (
 _MESSAGE_LENGTH_MAX = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flavor:
-    """What one ResourceFlavor adds to the pods of a pod set."""
-
-    node_labels: dict[str, str] = field(default_factory=dict)
-    tolerations: tuple[Json, ...] = ()
-
-
 def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
     if read_text(body, "spec", "controllerName") != CONTROLLER:
@@ -85,8 +76,8 @@ def read_check(body: Json) -> Check | None:
     )
 
 
-def read_flavor(body: Json) -> Flavor:
-    """Return a ResourceFlavor; one with a topology is `Rejected`."""
+def read_flavor(body: Json) -> Json:
+    """Return what a ResourceFlavor adds to pods; one with a topology is `Rejected`."""
     topology = read_text(body, "spec", "topologyName")
     if topology:
         raise Rejected(
@@ -96,10 +87,7 @@ def read_flavor(body: Json) -> Flavor:
             value=topology,
             valid="none, or a queue without this admission check",
         )
-    return Flavor(
-        node_labels=read_texts(body, "spec", "nodeLabels"),
-        tolerations=tuple(read_objects(body, "spec", "tolerations")),
-    )
+    return read_object(body, "spec")
 
 
 def read_queued(body: Json) -> QueuedWorkload:
@@ -169,7 +157,7 @@ def _read_state(body: Json) -> CheckState:
 
 
 def inject_flavors(
-    kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Flavor]
+    kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Json]
 ) -> Json:
     """Return an owner's JSON as Kueue resumes it: node labels, tolerations, the pods with quota.
 
@@ -188,10 +176,10 @@ def inject_flavors(
     return changed
 
 
-def _add_flavor(spec: dict[str, Any], name: str, flavor: Flavor) -> None:
+def _add_flavor(spec: dict[str, Any], name: str, flavor: Json) -> None:
     """Let the pods of a template select what a flavor has, and tolerate what it says."""
     selector = dict(spec.get("nodeSelector") or {})
-    for key, value in flavor.node_labels.items():
+    for key, value in read_texts(flavor, "nodeLabels").items():
         if selector.setdefault(key, value) != value:
             raise PodContradictsSpec(
                 f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
@@ -200,7 +188,8 @@ def _add_flavor(spec: dict[str, Any], name: str, flavor: Flavor) -> None:
                 valid=value,
             )
     tolerations = list(spec.get("tolerations") or ())
-    tolerations += [each for each in flavor.tolerations if each not in tolerations]
+    own = read_objects(flavor, "tolerations")
+    tolerations += [each for each in own if each not in tolerations]
     spec |= {"nodeSelector": selector, "tolerations": tolerations}
 
 
@@ -331,7 +320,7 @@ class KueueQueues:
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error
 
-    def _get_flavor(self, name: str) -> Flavor:
+    def _get_flavor(self, name: str) -> Json:
         try:
             return read_flavor(self._api.get(f"{_ROOT}/resourceflavors/{name}", JsonObject))
         except NotFound as error:

@@ -7,7 +7,6 @@ import pytest
 
 from shared.edges.kueue import (
     CONTROLLER,
-    Flavor,
     format_active,
     format_state,
     inject_flavors,
@@ -129,9 +128,9 @@ def test_a_check_of_another_controller_is_not_ours() -> None:
     assert read_check({"metadata": {"name": "x"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}) is None
 
 
-FLAVORS = {
-    "v6e": Flavor(node_labels={"tpu": "v6e"}, tolerations=({"key": "spot", "operator": "Exists"},)),
-    "big": Flavor(node_labels={"memory": "big"}),
+FLAVORS: dict[str, Json] = {
+    "v6e": {"nodeLabels": {"tpu": "v6e"}, "tolerations": [{"key": "spot", "operator": "Exists"}]},
+    "big": {"nodeLabels": {"memory": "big"}},
 }
 
 
@@ -214,7 +213,7 @@ def test_a_job_that_is_admitted_in_part_has_the_pods_with_quota(marks: Json, pod
 
 
 def test_a_flavor_without_labels_adds_nothing() -> None:
-    assert read_flavor({"metadata": {"name": "plain"}, "spec": {}}) == Flavor()
+    assert read_flavor({"metadata": {"name": "plain"}, "spec": {}}) == {}
 
 
 def test_only_our_check_is_written_and_only_on_the_version_that_was_read() -> None:
