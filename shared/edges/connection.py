@@ -102,10 +102,7 @@ class TokenFile:
 
 
 def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str]) -> Connection:
-    """Return the connection that the settings of a cluster describe.
-
-    A token file in them takes the place of `token`, which gives that of the Google account.
-    """
+    """Return the connection of a cluster's settings; a token file in them goes before `token`."""
     own = TokenFile(Path(cluster.token_file)) if cluster.token_file else token
     return Connection(
         url=cluster.endpoint, token=own, ca_file=cluster.ca_file, ca_data=cluster.ca_data

@@ -59,7 +59,8 @@ class EventWriter:
         name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
         collection = f"/api/v1/namespaces/{notice.namespace}/events"
         path = f"{collection}/{name}"
-        if self._is_fresh(path, notice.message, seconds):
+        written, at = self._written.get(path, ("", float("-inf")))
+        if written == notice.message and seconds - at < NOTICE_FRESH_SECONDS:
             return
         try:
             body = format_event(notice, name, component=self._component, now=now)
@@ -75,10 +76,6 @@ class EventWriter:
             patch = {"count": event.count + 1, "lastTimestamp": now, "message": message}
             self._api.patch(path, patch)
         self._remember(path, notice.message, seconds)
-
-    def _is_fresh(self, path: str, message: str, seconds: float) -> bool:
-        written, at = self._written.get(path, ("", float("-inf")))
-        return written == message and seconds - at < NOTICE_FRESH_SECONDS
 
     def _remember(self, path: str, message: str, seconds: float) -> None:
         """Remember when an Event was written, so that a warm instance does not ask about it."""

@@ -78,10 +78,8 @@ _REDIRECT, _REFUSAL, _THROTTLED, _SERVER_ERROR = 300, 400, 429, 500
 class GoogleAccount:
     """The Google account of this process by google-auth, usable from several threads.
 
-    The order is that of application default credentials: the file that
-    GOOGLE_APPLICATION_CREDENTIALS names, a person's own login by gcloud, the metadata server
-    (https://cloud.google.com/docs/authentication/application-default-credentials). Nothing is
-    looked up before the first use. What was found is kept; a failure is not.
+    It is found by https://cloud.google.com/docs/authentication/application-default-credentials, at
+    its first use. It is kept; a failure is not.
     """
 
     def __init__(self, kind: Credentials = Credentials.GOOGLE) -> None:
@@ -136,10 +134,12 @@ class Deadline(urllib3.Timeout):
             raise requests.Timeout("not sent: getting an access token took too long")
         return urllib3.Timeout(connect=limit - passed, total=TIMEOUT_SECONDS - passed)
 
-    def check(self) -> None:
-        """Raise `requests.Timeout` if the time is over."""
-        if self._clock.now() - self._began >= TIMEOUT_SECONDS:
-            raise requests.Timeout(f"the answer takes more than {TIMEOUT_SECONDS:.0f} s")
+    def read(self, answer: urllib3.HTTPResponse) -> Iterator[bytes]:
+        """Yield an answer piece by piece; `requests.Timeout` when the time is over."""
+        while piece := answer.read1(_PIECE_BYTES, decode_content=True):
+            yield piece
+            if self._clock.now() - self._began >= TIMEOUT_SECONDS:
+                raise requests.Timeout(f"the answer takes more than {TIMEOUT_SECONDS:.0f} s")
 
 
 class OnceInTime(BaseAdapter):
@@ -157,7 +157,7 @@ class OnceInTime(BaseAdapter):
         options["stream"] = True
         response = self._adapter.send(request, timeout=timeout.start_sending(), **options)  # type: ignore[arg-type]
         try:
-            response._content = _read(response.raw, timeout)  # noqa: SLF001 -- what requests itself sets
+            response._content = b"".join(timeout.read(response.raw))  # noqa: SLF001 -- what requests itself sets
         except urllib3.exceptions.HTTPError as error:
             raise requests.ConnectionError(error, request=request) from error
         finally:
@@ -169,14 +169,6 @@ class OnceInTime(BaseAdapter):
     def close(self) -> None:
         """Close the kept connections."""
         self._adapter.close()
-
-
-def _read(answer: urllib3.HTTPResponse, deadline: Deadline) -> bytes:
-    pieces = []
-    while piece := answer.read1(_PIECE_BYTES, decode_content=True):
-        pieces.append(piece)
-        deadline.check()
-    return b"".join(pieces)
 
 
 def bound_session(session: AuthorizedSession, url: str) -> AuthorizedSession:
