@@ -92,7 +92,7 @@ class Way:
     zone: str = ""
     reservation: Reservation = NO_RESERVATION
     machine: str = ""
-    policy: str = ""  # selected by the pods; that one does not exist concerns nobody else
+    words: frozenset[tuple[str, str | None]] = frozenset()  # of pods; a wrong one is theirs alone
     run_seconds: int = field(default=0, compare=False)
     """Longest run time of flex-start nodes; 0 for the other tiers."""
     nodes_from: NodeSource | None = field(default=None, compare=False)

@@ -52,6 +52,8 @@ COPIED_FROM_SELECTORS = frozenset(
     {labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME, labels.WORKLOAD_TYPE}
 )
 """GKE's own keys that GKE reads from the labels of a new pool."""
+CHECKED_BY_GKE = COPIED_FROM_SELECTORS | {labels.PLACEMENT_POLICY}
+"""Those of which only GKE can say whether a value is right."""
 _COUNT = labels.ACCELERATOR_COUNT
 _SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
 """With those that GKE does not set itself."""

@@ -25,7 +25,7 @@ from shared.model.needs import NO_RESERVATION, Obstacle, Reservation, Tier, Way
 from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
-from shared.needs.selectors import check_nodes, find_tier, list_offered_labels, list_tiers
+from shared.needs.selectors import CHECKED_BY_GKE, check_nodes, list_offered_labels, list_tiers
 from shared.settings import FLEX_WAIT_SECONDS, is_allowed
 from shared.shapes.catalogue import TPUS
 
@@ -81,7 +81,7 @@ class Wish:
         elif way.tier == Tier.FLEX_START:
             _check_flex_start(way.run_seconds, self.shape)
         # GKE adds the toleration to pods that select spot nodes.
-        added = find_tier(template) == Tier.SPOT
+        added = Tier.SPOT in list_tiers(template)
         if way.tier == Tier.SPOT and not (added or template.tolerates(SPOT_TAINT)):
             raise CapacityConflict(
                 "the pods do not tolerate the taint of spot nodes",
@@ -167,7 +167,7 @@ def _expand(priorities: Iterable[Priority], wish: Wish) -> Iterator[Way]:
         way = Way(
             item.tier,
             machine=wish.shape.machine.name,
-            policy=wish.selected.policy,
+            words=wish.selected.words,
             run_seconds=seconds if item.tier == Tier.FLEX_START else 0,
             nodes_from=item.nodes_from or settings.nodes_from.get(item.tier),
         )
@@ -211,8 +211,8 @@ def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: S
             valid="one of them",
         )
     tier = tiers[0] if tiers else Tier.ON_DEMAND
-    policy = template.find_selector(labels.PLACEMENT_POLICY) or ""
-    way = Way(tier, machine=shape.machine.name, policy=policy)
+    words = frozenset((key, template.find_selector(key)) for key in CHECKED_BY_GKE)
+    way = Way(tier, machine=shape.machine.name, words=words)
     if tier == Tier.RESERVATION:
         reservation = _read_reservation(template, cluster, settings)
         return dataclasses.replace(way, reservation=reservation)

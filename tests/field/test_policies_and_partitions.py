@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from shared.model.needs import Way
 from tests.field.field_world import FieldWorld, read_input
 from tests.field.planned import plan_needs
 
@@ -33,16 +34,21 @@ def test_a_pool_of_another_policy_serves_nobody_who_selects_one() -> None:
     assert [act.verb for act in world.provision().plan.adds] == ["create"]
 
 
-def test_a_policy_that_does_not_exist_refuses_nobody_who_selects_none() -> None:
-    world, ways = FieldWorld(read_input(INPUT, "of-v6e")), []
-    for selected in (True, False):
-        if not selected:
-            del world.body["spec"]["template"]["spec"]["affinity"]
-        same = FieldWorld(world.body)
-        ways.append(set(same.provision().look.scene.needs[0].ways))
+@pytest.mark.parametrize(
+    "selector",
+    [{"cloud.google.com/placement-policy-name": "no-such"}, {"cloud.google.com/gke-location-hint": "x"}],
+)
+def test_a_word_that_gke_refuses_refuses_nobody_who_did_not_write_it(selector: dict[str, str]) -> None:
+    ways = list[set[Way]]()
+    for own in ({}, selector):
+        body = read_input(INPUT, "of-v6e")
+        spec = body["spec"]["template"]["spec"]
+        del spec["affinity"]
+        spec["nodeSelector"] |= own
+        ways.append(set(FieldWorld(body).provision().look.scene.needs[0].ways))
 
+    assert len(ways[0]) == len(ways[1]) == 1
     assert ways[0].isdisjoint(ways[1])
-    assert {each.policy for each in ways[0] | ways[1]} == {"team-4x4", ""}
 
 
 @pytest.mark.parametrize(("workload", "nodes"), [("halves", 2), ("quarters", 2), ("whole", 1)])
