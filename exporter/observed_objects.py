@@ -66,11 +66,11 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         """How many objects are in the state that this watch is about."""
 
     @abstractmethod
-    def see(self, seen: Seen) -> Iterable[Event]:
+    def see(self, item: Seen) -> Iterable[Event]:
         """Return the events that one present object gives rise to."""
 
     @abstractmethod
-    def lose(self, gone: Seen) -> Iterable[Event]:
+    def lose(self, item: Seen) -> Iterable[Event]:
         """Return the events that an object's leaving the watch gives rise to."""
 
     def begin_listing(self) -> None:
@@ -79,9 +79,9 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
 
     def finish_listing(self) -> Iterable[Event]:
         """Return the events of all that left during a break of the watch."""
-        gone = [self._entries.pop(uid) for uid in self._unseen if uid in self._entries]
+        entries = [self._entries.pop(uid) for uid in self._unseen if uid in self._entries]
         self._unseen = set()
-        return [event for entry in gone for event in self._report_gone(entry)]
+        return [event for entry in entries for event in self._report_gone(entry)]
 
     def miss(self, uid: str) -> None:
         """Note that an object is there, but cannot be read: a listing has not shown that it left.
@@ -118,14 +118,14 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
         super().__init__(cluster)
         self._kind = kind
 
-    def see(self, seen: WatchedPod) -> Iterable[Event]:
+    def see(self, item: WatchedPod) -> Iterable[Event]:
         """Return the demand of a pod that is one for the first time."""
-        uid = seen.metadata.uid
+        uid = item.metadata.uid
         self._unseen.discard(uid)
         if uid in self._entries:
-            self._entries[uid] = may_wait(seen)
+            self._entries[uid] = may_wait(item)
             return ()
-        view = find_demand(seen, self._kind)
+        view = find_demand(item, self._kind)
         if view is None:
             return ()
         self._entries[uid] = True
@@ -138,9 +138,9 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
         )
         return (self._demand(workload, Observed.UNSCHEDULABLE, uid),)
 
-    def lose(self, gone: WatchedPod) -> Iterable[Event]:
+    def lose(self, item: WatchedPod) -> Iterable[Event]:
         """Forget a pod."""
-        self._entries.pop(gone.metadata.uid, None)
+        self._entries.pop(item.metadata.uid, None)
         return ()
 
     @property
@@ -173,24 +173,24 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
         super().__init__(cluster)
         self._kind = kind
 
-    def see(self, seen: WorkloadView) -> Iterable[Event]:
+    def see(self, item: WorkloadView) -> Iterable[Event]:
         """Return the new facts about a workload: over, being deleted, scaled down."""
-        if self._has_no_slices(seen):
+        if self._has_no_slices(item):
             return ()
-        self._unseen.discard(seen.uid)
-        now = view_workload(seen)
-        before = self._entries.get(seen.uid, Workload(now.name))
-        self._entries[seen.uid] = now
+        self._unseen.discard(item.uid)
+        now = view_workload(item)
+        before = self._entries.get(item.uid, Workload(now.name))
+        self._entries[item.uid] = now
         if not now.facts and wants_fewer(before.wanted, now.wanted):
-            return (self._over(now.name, Observed.SCALED, f"generation {seen.generation}"),)
+            return (self._over(now.name, Observed.SCALED, f"generation {item.generation}"),)
         return [self._over(now.name, *fact) for fact in now.facts if fact not in before.facts]
 
-    def lose(self, gone: WorkloadView) -> Iterable[Event]:
+    def lose(self, item: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""
-        if self._has_no_slices(gone):
+        if self._has_no_slices(item):
             return ()
-        self._entries.pop(gone.uid, None)
-        return self._report_gone(view_workload(gone))
+        self._entries.pop(item.uid, None)
+        return self._report_gone(view_workload(item))
 
     @property
     def standing(self) -> int:
@@ -198,10 +198,10 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
         over = (Observed.COMPLETED, Observed.FAILED, Observed.SUSPENDED)
         return sum(any(fact in over for fact, _ in entry.facts) for entry in self._entries.values())
 
-    def _has_no_slices(self, seen: WorkloadView) -> bool:
+    def _has_no_slices(self, item: WorkloadView) -> bool:
         """Return whether a workload cannot have a pool: run elsewhere, or without accelerators."""
-        elsewhere = seen.managed_elsewhere or bool(seen.part_of)
-        return elsewhere or (not seen.groups and seen.uid not in self._entries)
+        elsewhere = item.managed_elsewhere or bool(item.part_of)
+        return elsewhere or (not item.groups and item.uid not in self._entries)
 
     def _report_gone(self, entry: Workload) -> Iterable[Event]:
         return (self._over(entry.name, Observed.DELETED, ""),)
@@ -216,21 +216,21 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
     Which checks this provisioner answers is not known here; the receiver looks.
     """
 
-    def see(self, seen: QueuedWorkload) -> Iterable[Event]:
+    def see(self, item: QueuedWorkload) -> Iterable[Event]:
         """Return the demand of the workload that a new reservation is for."""
-        self._unseen.discard(seen.uid)
-        before = self._entries.get(seen.uid, "")
-        waits = self._entries[seen.uid] = quota_of(seen)
+        self._unseen.discard(item.uid)
+        before = self._entries.get(item.uid, "")
+        waits = self._entries[item.uid] = quota_of(item)
         if waits in ("", before):
             return ()
         owner = ObjectName(
-            kind=seen.owner_kind, namespace=seen.namespace, name=seen.owner_name, uid=seen.owner_uid
+            kind=item.owner_kind, namespace=item.namespace, name=item.owner_name, uid=item.owner_uid
         )
         return (self._demand(owner, Observed.QUOTA_RESERVED, waits),)
 
-    def lose(self, gone: QueuedWorkload) -> Iterable[Event]:
+    def lose(self, item: QueuedWorkload) -> Iterable[Event]:
         """Forget a Workload; its owner's own watch reports what that means."""
-        self._entries.pop(gone.uid, None)
+        self._entries.pop(item.uid, None)
         return ()
 
     @property
@@ -283,14 +283,14 @@ def _is_opted_out(metadata: ObjectMeta) -> bool:
     return any(place.get(DISABLE_AUTOPROVISIONING) == "true" for place in places)
 
 
-def view_workload(seen: WorkloadView) -> Workload:
+def view_workload(item: WorkloadView) -> Workload:
     """Return what matters of a workload: its standing, whether it is being deleted, its size."""
-    name = ObjectName(kind=seen.kind, namespace=seen.namespace, name=seen.name, uid=seen.uid)
-    standing = standing_of(seen)
+    name = ObjectName(kind=item.kind, namespace=item.namespace, name=item.name, uid=item.uid)
+    standing = standing_of(item)
     facts = [] if standing is None else [standing]
-    if seen.deleting:  # A foreground deletion has begun; leaving the watch tells its end.
-        facts.append((Observed.DELETED, format_time(seen.deleting_since)))
-    return Workload(name, tuple(facts), {group.name: group.replicas for group in seen.groups})
+    if item.deleting:  # A foreground deletion has begun; leaving the watch tells its end.
+        facts.append((Observed.DELETED, format_time(item.deleting_since)))
+    return Workload(name, tuple(facts), {group.name: group.replicas for group in item.groups})
 
 
 def standing_of(workload: WorkloadView) -> Fact | None:

@@ -118,12 +118,12 @@ class Budget:
     def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Entry]) -> int:
         settings, rooms = self.settings, [NO_LIMIT]
         if settings.limit_chips:
-            used = sum(inventory.chips.values()) + sum(each.chips for each in unseen)
-            rooms.append(settings.limit_chips - used)
+            chips = sum(inventory.chips.values()) + sum(each.chips for each in unseen)
+            rooms.append(settings.limit_chips - chips)
         if settings.limit_chips_per_namespace:
-            used = inventory.chips.get(namespace, 0)
-            used += sum(each.chips for each in unseen if each.namespace == namespace)
-            rooms.append(settings.limit_chips_per_namespace - used)
+            chips = inventory.chips.get(namespace, 0)
+            chips += sum(each.chips for each in unseen if each.namespace == namespace)
+            rooms.append(settings.limit_chips_per_namespace - chips)
         return min(rooms)
 
     def leave_to_deletions(self, cluster: str) -> None:
@@ -239,12 +239,12 @@ class Budget:
     def take_deletion(self, cluster: str, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""
         with self._lock:
-            taken = self._books[cluster].deletions
-            for name in [name for name, at in taken.items() if now - at >= DELETIONS_SECONDS]:
-                del taken[name]
-            if pool not in taken and len(taken) >= self.settings.deletions_per_minute_max:
+            deletions = self._books[cluster].deletions
+            for name in [name for name, at in deletions.items() if now - at >= DELETIONS_SECONDS]:
+                del deletions[name]
+            if pool not in deletions and len(deletions) >= self.settings.deletions_per_minute_max:
                 return False
-            taken[pool] = now
+            deletions[pool] = now
             return True
 
     def give_back_deletion(self, cluster: str, pool: str) -> None:

@@ -389,8 +389,8 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
         operations = list_operations(look.key.cluster, ports)
         look = dataclasses.replace(look, operations=operations)
     if pools[Fact.MACHINES]:
-        read = ports.pools.read_machines
-        tasks = {name: partial(read, look.pools[name]) for name in pools[Fact.MACHINES]}
+        method = ports.pools.read_machines
+        tasks = {name: partial(method, look.pools[name]) for name in pools[Fact.MACHINES]}
         readings, errors = _read_all(tasks, ports)
         machines = {**look.machines, **dict.fromkeys(tasks), **readings}
         look = dataclasses.replace(look, machines=machines, errors=(*look.errors, *errors.values()))
@@ -426,5 +426,5 @@ def _read_all(
     """Return what was read side by side, and what could not be read."""
     answers = ports.crew.run(list(tasks.values()), seconds=READ_SECONDS)
     pairs = list(zip(tasks, answers, strict=True))
-    read = {key: each for key, each in pairs if not isinstance(each, Exception)}
-    return read, {key: each for key, each in pairs if isinstance(each, Exception)}
+    values = {key: each for key, each in pairs if not isinstance(each, Exception)}
+    return values, {key: each for key, each in pairs if isinstance(each, Exception)}

@@ -140,9 +140,9 @@ class Kind(Resource, ABC):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a workload from the API's JSON; `objects.UnexpectedValue` for a wrong field."""
-        listed, held = self.list_templates(body), read_held_conditions(body)
+        listed, conditions = self.list_templates(body), read_held_conditions(body)
         templates = {role: read_template(template) for role, template in listed}
-        ending = self.find_ending(body, held)
+        ending = self.find_ending(body, conditions)
         suspended = read_flag(body, "spec", "suspend")
         return WorkloadView(
             **read_identity(self.name, body),
@@ -153,10 +153,10 @@ class Kind(Resource, ABC):
             ),
             templates=templates,
             suspended=suspended,
-            suspended_since=held.get(self.suspension),
+            suspended_since=conditions.get(self.suspension),
             suspend_set_at=read_suspend_set_at(body) if suspended else None,
             terminal=ending,
-            terminal_since=held.get(ending),
+            terminal_since=conditions.get(ending),
             managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", self.controller),
         )
 
@@ -168,9 +168,9 @@ class Kind(Resource, ABC):
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> Iterable[SliceGroup]:
         """Return the groups of the spec; those without accelerators are left out later."""
 
-    def find_ending(self, _body: Json, held: Collection[str]) -> str:
+    def find_ending(self, _body: Json, conditions: Collection[str]) -> str:
         """Return what has ended a workload, of the conditions that hold; empty while it goes on."""
-        return next((each for each in self.endings if each in held), "")
+        return next((each for each in self.endings if each in conditions), "")
 
     def find_role(self, _pod: PodView, _workload: WorkloadView) -> str:
         """Return the role of a pod, which may be forged."""

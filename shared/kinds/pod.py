@@ -54,7 +54,7 @@ class BarePod(Kind):
         (template,) = templates.values()
         return [SliceGroup(name="", hosts=1, template=template, elastic=True)]
 
-    def find_ending(self, body: Json, _held: Collection[str]) -> str:
+    def find_ending(self, body: Json, _conditions: Collection[str]) -> str:
         """Return the phase of a pod that has ended."""
         phase = read_text(body, "status", "phase")
         return phase if phase in _OVER else ""

@@ -175,9 +175,9 @@ def _cut(
     additions = {each.slice: each.addition for each in live}
     # Of an elastic group each pod counts, else each slice.
     pods = (each.addition for each in live if not each.pod.deleting)
-    seen = Counter(pods if group.elastic else additions.values())
+    counts = Counter(pods if group.elastic else additions.values())
     pins = _list_pins(workload, group, additions)
-    shares = dict.fromkeys(pins, 1) if group.pinned else _share(seen, group)
+    shares = dict.fromkeys(pins, 1) if group.pinned else _share(counts, group)
     for addition, number in shares.items():
         part = Part(
             group=dataclasses.replace(
@@ -189,7 +189,7 @@ def _cut(
             most=number,
             pins=pins.get(addition, ()),
             added=addition != NOTHING,
-            unseen=not seen[addition],
+            unseen=not counts[addition],
         )
         yield addition, part
 

@@ -122,8 +122,8 @@ def _make_create(census: Census, need: Need, slot: Slot, number: int, record: Po
     )
     if record is None:
         creations = list_creations(census, need, slot)
-        gone = count_gone(census, need, slot) if creations else 0
-        return dataclasses.replace(first, useless=gone)
+        useless = count_gone(census, need, slot) if creations else 0
+        return dataclasses.replace(first, useless=useless)
     rounds = count_rounds(record, census) + (number >= ways)
     return dataclasses.replace(first, round=rounds, useless=count_useless(record, census))
 
@@ -163,12 +163,12 @@ def count_lost(census: Census, need: Need, slot: Slot) -> int:
     if not creations or list_tries(census, need, slot):
         return 0
     oldest = _find_oldest_wait(census, need)
-    gone = (
+    ends = (
         each.began_at
         for each in census.scene.deletions
         if (each.need, each.slot) == (need.key, slot)
     )
-    if oldest < max(gone, default=0.0):
+    if oldest < max(ends, default=0.0):
         return len(creations)
     return sum(oldest < each.began_at for each in creations)
 
@@ -189,8 +189,8 @@ def count_gone(census: Census, need: Need, slot: Slot) -> int:
     Under a limit the machines of a useless pool had to go before its successor. It was useless if
     a pod that was older than it waits still, after the time in which it should have helped.
     """
-    gone = [each for each in census.scene.deletions if (each.need, each.slot) == (need.key, slot)]
-    last = max(gone, key=lambda each: each.began_at, default=None)
+    ends = [each for each in census.scene.deletions if (each.need, each.slot) == (need.key, slot)]
+    last = max(ends, key=lambda each: each.began_at, default=None)
     if last is None or list_tries(census, need, slot):
         return 0
     oldest = _find_oldest_wait(census, need)
@@ -243,15 +243,15 @@ def is_refused_useless(census: Census, need: Need) -> bool:
 
     A pod that was made after that delete is a new demand.
     """
-    gone = [
+    ends = [
         each.began_at
         for each in census.scene.deletions
         if each.need == need.key and each.useless + 1 >= USELESS_MAX
     ]
-    if not gone:
+    if not ends:
         return False
     pods = (pod for each in census.slices[need.key] for pod in each.pods)
-    return max((pod.created_at for pod in pods if pod.waits), default=0.0) <= max(gone)
+    return max((pod.created_at for pod in pods if pod.waits), default=0.0) <= max(ends)
 
 
 def waits_for_end(census: Census, need: Need, slot: Slot, following: Way, means: Means) -> bool:

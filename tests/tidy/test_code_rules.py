@@ -28,7 +28,7 @@ COMPLEXITY_MAX, PARAMETERS_MAX = 10, 5
 JUDGES = ("shared/plan/", "shared/deliver.py", "shared/engine/tell.py", "shared/model/decisions.py")
 """Where a reason may decide what happens next."""
 PRODUCT = (*DEPLOYED, "cli", "terminal", "infra")
-PARTICIPLES = {"found", "known", "told", "given", "made", "asked", "sent"}
+PARTICIPLES = {"found", "known", "told", "given", "made", "asked", "sent", "seen", "gone"}
 """They say what was done with a value, and not what it is."""
 BRANCHES = (
     ast.If,
