@@ -182,11 +182,11 @@ class Follower(Generic[T]):
                     # Only now: had `_take` been interrupted, the event would have to come again.
                     self._version = event.resource_version or self._version
             finally:
-                # However it ended, it had been a good one: what failed before has nothing to do
-                # with it.
-                if heard or time.monotonic() - started >= SHORT_SECONDS:
+                # However a good one ended, what failed before it has nothing to do with it.
+                good = heard or time.monotonic() - started >= SHORT_SECONDS
+                if good:
                     self._pauses.reset()
-        return heard or time.monotonic() - started >= SHORT_SECONDS
+        return good
 
     def _take(self, event: WatchEvent[Any]) -> None:
         self._beat()

@@ -164,7 +164,7 @@ def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
     api = KubernetesApi(connection)
     api.get("/api", Stored)
     api.close()
-    assert (api.namespace, tls.seen[-1]) == ("tpu", ("Bearer mounted", False))
+    assert (connection.namespace, tls.seen[-1]) == ("tpu", ("Bearer mounted", False))
     ipv6 = connection_in_cluster(environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path)
     assert ipv6.url == f"https://[fd00::1]:{port}"
 
