@@ -13,25 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from google.api_core.client_options import ClientOptions
+from google.cloud.container_v1 import types as api
 from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
 from google.cloud.container_v1.services.cluster_manager.transports import (
     ClusterManagerRestTransport,
 )
-from google.cloud.container_v1.types import (
-    Cluster,
-    DeleteNodePoolRequest,
-    GetClusterRequest,
-    GetNodePoolRequest,
-    ListNodePoolsRequest,
-    ListNodePoolsResponse,
-    ListOperationsRequest,
-    ListOperationsResponse,
-    NodePoolAutoscaling,
-    NodeTaint,
-    SetNodePoolAutoscalingRequest,
-)
-from google.cloud.container_v1.types import NodePool as ApiNodePool
-from google.cloud.container_v1.types import Operation as ApiOperation
 from google.protobuf import json_format
 
 from shared.edges.clock import SYSTEM_CLOCK
@@ -89,19 +75,19 @@ class GkePools:
 
     def list(self, cluster: str) -> Sequence[NodePool]:
         """Return every pool of a cluster."""
-        answer = self.call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
-        pools = ListNodePoolsResponse.pb(answer).node_pools  # assumes: list-after-create
+        answer = self.call("list_node_pools", api.ListNodePoolsRequest(parent=cluster), cluster)
+        pools = api.ListNodePoolsResponse.pb(answer).node_pools  # assumes: list-after-create
         return [read_pool(pool) for pool in pools]
 
     def get(self, cluster: str, name: str) -> NodePool | None:
         """Return one pool, or None if GKE says that it has none of that name."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            answer = self.call("get_node_pool", GetNodePoolRequest(name=path), path)
+            answer = self.call("get_node_pool", api.GetNodePoolRequest(name=path), path)
         except NotFound as error:  # assumes: read-after-create
             _expect_named(name, error)
             return None
-        pool = read_pool(ApiNodePool.pb(answer))
+        pool = read_pool(api.NodePool.pb(answer))
         if pool.name != name:
             raise Unavailable(
                 f"GKE's answer cannot be read: it is about node pool {pool.name!r}, not {name!r}"
@@ -111,13 +97,13 @@ class GkePools:
     def list_operations(self, cluster: str) -> Sequence[Operation]:
         """Return the creates and deletes of a cluster's pools, from its location's operations."""
         location, _, name = cluster.rpartition("/clusters/")
-        answer = self.call("list_operations", ListOperationsRequest(parent=location), location)
+        answer = self.call("list_operations", api.ListOperationsRequest(parent=location), location)
         # A target names the project by its number, and a zone by ``zones``.
         place = location.rpartition("/")[2]
         path = f"/{place}/clusters/{name}/nodePools/"  # assumes: operation-fields
         return [
             read_operation(each, each.target_link.rpartition(path)[2])
-            for each in ListOperationsResponse.pb(answer).operations
+            for each in api.ListOperationsResponse.pb(answer).operations
             if each.operation_type in MADE and path in each.target_link
         ]
 
@@ -139,8 +125,8 @@ class GkePools:
             return channel
 
     def _read_channel(self, cluster: str) -> str:
-        request = GetClusterRequest(name=cluster)
-        answer = Cluster.pb(self.call("get_cluster", request, cluster))
+        request = api.GetClusterRequest(name=cluster)
+        answer = api.Cluster.pb(self.call("get_cluster", request, cluster))
         if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
             raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
         return str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
@@ -155,10 +141,10 @@ class GkePools:
     def _bound(self, cluster: str, name: str, *, least: int, most: int) -> None:
         """Give GKE's autoscaler new bounds for a pool; a maximum of 0 turns it off."""
         path = f"{cluster}/nodePools/{name}"
-        scaling = NodePoolAutoscaling(
+        scaling = api.NodePoolAutoscaling(
             enabled=most > 0, min_node_count=least, max_node_count=most
         )  # assumes: set-autoscaling
-        request = SetNodePoolAutoscalingRequest(name=path, autoscaling=scaling)
+        request = api.SetNodePoolAutoscalingRequest(name=path, autoscaling=scaling)
         self.call("set_node_pool_autoscaling", request, path, promptly=True)
 
     @cached_property
@@ -191,7 +177,7 @@ class GkeTakes(GkePools):
         """Submit a deletion; an absent pool is success."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            self.call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
+            self.call("delete_node_pool", api.DeleteNodePoolRequest(name=path), path, promptly=True)
         except NotFound as error:  # assumes: missing-pool
             _expect_named(name, error)
 
@@ -208,14 +194,14 @@ def _expect_named(name: str, error: NotFound) -> None:
 
 _ERROR_LENGTH_MAX = 600
 _EFFECTS = {
-    NodeTaint.Effect.NO_SCHEDULE: "NoSchedule",
-    NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
-    NodeTaint.Effect.NO_EXECUTE: "NoExecute",
+    api.NodeTaint.Effect.NO_SCHEDULE: "NoSchedule",
+    api.NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
+    api.NodeTaint.Effect.NO_EXECUTE: "NoExecute",
 }
 _STRATEGIES = {1: "TIME_SHARING", 2: "MPS"}
 """``GPUSharingConfig.GPUSharingStrategy``."""
-CREATES = ApiOperation.Type.CREATE_NODE_POOL
-MADE = (CREATES, ApiOperation.Type.DELETE_NODE_POOL)
+CREATES = api.Operation.Type.CREATE_NODE_POOL
+MADE = (CREATES, api.Operation.Type.DELETE_NODE_POOL)
 """The operations that are read: a create or a delete of a pool."""
 
 
@@ -264,7 +250,7 @@ def _read_sharing(gpu: Any) -> str:
 
 def read_operation(operation: Any, pool: str) -> Operation:
     """Return an operation. The status text, if there is one, says more than the error."""
-    ended = operation.status == ApiOperation.Status.DONE
+    ended = operation.status == api.Operation.Status.DONE
     code = f"error {operation.error.code}" if operation.error.code else ""
     error = operation.status_message or operation.error.message or code  # assumes: operation-error
     return Operation(

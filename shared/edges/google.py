@@ -27,21 +27,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.connection import CONNECTIONS_MAX
 from shared.json_text import JSON_ERRORS
-from shared.model.errors import (
-    AlreadyExists,
-    Busy,
-    ClusterNotFound,
-    Denied,
-    InvalidRequest,
-    NoCapacity,
-    NotFound,
-    ProvisionerError,
-    ReservationUnfit,
-    Retryable,
-    StaleView,
-    Throttled,
-    Unavailable,
-)
+from shared.model import errors
 from shared.model.failures import Failure, classify_failure
 from shared.model.times import parse_count
 from shared.settings import Credentials
@@ -246,24 +232,24 @@ class Refusal(msgspec.Struct):
 
 _DECODER = msgspec.json.Decoder(Refusal)
 _NO_ANSWER = (GoogleAPIError, GoogleAuthError, requests.RequestException)
-_KINDS: dict[str, type[ProvisionerError]] = {
-    "ALREADY_EXISTS": AlreadyExists,  # assumes: create-existing
-    "ABORTED": StaleView,
+_KINDS: dict[str, type[errors.ProvisionerError]] = {
+    "ALREADY_EXISTS": errors.AlreadyExists,  # assumes: create-existing
+    "ABORTED": errors.StaleView,
     # assumes: duplicate-create, create-while-deleting, delete-while-creating
-    "FAILED_PRECONDITION": Busy,
-    "RESOURCE_EXHAUSTED": Throttled,  # assumes: throttled
-    "NOT_FOUND": NotFound,
-    "PERMISSION_DENIED": Denied,
-    "UNAUTHENTICATED": Denied,
-    "INVALID_ARGUMENT": InvalidRequest,
-    "OUT_OF_RANGE": InvalidRequest,
-    "UNIMPLEMENTED": InvalidRequest,  # assumes: resize-slice
-    "CANCELLED": Unavailable,
-    "UNKNOWN": Unavailable,
-    "INTERNAL": Unavailable,
-    "DATA_LOSS": Unavailable,
-    "UNAVAILABLE": Unavailable,
-    "DEADLINE_EXCEEDED": Unavailable,
+    "FAILED_PRECONDITION": errors.Busy,
+    "RESOURCE_EXHAUSTED": errors.Throttled,  # assumes: throttled
+    "NOT_FOUND": errors.NotFound,
+    "PERMISSION_DENIED": errors.Denied,
+    "UNAUTHENTICATED": errors.Denied,
+    "INVALID_ARGUMENT": errors.InvalidRequest,
+    "OUT_OF_RANGE": errors.InvalidRequest,
+    "UNIMPLEMENTED": errors.InvalidRequest,  # assumes: resize-slice
+    "CANCELLED": errors.Unavailable,
+    "UNKNOWN": errors.Unavailable,
+    "INTERNAL": errors.Unavailable,
+    "DATA_LOSS": errors.Unavailable,
+    "UNAVAILABLE": errors.Unavailable,
+    "DEADLINE_EXCEEDED": errors.Unavailable,
 }
 """What a refusal means by its canonical code."""
 _CODES = {
@@ -297,7 +283,7 @@ def translate_errors(request: str) -> Iterator[None]:
         raise note_request(_classify_error(error), request) from error
 
 
-def note_request(error: ProvisionerError, request: str) -> ProvisionerError:
+def note_request(error: errors.ProvisionerError, request: str) -> errors.ProvisionerError:
     """Return the error with the request beside its text, where `find_request` finds it.
 
     It is a note on the error and not part of its text, because Events show the text to users.
@@ -311,16 +297,16 @@ def find_request(error: Exception) -> str:
     return "; ".join(getattr(error, "__notes__", ()))
 
 
-def _classify_error(error: Exception) -> ProvisionerError:
+def _classify_error(error: Exception) -> errors.ProvisionerError:
     if isinstance(error, GoogleAPICallError):
         return _classify_call_error(error)
     if isinstance(error, GoogleAuthError):
         return _classify_account_error(error)
     problem = "no answer" if isinstance(error, _NO_ANSWER) else "the answer cannot be read"
-    return Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
+    return errors.Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
 
 
-def _classify_call_error(error: GoogleAPICallError) -> ProvisionerError:
+def _classify_call_error(error: GoogleAPICallError) -> errors.ProvisionerError:
     """Return the error that a refused call means, over REST and over gRPC.
 
     Over REST the library keeps only the HTTP status, so the canonical code is read from its answer.
@@ -330,7 +316,7 @@ def _classify_call_error(error: GoogleAPICallError) -> ProvisionerError:
         status = getattr(error.response, "status_code", error.code or 0)
         return classify_refusal(status, body, error.response.headers.get("Retry-After"))
     if error.code is None and error.grpc_status_code is None:
-        return Unavailable(f"no answer: {error}")
+        return errors.Unavailable(f"no answer: {error}")
     refusal = ErrorBody(
         message=str(error.message or ""),
         status=error.grpc_status_code.name if error.grpc_status_code else "",
@@ -341,7 +327,7 @@ def _classify_call_error(error: GoogleAPICallError) -> ProvisionerError:
 
 def classify_refusal(
     http_status: int, body: bytes, retry_after: str | None = None
-) -> ProvisionerError:
+) -> errors.ProvisionerError:
     """Return the error that a refusal over REST means; `retry_after` is its header of that name.
 
     A body that is not a Google API's refusal counts as one without words.
@@ -355,35 +341,37 @@ def classify_refusal(
 
 def _classify(
     http_status: int, error: ErrorBody, retry_after: str | None = None
-) -> ProvisionerError:
+) -> errors.ProvisionerError:
     kind = _find_kind(http_status, error)
     message = error.message[:TEXT_MAX] or "the answer has no error text"
     text = f"{message} ({f'HTTP {http_status} {error.status}'.rstrip()})"
-    if issubclass(kind, Retryable):
+    if issubclass(kind, errors.Retryable):
         seconds = parse_count(retry_after or "", most=_RETRY_AFTER_SECONDS_MAX)
         return kind(text, retry_after_seconds=seconds)
     refusal = kind(text)
-    if isinstance(refusal, InvalidRequest):
+    if isinstance(refusal, errors.InvalidRequest):
         refusal.status = error.status
     return refusal
 
 
-def _find_kind(http_status: int, error: ErrorBody) -> type[ProvisionerError]:
+def _find_kind(http_status: int, error: ErrorBody) -> type[errors.ProvisionerError]:
     """Return the error that a refusal means: by its text where the code alone would mislead."""
     message = error.message
     reasons = {str(each.get("reason", "")) for each in error.details}
     code = _find_code(http_status, error.status)
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
-        return ReservationUnfit  # assumes: reservation-refusal
+        return errors.ReservationUnfit  # assumes: reservation-refusal
     if code == "NOT_FOUND":  # assumes: missing-cluster
-        return ClusterNotFound if _is_about_cluster(message) else NotFound
+        return errors.ClusterNotFound if _is_about_cluster(message) else errors.NotFound
     if code == "PERMISSION_DENIED":  # assumes: quota-or-rights
-        return NoCapacity if _is_about_quota(message, reasons) else Denied
+        return errors.NoCapacity if _is_about_quota(message, reasons) else errors.Denied
     if "does not have access to service account" in message:  # assumes: service-account-refusal
-        return Denied
+        return errors.Denied
     if _is_busy(message, reasons):
-        return Busy
-    return _KINDS.get(code, Unavailable if http_status >= _SERVER_ERROR else InvalidRequest)
+        return errors.Busy
+    return _KINDS.get(
+        code, errors.Unavailable if http_status >= _SERVER_ERROR else errors.InvalidRequest
+    )
 
 
 def _is_about_cluster(message: str) -> bool:
@@ -407,7 +395,7 @@ def _is_about_quota(message: str, reasons: set[str]) -> bool:
     return quota and "IAM_PERMISSION_DENIED" not in reasons
 
 
-def _classify_account_error(error: GoogleAuthError) -> ProvisionerError:
+def _classify_account_error(error: GoogleAuthError) -> errors.ProvisionerError:
     """Return what google-auth's error means: `Unavailable` if a retry can mend it, else `Denied`.
 
     google-auth wraps the answer of the metadata server in its errors, as the second argument of a
@@ -418,5 +406,5 @@ def _classify_account_error(error: GoogleAuthError) -> ProvisionerError:
         answer = transport.args[1] if len(transport.args) > 1 else None
         status = getattr(answer, "status", _SERVER_ERROR)
     if error.retryable or status >= _SERVER_ERROR or status == _THROTTLED:
-        return Unavailable(f"no access token: {error}")
-    return Denied(f"there are no Google credentials: {error}; log in with: {_LOGIN}")
+        return errors.Unavailable(f"no access token: {error}")
+    return errors.Denied(f"there are no Google credentials: {error}; log in with: {_LOGIN}")

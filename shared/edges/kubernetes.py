@@ -21,19 +21,8 @@ import urllib3
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.json_text import JSON_ERRORS
+from shared.model import errors
 from shared.model.decisions import Reason
-from shared.model.errors import (
-    AlreadyExists,
-    Denied,
-    InvalidRequest,
-    MalformedEvent,
-    NotFound,
-    ProvisionerError,
-    Retryable,
-    StaleView,
-    Throttled,
-    Unavailable,
-)
 from shared.model.times import parse_count
 from shared.version import VERSION
 
@@ -137,7 +126,7 @@ class Status(Record):
     details: StatusDetails | None = None
 
 
-class Expired(Retryable):
+class Expired(errors.Retryable):
     """HTTP 410: the resource version or continue token is too old; list again from the start.
 
     Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses.
@@ -146,21 +135,21 @@ class Expired(Retryable):
     reason = Reason.VIEW_STALE
 
 
-class Silence(Unavailable):
+class Silence(errors.Unavailable):
     """The other side kept the connection open and said nothing for longer than was agreed."""
 
 
-class Unreadable(Retryable):
+class Unreadable(errors.Retryable):
     """The answer is not the JSON that was expected of this address."""
 
 
-_ERRORS: dict[int, type[ProvisionerError]] = {
-    401: Denied,
-    403: Denied,
-    404: NotFound,
-    409: StaleView,
+_ERRORS: dict[int, type[errors.ProvisionerError]] = {
+    401: errors.Denied,
+    403: errors.Denied,
+    404: errors.NotFound,
+    409: errors.StaleView,
     410: Expired,
-    429: Throttled,
+    429: errors.Throttled,
 }
 """What a refusal means by its HTTP status; any other 4xx, and a redirect, is an
 `InvalidRequest`, and the rest `Unavailable`."""
@@ -221,17 +210,17 @@ def parse_status(body: bytes) -> Status:
 
 def classify_refusal(
     what: str, code: int, status: Status, retry_after: str | None = None
-) -> ProvisionerError:
+) -> errors.ProvisionerError:
     """Return the error that a refusal means, of a request or inside a watch.
 
     The header Retry-After counts in seconds; one with a date is ignored.
     """
     message = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
     text = f"{what}: {code} {status.reason}".rstrip() + f": {message}"
-    kind = _ERRORS.get(code, Unavailable if code >= _SERVER_ERROR else InvalidRequest)
-    if kind is StaleView and status.reason == "AlreadyExists":
-        return AlreadyExists(text)
-    if not issubclass(kind, Retryable):
+    kind = _ERRORS.get(code, errors.Unavailable if code >= _SERVER_ERROR else errors.InvalidRequest)
+    if kind is errors.StaleView and status.reason == "AlreadyExists":
+        return errors.AlreadyExists(text)
+    if not issubclass(kind, errors.Retryable):
         return kind(text)
     details = status.details or StatusDetails()
     seconds = parse_count((retry_after or "").strip()) or details.retry_after_seconds
@@ -290,7 +279,7 @@ class KubernetesApi:
             if not page.metadata.continue_:
                 return
             query["continue"] = page.metadata.continue_
-        raise Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
+        raise errors.Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
 
     def stream(
         self, path: str, params: Params, *, silence_seconds: float
@@ -351,7 +340,7 @@ class KubernetesApi:
         what, until = f"{method} {path}", SYSTEM_CLOCK.now() + CALL_SECONDS
         # A name that somebody else wrote must not lead to another object.
         if not _PLAIN_PATH.fullmatch(path):
-            raise MalformedEvent(
+            raise errors.MalformedEvent(
                 "not the path of an object", value=path, valid="plain names between single slashes"
             )
         headers = dict(self._headers)
@@ -393,9 +382,9 @@ def _try(what: str, ask: Callable[[], Answer], *, attempts: int) -> Answer:
     except urllib3.exceptions.ProtocolError as error:
         if attempts > 1:
             return _try(what, ask, attempts=attempts - 1)
-        raise Unavailable(f"{what}: connection lost: {error}") from error
+        raise errors.Unavailable(f"{what}: connection lost: {error}") from error
     except urllib3.exceptions.HTTPError as error:
-        raise Unavailable(f"{what}: {error}") from error
+        raise errors.Unavailable(f"{what}: {error}") from error
 
 
 def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
@@ -405,7 +394,7 @@ def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
         pieces.append(piece)
         if SYSTEM_CLOCK.now() >= until:
             response.close()
-            raise Unavailable(f"{what}: the answer takes more than {CALL_SECONDS:.0f} s")
+            raise errors.Unavailable(f"{what}: the answer takes more than {CALL_SECONDS:.0f} s")
     return b"".join(pieces)
 
 
