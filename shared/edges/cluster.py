@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from shared.edges import kubernetes
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disks import read_disk
 from shared.edges.events import EventWriter
-from shared.edges.kubernetes import (
-    Condition,
-    JsonObject,
-    ObjectMeta,
-    Record,
-    Stored,
-    Unreadable,
-    read_stored,
-)
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.table import (
@@ -52,7 +44,7 @@ _OURS = f"{labels.MANAGER}={labels.MANAGER_VALUE}"
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _NOT_OF_NODES = "!pod-template-generation"  # assumes: daemonset-label
 """The label of every DaemonSet's pods; without them a list of a large cluster is much shorter."""
-_JSON = msgspec.json.Decoder(JsonObject)
+_JSON = msgspec.json.Decoder(kubernetes.JsonObject)
 _PODS, _NODES = "/api/v1/pods", "/api/v1/nodes"
 
 
@@ -69,7 +61,7 @@ class KubernetesCluster:
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None if Kubernetes says that it does not exist."""
         entry = get_kind(kind)
-        body = self._find(entry.path_of(namespace, name), name, JsonObject)
+        body = self._find(entry.path_of(namespace, name), name, kubernetes.JsonObject)
         return read_workload(entry, body) if body is not None else None
 
     def _find(self, path: str, name: str, kind: type[T]) -> T | None:
@@ -104,18 +96,20 @@ class KubernetesCluster:
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
         try:
-            body = self._api.get(PARENT.path_of(parent.namespace, parent.name), JsonObject)
+            body = self._api.get(
+                PARENT.path_of(parent.namespace, parent.name), kubernetes.JsonObject
+            )
         except NotFound:
             return None
         try:
             uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
         except UnexpectedValue as error:
-            raise Unreadable(f"{parent.kind}: {error}") from error
+            raise kubernetes.Unreadable(f"{parent.kind}: {error}") from error
         return replace(parent, keeps=keeps) if uid == parent.uid else None
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace as it is now, or None if Kubernetes says that it does not exist."""
-        stored = self._find(f"/api/v1/namespaces/{name}", name, Stored)
+        stored = self._find(f"/api/v1/namespaces/{name}", name, kubernetes.Stored)
         if stored is None:
             return None
         return Namespace(uid=stored.metadata.uid, labels=stored.metadata.labels or {})
@@ -165,7 +159,9 @@ class KubernetesCluster:
         for page in self._api.list_pages(path, kind, query):
             if page.left_out:
                 count = len(page.left_out)
-                raise Unreadable(f"{count} pods or nodes cannot be read, so it may be in use")
+                raise kubernetes.Unreadable(
+                    f"{count} pods or nodes cannot be read, so it may be in use"
+                )
             yield from page.items
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
@@ -193,9 +189,9 @@ def _read_named(
 ) -> Iterator[WorkloadView]:
     """Yield the workloads of some names that can be read; the others are not decoded."""
     for each in items:
-        identity = read_stored(each).metadata
+        identity = kubernetes.read_stored(each).metadata
         if (identity.namespace, identity.name) in names:
-            with suppress(Unreadable):
+            with suppress(kubernetes.Unreadable):
                 yield read_workload(kind, _JSON.decode(each))
 
 
@@ -212,22 +208,22 @@ def holds_node(pod: Pod) -> bool:
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
 
 
-class NodeSpec(Record):
+class NodeSpec(kubernetes.Record):
     """All taints, with the fields of others."""
 
     taints: list[dict[str, Any]] | None = None
 
 
-class NodeStatus(Record):
+class NodeStatus(kubernetes.Record):
     """What the node reports of itself."""
 
-    conditions: list[Condition] | None = None
+    conditions: list[kubernetes.Condition] | None = None
 
 
-class Node(Record):
+class Node(kubernetes.Record):
     """A node."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: kubernetes.ObjectMeta = msgspec.field(default_factory=kubernetes.ObjectMeta)
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 

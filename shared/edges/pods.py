@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shared.edges import pod_requests
 from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, Unreadable
-from shared.edges.pod_requests import (
-    FUSE_SIDECAR,
-    LabelSelector,
-    PodAffinity,
-    Quantities,
-    Requests,
-    SpreadConstraint,
-    add_up,
-    ask_for_fuse,
-    read_topology_terms,
-)
 from shared.kinds.objects import UnexpectedValue
 from shared.model.labels import NODE_POOL, rename
 from shared.model.messages import OBJECT_NAME
@@ -65,7 +55,7 @@ class Container(Record):
 class RequiredNodes(Record):
     """Alternatives; with more than one term nothing is required for certain."""
 
-    node_selector_terms: tuple[LabelSelector, ...] = ()
+    node_selector_terms: tuple[pod_requests.LabelSelector, ...] = ()
 
 
 class NodeAffinity(Record):
@@ -80,8 +70,8 @@ class Affinity(Record):
     """What a pod requires of its node and of its neighbours."""
 
     node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
+    pod_affinity: pod_requests.PodAffinity | None = None
+    pod_anti_affinity: pod_requests.PodAffinity | None = None
 
 
 class VolumeClaimSource(Record):
@@ -111,7 +101,7 @@ class PodSpec(Record):
     init_containers: list[Container] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
     tolerations: tuple[Toleration, ...] | None = None
-    topology_spread_constraints: list[SpreadConstraint] | None = None
+    topology_spread_constraints: list[pod_requests.SpreadConstraint] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     resources: Resources | None = None
     overhead: dict[str, Any] | None = None
@@ -211,7 +201,7 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
     affinity, node_terms = spec.affinity or Affinity(), _read_node_terms(spec.affinity)
     containers = _list_running(spec)
-    topology_terms = read_topology_terms(
+    topology_terms = pod_requests.read_topology_terms(
         affinity.pod_affinity,
         affinity.pod_anti_affinity,
         spec.topology_spread_constraints or (),
@@ -228,7 +218,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
         tolerations=spec.tolerations or (),
-        **add_up(_list_requests(meta.annotations or {}, spec, containers)),
+        **pod_requests.add_up(_list_requests(meta.annotations or {}, spec, containers)),
     )
 
 
@@ -245,10 +235,10 @@ def _takes_ports(spec: PodSpec, containers: Sequence[Container]) -> bool:
 
 def _list_requests(
     annotations: dict[str, str], spec: PodSpec, containers: Sequence[Container]
-) -> Requests:
+) -> pod_requests.Requests:
     """Return what the containers of a pod request, those with the sidecars that run together."""
-    running: list[Quantities] = []
-    before: list[tuple[Quantities, ...]] = []
+    running: list[pod_requests.Quantities] = []
+    before: list[tuple[pod_requests.Quantities, ...]] = []
     for each in spec.init_containers or ():
         requests = _read_requests(each.resources)
         if each.restart_policy == "Always":
@@ -256,12 +246,12 @@ def _list_requests(
         else:
             before.append((*running, requests))
     together = tuple(_read_requests(each.resources) for each in containers)
-    fuse = ask_for_fuse(annotations)
-    if fuse and all(each.name != FUSE_SIDECAR for each in containers):
+    fuse = pod_requests.ask_for_fuse(annotations)
+    if fuse and all(each.name != pod_requests.FUSE_SIDECAR for each in containers):
         together = (*together, fuse)
     of_pod, overhead = spec.resources or Resources(), _list_amounts(spec.overhead)
     requests, limits = _list_amounts(of_pod.requests), _list_amounts(of_pod.limits)
-    return Requests(together, tuple(before), requests, limits, overhead)
+    return pod_requests.Requests(together, tuple(before), requests, limits, overhead)
 
 
 def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
@@ -312,12 +302,12 @@ def _stays_in_pool(terms: Sequence[TopologyTerm]) -> bool:
     return {TermKind.AFFINITY, TermKind.ANTI_AFFINITY} <= kinds
 
 
-def _read_requests(resources: Resources | None) -> Quantities:
+def _read_requests(resources: Resources | None) -> pod_requests.Quantities:
     """Return a container's requests. A limit without a request counts as one."""
     if resources is None:
         return ()
     return _list_amounts({**(resources.limits or {}), **(resources.requests or {})})
 
 
-def _list_amounts(amounts: dict[str, Any] | None) -> Quantities:
+def _list_amounts(amounts: dict[str, Any] | None) -> pod_requests.Quantities:
     return tuple((resource, str(amount)) for resource, amount in (amounts or {}).items())
