@@ -149,9 +149,9 @@ def is_in_the_way(pool: Pool, census: Census) -> bool:
 
 def _end_record(pool: Pool, census: Census, first: Collection[str]) -> Act | None:
     """Return the end of a pool that does not help: it stays as long as it is the newest record."""
-    gone = has_successor(pool, census) or is_needless(pool, census)
+    needless = has_successor(pool, census) or is_needless(pool, census)
     first_of_all = pool.name in first or is_in_the_way(pool, census)
-    return _delete(pool) if gone or first_of_all or is_last_useless(pool, census) else None
+    return _delete(pool) if needless or first_of_all or is_last_useless(pool, census) else None
 
 
 def _end_idle(pool: Pool, census: Census) -> Act | None:
