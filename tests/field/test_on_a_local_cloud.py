@@ -10,7 +10,7 @@ from tests.field.field_world import read_input
 from tests.field.local_run import Answer, LocalRun, Row
 from tests.lives.cloud import Cloud
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 MIXING, MISTAKES, PARTS = "mixing-slices.yaml", "mistaken-slices.yaml", "refused-parts.yaml"
 QUEUED, POLICIES, LABELS = "queued-provisioning.yaml", "policies-and-partitions.yaml", "renamed-labels.yaml"
