@@ -20,7 +20,7 @@ BUDGETS = {
     "shared/edges": (3_081, 2_100),
     "shared/kinds": (1_479, 1_300),
     "shared/shapes": (929, 760),
-    " ".join(DEPLOYED): (18_500, 17_600),
+    " ".join(DEPLOYED): (18_320, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
