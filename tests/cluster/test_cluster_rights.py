@@ -279,8 +279,8 @@ FORBIDDEN_TO_ALL = {
     "impersonate": create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {}),
 }
 FORBIDDEN_TO_FUNCTIONS = {
-    "list all JobSets": read("/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
-    "list all Jobs": read("/apis/batch/v1/jobs"),
+    "list all RayJobs": read("/apis/ray.io/v1/rayjobs"),
+    "list all CronJobs": read("/apis/batch/v1/cronjobs"),
     "list Events": read("/api/v1/namespaces/{}/events"),
     "read one node": read("/api/v1/nodes/x"),
     "delete Events": delete("/api/v1/namespaces/{}/events/x"),
