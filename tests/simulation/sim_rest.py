@@ -257,9 +257,10 @@ def _find_uselessness(world: World, cluster: SimCluster, pool: Pool, made: Workl
     since, ticks, pods = pool.healthy_since, world.ticks[cluster.name], cluster.list_pods_of(made)
     begun = {pod.plan.slice_name for pod in pods if pod.node is not None}
     waits = [pod for pod in pods if pod.live and pod.view.unschedulable and pod.plan.slice_name not in begun]
-    if since is None or all(pod.made_at >= since for pod in waits):
+    ahead = world.scenario.skew_seconds
+    if since is None or all(pod.made_at + ahead >= since for pod in waits):
         return ""
-    late = len(ticks) - bisect(ticks, since + USELESS_SECONDS + world.scenario.skew_seconds) > ORPHAN_TICKS
+    late = len(ticks) - bisect(ticks, since + USELESS_SECONDS + ahead) > ORPHAN_TICKS
     return "a pod is older than its nodes, and was placed on none of them" if late else ""
 
 
