@@ -190,13 +190,16 @@ def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) 
     life.end(pools=2)
 
 
-def test_nothing_is_bought_for_subgroups_of_one_that_this_version_cannot_make(cloud: Cloud, stack: Stack) -> None:
-    """Before v0.10.0 the leader and its first worker are in one: kubernetes-sigs/lws#917."""
+def test_subgroups_of_one_that_this_version_cannot_make_are_refused(cloud: Cloud, stack: Stack) -> None:
+    """Before v0.10.0 the leader and its first worker are in one: kubernetes-sigs/lws#917.
+
+    Only a worker's label shows that. So a leader that is seen alone may have got its own pool.
+    """
     told = "LeaderWorkerSet slice_unknown"
     run, row = LocalRun(cloud, stack), Row(file="subgroups-of-one.yaml", workload="prefill", told=told)
     answer = run.play([row])["prefill"]
 
     assert answer.pods == 3
-    assert answer.pools == ()
+    assert len(answer.pools) <= 1
     assert "older than v0.10.0" in answer.told[told]
     run.end([row])
