@@ -37,7 +37,7 @@ class Budget:
 BUDGETS: dict[str, Budget] = {
     "cold_start": Budget(limit=3.9, stretch=2.5, of_ratio=True),
     "function_memory": Budget(limit=90, stretch=80),
-    # REST of our own took 4.2 times the CloudEvent (docs/decisions/0026-the-card-s-clients.md).
+    # REST of our own took 4.2 times the CloudEvent (docs/decisions/clients.md).
     "warm_event": Budget(limit=7.5, stretch=6.5, of_ratio=True),
     "exporter_memory": Budget(limit=90, stretch=80),
     "exporter_growth": Budget(limit=10),

@@ -3,7 +3,7 @@
 Pub/Sub calls both with messages about workloads and with the ends of GKE's operations, and Cloud
 Scheduler calls both each minute. They are HTTP functions, not CloudEvent functions: the framework's
 reading of a push drops the delivery attempt and answers 400 to messages without data, and a
-CloudEvent function cannot answer 503 (docs/decisions/0004-http-functions.md).
+CloudEvent function cannot answer 503 (docs/decisions/clients.md).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ _INPUTS = {to: name for name, to in (_TO_VARIABLES | _TO_ENVIRONMENT_VARIABLES).
 }
 """The input that sets a variable, if it has another name."""
 LIMIT_CHIPS = 256
-"""What a deployment may buy unless a person sets a limit (docs/decisions/0042-default-limit.md)."""
+"""What a deployment may buy unless a person sets a limit (docs/decisions/limits.md)."""
 _LIMITS = ("limit_chips", "limit_chips_per_namespace")
 MAIN = "main"
 """The key of the one cluster that is served without an environment."""

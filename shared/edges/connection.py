@@ -1,7 +1,7 @@
 """Where a Kubernetes API is and how one identifies oneself: by URL, authority and token.
 
 It sends no request, and does without the official client, which costs a sixth of a cold start: that
-reads kubeconfigs only (`shared.edges.kubeconfig`, docs/decisions/0027-kubernetes-client.md).
+reads kubeconfigs only (`shared.edges.kubeconfig`, docs/decisions/clients.md).
 """
 
 from __future__ import annotations

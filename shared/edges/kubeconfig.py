@@ -1,7 +1,7 @@
 """Connects by a kubeconfig, for people and programs outside of the cluster.
 
 It is read by the official client, with exec plugins, proxies and certificates
-(docs/decisions/0027-kubernetes-client.md). This module adds only which errors an operator sees, and
+(docs/decisions/clients.md). This module adds only which errors an operator sees, and
 errors for what the client would ignore in silence.
 """
 

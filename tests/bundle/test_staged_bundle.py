@@ -164,7 +164,7 @@ def test_the_bundle_imports_itself_and_what_its_requirements_list(bundle: Path) 
 
     assert len(allowed) > 5
     assert foreign == {}
-    # Each client costs a part of a cold start (docs/decisions/0026-the-card-s-clients.md).
+    # Each client costs a part of a cold start (docs/decisions/clients.md).
     assert not {"google.cloud.logging", "google.cloud.pubsub_v1"} & files.keys()
     ours = [file for name, file in files.items() if name.partition(".")[0] in ("shared", "main")]
     assert len(ours) > 20

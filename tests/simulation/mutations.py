@@ -1,7 +1,7 @@
 """The product broken on purpose, one safety at a time, to see that the stories notice.
 
 The letters are those of the rules that keep the two functions apart: see
-docs/decisions/0058-one-plan-two-functions.md.
+docs/decisions/engine.md.
 """
 
 from __future__ import annotations
