@@ -11,9 +11,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
+from shared.capacity_texts import CapacityPolicy
 from shared.engine.budget import Budget
 from shared.model.names import parse_name
-from shared.model.needs import CapacityPolicy, NodeSource, Priority
+from shared.model.needs import NodeSource, Tier, Way
 from shared.plan import attempts
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_cluster import SimCluster
@@ -194,7 +195,7 @@ def _build_policies(slices: tuple[Slices, ...], side: Side) -> tuple[CapacityPol
     return tuple(
         CapacityPolicy(
             accelerators=(each.accelerator,),
-            priorities=(Priority(zones=tuple(f"{REGION}-{letter}" for letter in each.zones[: side.ways_max])),),
+            ways=tuple(Way(Tier.ON_DEMAND, f"{REGION}-{letter}") for letter in each.zones[: side.ways_max]),
         )
         for each in slices
     )

@@ -6,19 +6,20 @@ another one. Words: https://cloud.google.com/kubernetes-engine/docs/reference/cr
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from shared.json_text import JSON_ERRORS
-from shared.model.needs import CapacityPolicy, NodeSource, Priority, Reservation, Tier
+from shared.model.needs import NO_RESERVATION, NodeSource, Reservation, Tier, Way
 
 T = TypeVar("T")
 _CHARACTERS_MAX = 8192
 """Sixteen candidates take 2,000."""
 _MESSAGE_LENGTH_MAX = 300
-_TIERS = {"spot": Tier.SPOT, "flexStart": Tier.FLEX_START, "reservations": Tier.RESERVATION}
 _EXAMPLE = "a list like [{spot: true, location: {zones: [us-east5-b]}}, {}]"
 
 
@@ -26,7 +27,19 @@ class UnreadableList(ValueError):
     """The text is no list of capacity; it says what is wrong, where, and what would be valid."""
 
 
-class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPolicy:
+    """The operator's list for the pods of some namespaces and accelerators."""
+
+    ways: tuple[Way, ...]
+    """As the text says: without a zone or a run time where it names none."""
+    namespaces: tuple[str, ...] = ("*",)
+    """Patterns of namespaces."""
+    accelerators: tuple[str, ...] = ("*",)
+    """Patterns of accelerator labels, as in ``allowed_accelerators``."""
+
+
+class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True, frozen=True):
     pass
 
 
@@ -44,10 +57,25 @@ class _Specific(_Words):
     project: str = ""
     reservation_block: _Block | None = None
 
+    def view(self) -> Reservation:
+        block = self.reservation_block
+        part = block.reservation_sub_block if block else None
+        return Reservation(
+            name=self.name,
+            project=self.project,
+            block=block.name if block else "",
+            subblock=part.name if part else "",
+        )
+
 
 class _Reservations(_Words):
     specific: tuple[_Specific, ...]
     affinity: str = "Specific"
+
+    def __post_init__(self) -> None:
+        if self.affinity != "Specific" or not self.specific:
+            valid = "affinity: Specific, with at least one name in specific"
+            raise ValueError(f"the reservations name none; valid: {valid}")
 
 
 class _Location(_Words):
@@ -60,11 +88,43 @@ class _FlexStart(_Words):
 
 class _Item(_Words):
     spot: bool = False
-    flex_start: _FlexStart | None = None
-    max_run_duration_seconds: int | None = None
+    flex_start: _FlexStart = _FlexStart(enabled=False)
+    max_run_duration_seconds: Annotated[int, msgspec.Meta(ge=1)] = 0
     reservations: _Reservations | None = None
-    location: _Location | None = None
+    location: _Location = _Location()
     nodes_from: NodeSource | None = None
+
+    def __post_init__(self) -> None:
+        tiers = self._list_tiers()
+        if len(tiers) > 1:
+            raise ValueError(f"{' and '.join(tiers)} exclude each other; valid: one of them")
+        flexible = self.flex_start.enabled
+        if self.max_run_duration_seconds and not flexible:
+            what, valid = "is for flex-start only", "with flexStart: {enabled: true}"
+            raise ValueError(f"maxRunDurationSeconds {what}; valid: {valid}")
+        if flexible and self.nodes_from == NodeSource.CREATION:
+            what = "is creation, but GKE fills flex-start pools by its autoscaler only"
+            raise ValueError(f"nodesFrom {what}; valid: autoscaler, or no nodesFrom")
+
+    def _list_tiers(self) -> dict[str, Tier]:
+        """Return the tiers that the item names, by the word for each."""
+        named = {
+            "spot": (Tier.SPOT, self.spot),
+            "flexStart": (Tier.FLEX_START, self.flex_start.enabled),
+            "reservations": (Tier.RESERVATION, self.reservations is not None),
+        }
+        return {word: tier for word, (tier, on) in named.items() if on}
+
+    def list_ways(self) -> list[Way]:
+        """Return one way for each zone and reservation."""
+        tier = next(iter(self._list_tiers().values()), Tier.ON_DEMAND)
+        named = self.reservations.specific if self.reservations else ()
+        way = Way(tier, run_seconds=self.max_run_duration_seconds, nodes_from=self.nodes_from)
+        return [
+            dataclasses.replace(way, zone=zone, reservation=reservation)
+            for zone in self.location.zones or ("",)
+            for reservation in [each.view() for each in named] or [NO_RESERVATION]
+        ]
 
 
 class _Policy(_Words):
@@ -74,29 +134,27 @@ class _Policy(_Words):
 
 
 @lru_cache(maxsize=256)
-def read_priorities(text: str) -> tuple[Priority, ...]:
-    """Return the items of a list, in their order.
-
-    Raises:
-        UnreadableList: the text is no such list.
-    """
-    return _read_items(_decode(text, tuple[_Item, ...]))
+def read_ways(text: str) -> tuple[Way, ...]:
+    """Return the ways of a list, in their order; `UnreadableList` for any other text."""
+    return _list_ways(_decode(text, tuple[_Item, ...]))
 
 
 def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
-    """Return the operator's policies, in their order.
-
-    Raises:
-        UnreadableList: the text is no list of policies.
-    """
+    """Return the operator's policies, in their order; `UnreadableList` for any other text."""
     return tuple(
         CapacityPolicy(
+            ways=_list_ways(each.priorities),
             namespaces=each.namespaces,
             accelerators=each.accelerators,
-            priorities=_read_items(each.priorities),
         )
         for each in _decode(text, tuple[_Policy, ...])
     )
+
+
+def _list_ways(items: tuple[_Item, ...]) -> tuple[Way, ...]:
+    if not items:
+        raise UnreadableList(f"the list is empty; valid: {_EXAMPLE}")
+    return tuple(way for item in items for way in item.list_ways())
 
 
 def _parse(text: str) -> object:
@@ -122,53 +180,8 @@ def _decode(text: str, kind: type[T]) -> T:
     try:
         return msgspec.convert(_parse(text), type=kind, strict=False)
     except JSON_ERRORS as error:
-        message, _, place = " ".join(str(error).split())[:_MESSAGE_LENGTH_MAX].partition(" - at `$")
+        text = " ".join(str(error).split())[:_MESSAGE_LENGTH_MAX]
+        message, _, place = text.partition(" - at `$")
+        problem, _, valid = message.partition("; valid: ")
         where = f" at {place.rstrip('`')}" if place else ""
-        raise UnreadableList(f"{message}{where}; valid: {_EXAMPLE}") from error
-
-
-def _read_items(items: tuple[_Item, ...]) -> tuple[Priority, ...]:
-    if not items:
-        raise UnreadableList(f"the list is empty; valid: {_EXAMPLE}")
-    return tuple(_read_item(number, each) for number, each in enumerate(items))
-
-
-def _read_item(number: int, item: _Item) -> Priority:
-    choice, flexible = item.reservations, item.flex_start is not None and item.flex_start.enabled
-    if choice is not None and (choice.affinity != "Specific" or not choice.specific):
-        valid = "affinity: Specific, with at least one name in specific"
-        raise UnreadableList(f"the reservations at [{number}] name none; valid: {valid}")
-    ways = {"spot": item.spot, "flexStart": flexible, "reservations": choice is not None}
-    tiers = [name for name in ways if ways[name]]
-    if len(tiers) > 1:
-        raise UnreadableList(
-            f"{' and '.join(tiers)} at [{number}] exclude each other; valid: one of them"
-        )
-    if item.max_run_duration_seconds is not None and not flexible:
-        raise UnreadableList(
-            f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with "
-            "flexStart: {enabled: true}"
-        )
-    if flexible and item.nodes_from == NodeSource.CREATION:
-        raise UnreadableList(
-            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its "
-            "autoscaler only; valid: autoscaler, or no nodesFrom"
-        )
-    return Priority(
-        tier=_TIERS[tiers[0]] if tiers else Tier.ON_DEMAND,
-        run_seconds=item.max_run_duration_seconds,
-        reservations=tuple(_read_reservation(each) for each in choice.specific) if choice else (),
-        zones=item.location.zones if item.location else (),
-        nodes_from=item.nodes_from,
-    )
-
-
-def _read_reservation(item: _Specific) -> Reservation:
-    block = item.reservation_block
-    subblock = block.reservation_sub_block if block else None
-    return Reservation(
-        name=item.name,
-        project=item.project,
-        block=block.name if block else "",
-        subblock=subblock.name if subblock else "",
-    )
+        raise UnreadableList(f"{problem}{where}; valid: {valid or _EXAMPLE}") from error

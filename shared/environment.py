@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from shared.capacity_texts import UnreadableList, read_policies
+from shared.capacity_texts import CapacityPolicy, UnreadableList, read_policies
 from shared.json_text import JSON_ERRORS, describe_json_error
 from shared.model.errors import Misconfigured
-from shared.model.needs import CapacityPolicy
 from shared.settings import Settings, Valid
 
 if TYPE_CHECKING:

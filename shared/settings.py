@@ -14,8 +14,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
+from shared.capacity_texts import CapacityPolicy  # noqa: TC001 -- read as types at run time
 from shared.kinds.table import KIND_NAMES
-from shared.model.needs import CapacityPolicy, NodeSource  # noqa: TC001 -- read as types at run time
+from shared.model.needs import NodeSource  # noqa: TC001 -- the same
 from shared.model.times import COUNT_MAX
 from shared.shapes.shape import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 

@@ -337,7 +337,7 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
     for each in (group.template for group in workload.groups):
         zones += (*each.list_values(labels.ZONE), *each.list_values(labels.RESERVATION_ZONE))
         with contextlib.suppress(Rejected):  # the rules tell what is wrong with the list
-            zones += (zone for item in read_list(each) for zone in item.zones)
+            zones += (way.zone for way in read_list(each))
         zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
     zones += (zone for disk in workload.disks for zone in disk.zones)
     region = next((zone.rpartition("-")[0] for zone in zones if ZONE.accepts(zone)), ANY_REGION)

@@ -55,31 +55,6 @@ class Reservation:
 NO_RESERVATION = Reservation()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Priority:
-    """One item of a list of capacity, in the words of GKE's ComputeClass."""
-
-    tier: Tier = Tier.ON_DEMAND
-    run_seconds: int | None = None
-    """Longest run time of flex-start nodes; None for the operator's."""
-    reservations: tuple[Reservation, ...] = ()
-    zones: tuple[str, ...] = ()
-    """Empty: the zone that the pool would have without a list."""
-    nodes_from: NodeSource | None = None
-    """None: as the operator's settings say for the tier."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityPolicy:
-    """The operator's list for the pods of some namespaces and accelerators."""
-
-    priorities: tuple[Priority, ...]
-    namespaces: tuple[str, ...] = ("*",)
-    """Patterns of namespaces."""
-    accelerators: tuple[str, ...] = ("*",)
-    """Patterns of accelerator labels, as in ``allowed_accelerators``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way to get the capacity of a need; a list has several, each of which is a candidate.
@@ -94,7 +69,7 @@ class Way:
     machine: str = ""
     words: frozenset[tuple[str, str | None]] = frozenset()  # of pods; a wrong one is theirs alone
     run_seconds: int = field(default=0, compare=False)
-    """Longest run time of flex-start nodes; 0 for the other tiers."""
+    """Longest run time of flex-start nodes; 0: as the operator says, and for the other tiers."""
     nodes_from: NodeSource | None = field(default=None, compare=False)
     """As the list or the operator says."""
 

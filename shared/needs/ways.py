@@ -17,11 +17,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.capacity_texts import UnreadableList, read_priorities
+from shared.capacity_texts import UnreadableList, read_ways
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
-from shared.model.needs import NO_RESERVATION, Obstacle, Reservation, Tier, Way
+from shared.model.needs import Obstacle, Reservation, Tier, Way
 from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
@@ -30,9 +30,8 @@ from shared.settings import FLEX_WAIT_SECONDS, is_allowed
 from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.model.needs import Priority
     from shared.model.workloads import Disk, PodTemplate, WorkloadView
     from shared.settings import Settings
     from shared.shapes.shape import Shape
@@ -94,6 +93,21 @@ class Wish:
         """Return the zone that the pool has where no list names one."""
         return read_zone(self.template, self.cluster, self.settings, self.disks)
 
+    def complete(self, way: Way) -> Way:
+        """Return a way of a list with what the list leaves to the pods and to the operator."""
+        seconds, reservation = self.settings.max_run_duration_seconds, way.reservation
+        if reservation.project == self.cluster.split("/")[1]:
+            reservation = dataclasses.replace(reservation, project="")
+        return Way(
+            way.tier,
+            zone=way.zone or self.zone,
+            reservation=reservation,
+            machine=self.shape.machine.name,
+            words=self.selected.words,
+            run_seconds=(way.run_seconds or seconds) * (way.tier == Tier.FLEX_START),
+            nodes_from=way.nodes_from or self.settings.nodes_from.get(way.tier),
+        )
+
 
 def list_ways(wish: Wish, workload: WorkloadView) -> tuple[Way, ...]:
     """Return the ways of pods, at least one, and at most `WAYS_MAX`.
@@ -115,18 +129,18 @@ def list_ways(wish: Wish, workload: WorkloadView) -> tuple[Way, ...]:
     return (only,)
 
 
-def read_list(template: PodTemplate) -> tuple[Priority, ...]:
+def read_list(template: PodTemplate) -> tuple[Way, ...]:
     """Return the list of capacity in a pod's annotation; empty without one."""
     text = template.annotations.get(labels.CAPACITY)
     try:
-        return () if text is None else read_priorities(text)
+        return () if text is None else read_ways(text)
     except UnreadableList as error:
         raise CapacityConflict(str(error), field=_FIELD) from error
 
 
 def _list_annotated(wish: Wish) -> tuple[Way, ...]:
     checked: list[Way] = []
-    for way in _expand(read_list(wish.template), wish):
+    for way in (wish.complete(each) for each in read_list(wish.template)):
         number = len(checked) + 1
         if number > WAYS_MAX:
             raise CapacityConflict(
@@ -145,36 +159,16 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
     return reached
 
 
-def _list_policy(wish: Wish, workload: WorkloadView) -> Iterator[Way]:
-    """Yield the ways of the operator's first policy for these pods."""
+def _list_policy(wish: Wish, workload: WorkloadView) -> list[Way]:
+    """Return the ways of the operator's first policy for these pods."""
     template = wish.template
     key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
     accelerator = template.find_selector(key) or ""
     for policy in wish.settings.capacity_policies:
         of_namespace = is_allowed(workload.namespace, policy.namespaces)
         if of_namespace and is_allowed(accelerator, policy.accelerators):
-            yield from _expand(policy.priorities, wish)
-            return
-
-
-def _expand(priorities: Iterable[Priority], wish: Wish) -> Iterator[Way]:
-    """Yield the ways of a list: one for each reservation and zone of an item."""
-    settings, project = wish.settings, wish.cluster.split("/")[1]
-    for item in priorities:
-        seconds = (
-            settings.max_run_duration_seconds if item.run_seconds is None else item.run_seconds
-        )
-        way = Way(
-            item.tier,
-            machine=wish.shape.machine.name,
-            words=wish.selected.words,
-            run_seconds=seconds if item.tier == Tier.FLEX_START else 0,
-            nodes_from=item.nodes_from or settings.nodes_from.get(item.tier),
-        )
-        for zone in item.zones or (wish.zone,):
-            for each in item.reservations or (NO_RESERVATION,):
-                own = dataclasses.replace(each, project="") if each.project == project else each
-                yield dataclasses.replace(way, zone=zone, reservation=own)
+            return [wish.complete(way) for way in policy.ways]
+    return []
 
 
 def _find_needless(way: Way, earlier: list[Way], flex_wait: int) -> Rejected | None:

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from shared.capacity_texts import CapacityPolicy
 from shared.engine.threads import Crew
 from shared.model.errors import Busy, InvalidRequest, NoCapacity, Throttled, Unavailable
-from shared.model.needs import CapacityPolicy, Priority
+from shared.model.needs import Tier, Way
 from shared.model.readings import Operation
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.world import World, list_reasons
@@ -16,7 +17,7 @@ from tests.engine.world import World, list_reasons
 QUOTA = NoCapacity("Insufficient regional quota to satisfy request")
 FULL = Throttled("Operation was rejected: it hits the concurrent operations quota 1 (HTTP 429)")
 ZONES = ("us-east5-b", "us-east5-a")
-LIST = (CapacityPolicy(priorities=tuple(Priority(zones=(zone,)) for zone in ZONES)),)
+LIST = (CapacityPolicy(ways=tuple(Way(Tier.ON_DEMAND, zone) for zone in ZONES)),)
 
 
 def two(**options: object) -> World:

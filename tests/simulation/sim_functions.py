@@ -12,13 +12,14 @@ from unittest.mock import patch
 
 from greenlet import GreenletExit
 
+from shared.capacity_texts import CapacityPolicy
 from shared.deliver import deliver, deliver_tick
 from shared.engine import reads
 from shared.engine.budget import Budget
 from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
-from shared.model.needs import CapacityPolicy, Priority, Reservation, Tier
+from shared.model.needs import Reservation, Tier, Way
 from shared.needs import wanted
 from shared.settings import ClusterSettings, Settings
 from tests.simulation.sim_faults import Crash, Invocation
@@ -184,25 +185,25 @@ def build_settings(scenario: Scenario, choice: int = 0) -> Settings:
     if choice == 1:
         zones = zones[::-1]
     tiers = scenario.tiers or ("",) * len(zones)
-    ways = tuple(map(_build_priority, zones, tiers)) or (Priority(zones=("us-east5-a",)),)
+    ways = tuple(map(_build_way, zones, tiers))
     return Settings(
         clusters={
             name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[: scenario.clusters]
         },
         deletions_per_minute_max=scenario.cap,
         limit_chips=scenario.limit_chips,
-        capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
+        capacity_policies=(CapacityPolicy(ways=ways),) if zones else (),
         idle_seconds=scenario.idle_seconds if choice != 2 else scenario.idle_seconds // 2,
         node_disk_size_gb=200 if choice == 2 else 0,
         kueue_admission_check=bool(scenario.quota_pods),
     )
 
 
-def _build_priority(zone: str, tier: str) -> Priority:
+def _build_way(zone: str, tier: str) -> Way:
     """Return the item of a list for one zone."""
     if tier == "reservation":
-        return Priority(tier=Tier.RESERVATION, zones=(zone,), reservations=(Reservation(name=f"held-{zone[-1]}"),))
-    return Priority(zones=(zone,), tier=Tier.FLEX_START if tier == "flex-start" else Tier.ON_DEMAND)
+        return Way(Tier.RESERVATION, zone, Reservation(name=f"held-{zone[-1]}"))
+    return Way(Tier.FLEX_START if tier == "flex-start" else Tier.ON_DEMAND, zone)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.capacity_texts import read_policies, read_priorities
+from shared.capacity_texts import CapacityPolicy, read_ways
 from shared.model import labels
 from shared.model.names import Try
 from shared.model.workloads import Toleration
@@ -105,9 +105,7 @@ def test_a_list_is_no_part_of_the_key_of_a_need() -> None:
 
 
 def policy(namespaces: str = "*", accelerators: str = "*", text: str = LIST) -> Any:
-    items = read_priorities(text)
-    (found,) = read_policies('[{"priorities": [{}]}]')
-    return type(found)(namespaces=(namespaces,), accelerators=(accelerators,), priorities=items)
+    return CapacityPolicy(namespaces=(namespaces,), accelerators=(accelerators,), ways=read_ways(text))
 
 
 @pytest.mark.parametrize(

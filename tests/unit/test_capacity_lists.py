@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.capacity_texts import UnreadableList, read_policies, read_priorities
+from shared.capacity_texts import CapacityPolicy, UnreadableList, read_policies, read_ways
 from shared.environment import read_settings
 from shared.model.errors import Misconfigured
-from shared.model.needs import CapacityPolicy, Priority, Reservation, Tier
+from shared.model.needs import Reservation, Tier, Way
 from tests.builders import CLUSTER
 
 ALL = """
@@ -30,16 +30,19 @@ ALL = """
 def test_every_word_is_read() -> None:
     lent = Reservation(name="train", project="lender", block="b1", subblock="s1")
 
-    assert read_priorities(ALL) == (
-        Priority(tier=Tier.RESERVATION, reservations=(lent, Reservation(name="rest")), zones=("us-east5-a",)),
-        Priority(tier=Tier.SPOT, zones=("us-east5-a", "us-east5-b")),
-        Priority(),
-        Priority(tier=Tier.FLEX_START, run_seconds=86400),
+    assert read_ways(ALL)[-1].run_seconds == 86400
+    assert read_ways(ALL) == (
+        Way(Tier.RESERVATION, "us-east5-a", lent),
+        Way(Tier.RESERVATION, "us-east5-a", Reservation(name="rest")),
+        Way(Tier.SPOT, "us-east5-a"),
+        Way(Tier.SPOT, "us-east5-b"),
+        Way(Tier.ON_DEMAND),
+        Way(Tier.FLEX_START, run_seconds=86400),
     )
 
 
 def test_json_is_read_too() -> None:
-    assert read_priorities('[{"spot": true}, {}]') == (Priority(tier=Tier.SPOT), Priority())
+    assert read_ways('[{"spot": true}, {}]') == (Way(Tier.SPOT), Way(Tier.ON_DEMAND))
 
 
 @pytest.mark.parametrize(
@@ -53,10 +56,19 @@ def test_json_is_read_too() -> None:
         ("- machineFamily: ct6e", "unknown field `machineFamily` at [0]"),
         ("- [", "valid: a list like"),
         ("- &a {spot: true}\n- *a", "aliases are not supported; valid: a list like"),
-        ("- spot: true\n  flexStart: {enabled: true}", "spot and flexStart at [0] exclude each other"),
-        ("- {}\n- spot: true\n  reservations: {specific: [{name: r}]}", "spot and reservations at [1] exclude"),
-        ("- maxRunDurationSeconds: 900", "maxRunDurationSeconds at [0] is for flex-start only"),
-        ("- reservations: {specific: []}", "the reservations at [0] name none"),
+        (
+            "- spot: true\n  flexStart: {enabled: true}",
+            "spot and flexStart exclude each other at [0]; valid: one of them",
+        ),
+        (
+            "- {}\n- spot: true\n  reservations: {specific: [{name: r}]}",
+            "spot and reservations exclude each other at [1]",
+        ),
+        (
+            "- maxRunDurationSeconds: 900",
+            "maxRunDurationSeconds is for flex-start only at [0]; valid: with flexStart: {enabled: true}",
+        ),
+        ("- reservations: {specific: []}", "the reservations name none at [0].reservations"),
         ("- reservations: {affinity: AnyBestEffort, specific: [{name: r}]}", "valid: affinity: Specific"),
         ("- reservations: {specific: [{project: p}]}", "missing required field `name` at [0].reservations"),
         ("- location: {zones: us-east5-a}", "Expected `array`, got `str` at [0].location.zones"),
@@ -81,7 +93,7 @@ def test_json_is_read_too() -> None:
 )
 def test_any_other_text_is_an_error_that_names_the_place(text: str, message: str) -> None:
     with pytest.raises(UnreadableList) as caught:
-        read_priorities(text)
+        read_ways(text)
 
     assert message in str(caught.value)
     assert "valid: " in str(caught.value)
@@ -96,7 +108,7 @@ WORDS = st.sampled_from([*MARKS, "spot", "true", "location", "zones"])
 def test_no_text_fails_in_another_way(text: str) -> None:
     message = "valid: "
     try:
-        read_priorities(text)
+        read_ways(text)
     except UnreadableList as error:
         message = str(error)
 
@@ -105,12 +117,10 @@ def test_no_text_fails_in_another_way(text: str) -> None:
 
 def test_a_policy_is_for_namespaces_and_accelerators() -> None:
     text = '[{"namespaces": ["team-*"], "accelerators": ["tpu-v6e-*"], "priorities": [{"spot": true}]}]'
-    items = (Priority(tier=Tier.SPOT),)
+    ways = (Way(Tier.SPOT),)
 
-    assert read_policies(text) == (
-        CapacityPolicy(namespaces=("team-*",), accelerators=("tpu-v6e-*",), priorities=items),
-    )
-    assert read_policies('[{"priorities": [{"spot": true}]}]') == (CapacityPolicy(priorities=items),)
+    assert read_policies(text) == (CapacityPolicy(namespaces=("team-*",), accelerators=("tpu-v6e-*",), ways=ways),)
+    assert read_policies('[{"priorities": [{"spot": true}]}]') == (CapacityPolicy(ways=ways),)
     assert read_policies("[]") == ()
 
 

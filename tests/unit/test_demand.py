@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from shared.capacity_texts import CapacityPolicy
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.needs import CapacityPolicy, Priority, Tier
+from shared.model.needs import Tier, Way
 from shared.model.workloads import PodView, Requirement, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
@@ -342,7 +343,7 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
         {"kinds": ("Job",)},
         {"allowed_namespaces": ("other",)},
         {"allowed_accelerators": ("other",)},
-        {"capacity_policies": (CapacityPolicy(priorities=(Priority(tier=Tier.SPOT), Priority())),)},
+        {"capacity_policies": (CapacityPolicy(ways=(Way(Tier.SPOT), Way(Tier.ON_DEMAND))),)},
     ],
 )
 def test_no_setting_changes_the_key_of_a_need_or_what_fits_it(use: dict[str, Any]) -> None:
