@@ -39,7 +39,7 @@ class CapacityPolicy:
     """Patterns of accelerator labels, as in ``allowed_accelerators``."""
 
 
-class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True, frozen=True):
+class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
     pass
 
 
@@ -88,17 +88,17 @@ class _FlexStart(_Words):
 
 class _Item(_Words):
     spot: bool = False
-    flex_start: _FlexStart = _FlexStart(enabled=False)
+    flex_start: _FlexStart | None = None
     max_run_duration_seconds: Annotated[int, msgspec.Meta(ge=1)] = 0
     reservations: _Reservations | None = None
-    location: _Location = _Location()
+    location: _Location = msgspec.field(default_factory=_Location)
     nodes_from: NodeSource | None = None
 
     def __post_init__(self) -> None:
         tiers = self._list_tiers()
         if len(tiers) > 1:
             raise ValueError(f"{' and '.join(tiers)} exclude each other; valid: one of them")
-        flexible = self.flex_start.enabled
+        flexible = "flexStart" in tiers
         if self.max_run_duration_seconds and not flexible:
             what, valid = "is for flex-start only", "with flexStart: {enabled: true}"
             raise ValueError(f"maxRunDurationSeconds {what}; valid: {valid}")
@@ -110,7 +110,7 @@ class _Item(_Words):
         """Return the tiers that the item names, by the word for each."""
         named = {
             "spot": (Tier.SPOT, self.spot),
-            "flexStart": (Tier.FLEX_START, self.flex_start.enabled),
+            "flexStart": (Tier.FLEX_START, self.flex_start is not None and self.flex_start.enabled),
             "reservations": (Tier.RESERVATION, self.reservations is not None),
         }
         return {word: tier for word, (tier, on) in named.items() if on}
