@@ -18,7 +18,7 @@ from shared.capacity_texts import CapacityPolicy  # noqa: TC001 -- read as types
 from shared.kinds.table import KIND_NAMES
 from shared.model.needs import NodeSource  # noqa: TC001 -- the same
 from shared.model.times import COUNT_MAX
-from shared.shapes.shape import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
+from shared.shapes.catalogue import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from infra.build.render_training import CATALOGUE, find_slice
-from shared.shapes.shape import DISK_GB_DEFAULT
+from shared.shapes.catalogue import DISK_GB_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -27,7 +27,7 @@ from shared.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- afte
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shared.shapes.shape import Shape
+    from shared.shapes.catalogue import Shape
 
 TARGET = ROOT / "infra/terraform/modules/environment/catalogue.json"
 NOTE = "Generated from shared/shapes/tpus.json by infra/build/write_catalogue.py: change that, then run it."
@@ -93,8 +93,7 @@ def _group_by_public_names() -> dict[tuple[str, ...], list[Family]]:
 
 
 def _list_shapes(family: Family) -> Iterator[Shape]:
-    machines = [each for each in family.machines if not each.by_name_only]
-    for machine, topology in itertools.product(machines, list_topologies(family)):
+    for machine, topology in itertools.product(family.usual, list_topologies(family)):
         try:
             yield find_shape(
                 accelerator=family.accelerator,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from shared.model.needs import Need, Way
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
     from shared.settings import Settings
-    from shared.shapes.shape import Shape
+    from shared.shapes.catalogue import Shape
 
 Json = dict[str, Any]
 

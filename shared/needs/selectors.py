@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shared.model.needs import Way
     from shared.model.workloads import PodTemplate
     from shared.settings import Settings
-    from shared.shapes.shape import Shape
+    from shared.shapes.catalogue import Shape
 
 _OF_ACCELERATOR = (
     *(labels.ACCELERATOR, labels.TOPOLOGY),

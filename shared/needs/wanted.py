@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
     from shared.needs.pods import Place
     from shared.settings import Settings
-    from shared.shapes.shape import Shape
+    from shared.shapes.catalogue import Shape
 
 PartKey = tuple[str, Addition]
 """The group, and what the live pods add."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from shared.model.workloads import Disk, PodTemplate, WorkloadView
     from shared.settings import Settings
-    from shared.shapes.shape import Shape
+    from shared.shapes.catalogue import Shape
 
 WAYS_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""

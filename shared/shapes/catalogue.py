@@ -1,6 +1,7 @@
-"""The machines of TPUs and GPUs, from `tpus.json` and `gpus.json`. A new family is one row there.
+"""The machines of TPUs and GPUs, their shapes, and what a node leaves to pods.
 
-Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus,
+A new family is one row of `tpus.json` or `gpus.json`. Sources:
+https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus,
 https://cloud.google.com/tpu/docs/supported-tpu-configurations,
 https://cloud.google.com/compute/docs/gpus,
 https://cloud.google.com/kubernetes-engine/docs/concepts/gpus,
@@ -8,15 +9,45 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi, and GKE's pub
 (https://github.com/GoogleCloudPlatform/cluster-autoscaler, ``pkg/cloudprovider/gke/machinetypes``).
 They disagree on the upper bounds of the cube families, and on the memory of ct6e-standard-1t (176
 or 448 GiB) and tpu7x-standard-4t (960 or 992 GiB). The larger value is used here, and GKE decides.
+
+GKE reserves a part of each machine and each boot disk, and the DaemonSets of the cluster need a
+part of the rest: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes.
 """
 
 from __future__ import annotations
 
+import bisect
+import difflib
+import math
 import pkgutil
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from shared.model import labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from shared.model.errors import Rejected
+
+MIB = 1024**2
+GIB = 1024**3
+_RESERVED_CPU = ((1, 60.0), (1, 10.0), (2, 5.0), (math.inf, 2.5))  # assumes: node-reserve
+"""Thousandths of a vCPU that GKE reserves of each of the first ones, of the next, and so on."""
+_RESERVED_MEMORY = ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (math.inf, 0.02))
+"""Shares that GKE reserves of the first GiB, of the next, and so on."""
+_EVICTION_BYTES = 100 * MIB
+DISK_GB_DEFAULT = 100
+"""The boot disk that GKE makes if a node pool names no size."""
+DISK_GB_MAX = 65_536
+"""64 TiB: https://cloud.google.com/compute/docs/disks."""
+_DISK_GB_STEP = 10
+_DISK_KEPT = 0.1
+"""The share of the disk at which the kubelet begins to evict pods."""
+NEAREST_SHOWN = 4
 _N1_CPUS = (4, 8, 16, 32, 64, 96)
 _N1_LINES = {"standard": 3.75, "highmem": 6.5}
 """The machines to which GPUs are attached: vCPUs, and GiB for each of them."""
@@ -95,6 +126,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     workload policy has the same topology:
     https://cloud.google.com/kubernetes-engine/docs/how-to/ai-hypercomputer-gke-a4x."""
     architecture: str = "amd64"
+    usual: tuple[Machine, ...] = ()
+    """The machines that a pod gets without naming one; follows from `machines`."""
 
     def __post_init__(self) -> None:
         attached = self.machines or tuple(
@@ -106,7 +139,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if cpus <= cpus_max
             for line, memory_per_cpu in _N1_LINES.items()
         )
+        usual = tuple(machine for machine in attached if not machine.by_name_only)
         msgspec.structs.force_setattr(self, "machines", attached)
+        msgspec.structs.force_setattr(self, "usual", usual)
 
 
 def _read(name: str) -> dict[str, Family]:
@@ -116,3 +151,115 @@ def _read(name: str) -> dict[str, Family]:
 
 
 TPUS, GPUS = _read("tpus.json"), _read("gpus.json")
+
+
+def refuse_family(
+    families: Mapping[str, Family], name: str | None, what: str, refuse: Callable[..., Rejected]
+) -> Rejected:
+    """Return the refusal of a family that is in no row, with the nearest rows."""
+    near = difflib.get_close_matches(name or "", families, n=NEAREST_SHOWN, cutoff=0.6)
+    return refuse(
+        f"unknown {what} type" if name else f"the pod selects no {what} type",
+        field=labels.ACCELERATOR if families is TPUS else labels.GPU_ACCELERATOR,
+        value=name or "",
+        valid=", ".join(near or sorted(families)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSharing:
+    """How GPUs are set up on a node, with the API's values; empty or 0 for none."""
+
+    partition: str = ""
+    strategy: str = ""
+    clients: int = 0
+    driver: str = "DEFAULT"
+    units: int = 1
+    """How many units of ``nvidia.com/gpu`` one GPU is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One slice, or the nodes of one elastic pool."""
+
+    family: Family
+    machine: Machine
+    topology: str
+    node_count: int
+    placement: Placement
+    gpus: GpuSharing | None = None
+    """None for TPUs."""
+    pods_per_node: int = 1
+
+    def __str__(self) -> str:
+        """Return the shape for people: nodes, machine, and their topology or GPUs."""
+        each = f"{self.machine.chips} {self.family.accelerator} each"
+        return f"{self.node_count} x {self.machine.name}, {each if self.gpus else self.topology}"
+
+    @property
+    def chips(self) -> int:
+        """Return the TPU chips, or whole GPUs, of all nodes."""
+        return self.node_count * self.machine.chips
+
+    @property
+    def units_per_host(self) -> int:
+        """Return how many chips, or units of GPUs, the pods of a host can request in all."""
+        return self.machine.chips * (self.gpus.units if self.gpus else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What the operator sets: the share of DaemonSets on each node, and the largest boot disk."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    """Of DaemonSets, as the CPU."""
+    pods: int = 128
+    """The most pods of workloads on one node."""
+    disk_gb: int = DISK_GB_MAX
+    """The largest boot disk."""
+
+
+def measure_allocatable(machine: Machine, room: Room) -> tuple[int, int]:
+    """Return the thousandths of a vCPU and the bytes that a machine leaves to workloads."""
+    cpu = machine.cpus * 1000 - _sum_reserved(machine.cpus, _RESERVED_CPU)
+    memory = (machine.memory_gb - _sum_reserved(machine.memory_gb, _RESERVED_MEMORY)) * GIB
+    return (
+        math.floor(cpu) - room.cpu_millis,
+        math.floor(memory - _EVICTION_BYTES - room.memory_bytes),
+    )
+
+
+def _sum_reserved(amount: float, bands: tuple[tuple[float, float], ...]) -> float:
+    """Return what GKE reserves of an amount: a share of each band, the lowest first."""
+    reserved = 0.0
+    for size, share in bands:
+        reserved += min(amount, size) * share
+        amount -= min(amount, size)
+    return reserved
+
+
+def measure_storage(disk_gb: int) -> int:
+    """Return the bytes of ephemeral storage that a boot disk leaves to pods.
+
+    GKE reserves the least of half of the disk, 6 GB and 35 % of it, and 100 GB. The system takes a
+    part before: nodes report 98,831,908 KiB of 100 GB and 202,086,868 KiB of 200 GB.
+    """
+    capacity = disk_gb * 0.98472 - 4.22
+    reserved = min(disk_gb / 2, 6 + disk_gb * 0.35, 100)
+    return max(math.floor((capacity * (1 - _DISK_KEPT) - reserved) * GIB), 0)
+
+
+def find_disk_size(storage_bytes: int, disk_gb: int) -> int:
+    """Return the smallest boot disk in GB, from a given size on, that leaves this many bytes.
+
+    More than `DISK_GB_MAX` if no disk does.
+    """
+    sizes = range(disk_gb, DISK_GB_MAX + 2 * _DISK_GB_STEP, _DISK_GB_STEP)
+    return sizes[min(bisect.bisect_left(sizes, storage_bytes, key=measure_storage), len(sizes) - 1)]
+
+
+def describe_size(cpu_millis: int, memory_bytes: int) -> str:
+    """Return CPU and memory for people, as ``cpu 3.9, memory 12.5Gi``."""
+    memory = math.floor(memory_bytes / GIB * 10) / 10
+    return f"cpu {math.floor(cpu_millis / 10) / 100:g}, memory {memory:g}Gi"

@@ -5,21 +5,22 @@ The machine with the fewest GPUs that satisfies the pod's GPUs, CPU and memory i
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import UnknownGpu, UnsupportedShape
 from shared.model.times import parse_count
-from shared.shapes.catalogue import GPUS, Placement
-from shared.shapes.shape import (
+from shared.shapes.catalogue import (
+    GPUS,
     GpuSharing,
+    Placement,
     Room,
     Shape,
     describe_size,
     measure_allocatable,
     measure_storage,
+    refuse_family,
 )
 
 if TYPE_CHECKING:
@@ -40,33 +41,26 @@ RACK_SCALE = frozenset(family.accelerator for family in GPUS.values() if family.
 """GPUs that are connected across hosts, so that several hosts are one slice."""
 NODES_MAX = 1000
 """Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
-_SELECTORS = (labels.GPU_ACCELERATOR, labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_CLIENTS)
+GPU_KEYS = (labels.GPU_ACCELERATOR, labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_CLIENTS)
+"""Node labels that only GPU nodes have."""
 _FIELD = f"resources.{labels.GPU_RESOURCE} (sum over containers)"
-_SHOWN = 4
-ANY_ROOM = Room()
-"""Without a share of DaemonSets."""
+_NO_DAEMONSETS = Room()
 
 
-def selects_gpu(template: PodTemplate) -> bool:
-    """Return whether a pod selects a node label that only GPU nodes have."""
-    return any(template.selects(key) for key in _SELECTORS)
-
-
-def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -> Shape:
+def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = _NO_DAEMONSETS) -> Shape:
     """Return the nodes for this number of pods with GPUs."""
-    family = _find_family(template)
+    name = template.find_selector(labels.GPU_ACCELERATOR)
+    family = GPUS.get(name or "")
+    if family is None:
+        raise refuse_family(GPUS, name, "GPU", UnknownGpu)
     sharing = _read_sharing(template, family)
-    devices = math.ceil(template.gpus / sharing.units)
-    machine = _find_machine(template, family, devices, room)
+    machine = _find_machine(template, family, math.ceil(template.gpus / sharing.units), room)
     per_node = _count_pods(template, machine, sharing, room)
     if not family.local_disks:
         least = max(template.storage_bytes, 1)
         per_node = max(min(per_node, measure_storage(room.disk_gb) // least), 1)
-    spread = max(
-        (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME),
-        default=1,
-    )
-    nodes = max(math.ceil(pods / per_node), min(pods, spread))
+    spread = (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME)
+    nodes = max(math.ceil(pods / per_node), min(pods, max(spread, default=1)))
     if nodes > NODES_MAX:
         raise UnsupportedShape(
             "one node pool cannot have this many nodes",
@@ -85,21 +79,10 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
     )
 
 
-def _find_family(template: PodTemplate) -> Family:
-    name = template.find_selector(labels.GPU_ACCELERATOR)
-    if name in GPUS:
-        return GPUS[name]
-    near = difflib.get_close_matches(name or "", GPUS, n=_SHOWN, cutoff=0.6)
-    raise UnknownGpu(
-        "unknown GPU type" if name else "the pod selects no GPU type",
-        field=labels.GPU_ACCELERATOR,
-        value=name or "",
-        valid=", ".join(near or sorted(GPUS)),
-    )
-
-
 def _read_sharing(template: PodTemplate, family: Family) -> GpuSharing:
-    size = template.find_selector(labels.GPU_PARTITION) or ""
+    """Return how the nodes set up their GPUs, as the pod selects it."""
+    keys = (labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_DRIVER)
+    size, strategy, driver = (template.find_selector(key) or "" for key in keys)
     if size and size not in family.partitions:
         raise UnsupportedShape(
             f"not a partition size of {family.accelerator}",
@@ -107,15 +90,12 @@ def _read_sharing(template: PodTemplate, family: Family) -> GpuSharing:
             value=size,
             valid=", ".join(family.partitions) or "none; these GPUs cannot be partitioned",
         )
-    strategy = template.find_selector(labels.GPU_SHARING) or ""
     clients = _read_clients(template, strategy)
-    driver = template.find_selector(labels.GPU_DRIVER) or "default"
+    driver = driver or "default"
     if driver not in DRIVERS:
+        valid = ", ".join(DRIVERS)
         raise UnsupportedShape(
-            "unknown driver version",
-            field=labels.GPU_DRIVER,
-            value=driver,
-            valid=", ".join(DRIVERS),
+            "unknown driver version", field=labels.GPU_DRIVER, value=driver, valid=valid
         )
     return GpuSharing(
         partition=size,
@@ -147,18 +127,25 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
             valid=f"{CLIENTS_MIN} to {CLIENTS_MAX}",
         )
     if template.gpus > 1:
-        raise UnsupportedShape(
-            "a pod can use only one share of a shared GPU",
-            field=_FIELD,
-            value=str(template.gpus),
-            valid="1",
-        )
+        problem = "a pod can use only one share of a shared GPU"
+        raise UnsupportedShape(problem, field=_FIELD, value=str(template.gpus), valid="1")
     return clients
 
 
 def _find_machine(template: PodTemplate, family: Family, gpus: int, room: Room) -> Machine:
     """Return the machine with the fewest GPUs, then vCPUs, that one of the pods fits on."""
-    enough = _list_large(template, family, gpus)
+    selected = _list_selected(template, family)
+    exact = template.find_selector(labels.ACCELERATOR_COUNT)
+    enough = [each for each in selected if each.chips >= gpus and exact in (None, str(each.chips))]
+    if not enough:
+        counts = sorted({each.chips for each in selected})
+        in_all = f" and exactly {exact} in all" if exact else ""
+        raise UnsupportedShape(
+            f"no machine has this many {family.accelerator}{in_all}",
+            field=_FIELD,
+            value=str(template.gpus),
+            valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
+        )
     roomy = [each for each in enough if _has_room(template, each, room)]
     if roomy:
         return min(roomy, key=lambda each: (each.chips, each.cpus, each.memory_gb))
@@ -171,31 +158,15 @@ def _find_machine(template: PodTemplate, family: Family, gpus: int, room: Room) 
     )
 
 
-def _list_large(template: PodTemplate, family: Family, gpus: int) -> list[Machine]:
-    """Return the machines that the pod selects and that have so many GPUs."""
-    selected = _list_selected(template, family)
-    exact = template.find_selector(labels.ACCELERATOR_COUNT)
-    enough = [each for each in selected if each.chips >= gpus and exact in (None, str(each.chips))]
-    if enough:
-        return enough
-    counts = sorted({each.chips for each in selected})
-    raise UnsupportedShape(
-        f"no machine has this many {family.accelerator}"
-        + (f" and exactly {exact} in all" if exact else ""),
-        field=_FIELD,
-        value=str(template.gpus),
-        valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
-    )
-
-
 def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
+    """Return the machines of the name or the line that the pod selects."""
     name = template.find_selector(labels.INSTANCE_TYPE)
     line = template.find_selector(labels.MACHINE_FAMILY)
+    choice = [each for each in family.machines if name in (None, each.name)]
     selected = [
         each
-        for each in family.machines
-        if (each.name == name if name else not each.by_name_only)
-        and line in (None, each.name.split("-", 1)[0])
+        for each in (choice if name else family.usual)
+        if line in (None, each.name.split("-", 1)[0])
     ]
     if selected:
         return selected
@@ -208,7 +179,7 @@ def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
 
 
 def _has_room(template: PodTemplate, machine: Machine, room: Room) -> bool:
-    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    cpu, memory = measure_allocatable(machine, room)
     return template.cpu_millis <= cpu and template.memory_bytes <= memory
 
 
@@ -216,7 +187,7 @@ def _count_pods(template: PodTemplate, machine: Machine, sharing: GpuSharing, ro
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
     if any(each.keeps_apart(labels.HOSTNAME, template.labels) for each in template.topology_terms):
         return 1
-    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    cpu, memory = measure_allocatable(machine, room)
     limits = [
         machine.chips * sharing.units // template.gpus,
         cpu // max(template.cpu_millis, 1),

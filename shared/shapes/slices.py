@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import HostsDiffer, NotAllowed, UnsupportedShape
 from shared.model.workloads import Taint
-from shared.shapes.gpus import NODES_MAX, find_gpu_shape, selects_gpu
-from shared.shapes.shape import (
+from shared.shapes.catalogue import (
     DISK_GB_DEFAULT,
     GIB,
+    NEAREST_SHOWN,
     describe_size,
     find_disk_size,
     measure_allocatable,
     measure_storage,
 )
+from shared.shapes.gpus import GPU_KEYS, NODES_MAX, find_gpu_shape
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
 
 if TYPE_CHECKING:
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
 
     from shared.model.errors import Rejected
     from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-    from shared.shapes.shape import Room, Shape
+    from shared.shapes.catalogue import Room, Shape
 
 _CORES_PER_POD = 8
-_WAYS_SHOWN = 4
 TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
 GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
 """GKE gives them to every TPU node, and to every GPU node."""
@@ -41,7 +41,7 @@ def find_slice_shape(
     for amount in template.unreadable_amounts:
         raise _refuse_amount(amount)
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
-    if asks_tpu and (template.gpus or selects_gpu(template)):
+    if asks_tpu and (template.gpus or any(map(template.selects, GPU_KEYS))):
         raise UnsupportedShape(
             "the pod asks for TPUs and GPUs, but no node has both",
             field="spec",
@@ -60,7 +60,7 @@ def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView)
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
-        chips_per_pod=template.chips or find_chips_of_peers(template, workload),
+        chips_per_pod=template.chips or _find_chips_of_peers(template, workload),
         machine_type=template.find_selector(labels.INSTANCE_TYPE),
     )
     if not template.chips:
@@ -103,43 +103,35 @@ def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
 
 
 def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None:
-    pods = group.hosts or (group.pods if group.template.chips else 0)
-    if pods in (0, shape.node_count):
+    """Accept a slice with one pod for each host, or with fewer where that is meant."""
+    pods, hosts = group.hosts or (group.pods if group.template.chips else 0), shape.node_count
+    if pods in (0, hosts):
         return
-    fewer = pods < shape.node_count
     partial = template.annotations.get(labels.PARTIAL_SLICE) == "true"
     half = not group.hosts and _is_half_used(pods, shape)
-    if fewer and (partial or half):
-        return
-    valid = [str(shape.node_count), *_list_ways(pods, shape)]
-    if group.replicas * pods == shape.node_count:
-        valid.append(
-            f"one slice with all {shape.node_count} pods in place of {group.replicas} slices"
+    if pods > hosts or not (partial or half):
+        raise HostsDiffer(
+            f"topology {shape.topology} of {shape.family.accelerator} with {shape.machine.chips} "
+            f"chips per pod has {_name_hosts(hosts)}, and each host needs one pod",
+            field=f"pods per slice of {group.name}".removesuffix(" of "),
+            value=str(pods),
+            valid="; or ".join(_list_remedies(pods, group, shape)),
         )
-    if fewer:
-        valid.append(
-            f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template if hosts shall '
-            "stay idle"
-        )
-    raise HostsDiffer(
-        f"topology {shape.topology} of {shape.family.accelerator} with {shape.machine.chips} chips "
-        f"per pod has {_name_hosts(shape.node_count)}, and each host needs one pod",
-        field=f"pods per slice of {group.name}".removesuffix(" of "),
-        value=str(pods),
-        valid="; or ".join(valid),
-    )
 
 
-def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
-    """Yield the topologies that have as many hosts as a slice has pods."""
-    fitting = [
-        each
-        for each in list_topologies(shape.family)
-        if count_chips(each) == pods * shape.machine.chips
-    ]
+def _list_remedies(pods: int, group: SliceGroup, shape: Shape) -> Iterator[str]:
+    """Yield what would be right in place of so many pods for each slice."""
+    hosts, all_chips = shape.node_count, pods * shape.machine.chips
+    yield str(hosts)
+    fitting = [each for each in list_topologies(shape.family) if count_chips(each) == all_chips]
     if fitting and shape.machine.multi_host:
-        shown = " or ".join(fitting[:_WAYS_SHOWN])
+        shown = " or ".join(fitting[:NEAREST_SHOWN])
         yield f"{labels.TOPOLOGY} {shown}, which has {_name_hosts(pods)}"
+    if group.replicas * pods == hosts:
+        yield f"one slice with all {hosts} pods in place of {group.replicas} slices"
+    if pods < hosts:
+        idle = f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template'
+        yield f"{idle} if hosts shall stay idle"
 
 
 def _name_hosts(number: int) -> str:
@@ -161,19 +153,17 @@ def _check_sharers(
 ) -> None:
     """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
     taint = GPU_TAINT if shape.gpus else TPU_TAINT
+    keys = (labels.GPU_ACCELERATOR,) if template.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
+    selected = [template.list_values(key) for key in keys]
+    alike = [
+        each
+        for each in workload.templates.values()
+        if any(map(each.selects, keys)) and [each.list_values(key) for key in keys] == selected
+    ]
     beside = [each.template for each in workload.groups if each.beside == group.name != ""]
-    alike = [each for each in workload.templates.values() if _selects_alike(each, template)]
     for sharer in (*beside, *alike):
         if not sharer.units:
             _check_chipless(sharer, workload, taint, shape)
-
-
-def _selects_alike(one: PodTemplate, other: PodTemplate) -> bool:
-    """Return whether two templates select the same accelerators, and some."""
-    gpus, tpus = (labels.GPU_ACCELERATOR,), (labels.ACCELERATOR, labels.TOPOLOGY)
-    keys = gpus if other.gpus else tpus
-    selected = [one.list_values(key) for key in keys]
-    return any(map(one.selects, keys)) and selected == [other.list_values(key) for key in keys]
 
 
 def _check_chipless(
@@ -186,7 +176,7 @@ def _check_chipless(
     for claims of devices: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
     """
     by_claim = taint == TPU_TAINT and template.claims_devices
-    if by_claim and not find_chips_of_peers(template, workload):
+    if by_claim and not _find_chips_of_peers(template, workload):
         raise UnsupportedShape(
             "the pod asks for TPU chips only by its resourceClaims, which need nodes with a driver "
             "that this provisioner does not install",
@@ -209,7 +199,7 @@ def _check_chipless(
 def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
     """Accept pods that fit on a host."""
     machine = shape.machine
-    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    cpu, memory = measure_allocatable(machine, room)
     if template.cpu_millis > cpu or template.memory_bytes > memory:
         raise UnsupportedShape(
             f"a host {machine.name} does not have this much CPU and memory for pods",
@@ -230,7 +220,7 @@ def _refuse_amount(amount: str) -> Rejected:
     return UnsupportedShape(problem, field=f"resources.{resource}", value=value, valid=valid)
 
 
-def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
+def _find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
     """Return the chips that the workload's other pods of the same shape request; 0 if none does.
 
     A leader without chips shares its slice with workers, which may be created after it is bound

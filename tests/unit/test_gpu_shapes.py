@@ -13,7 +13,7 @@ from shared.model.workloads import PodTemplate, SliceGroup
 from shared.needs.nodepool import Demand
 from shared.shapes.catalogue import GPUS
 from shared.shapes.gpus import find_gpu_shape
-from shared.shapes.shape import Room, measure_allocatable
+from shared.shapes.catalogue import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import a_jobset, expect_decision, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
@@ -164,7 +164,7 @@ def test_more_nodes_than_a_pool_takes_are_refused() -> None:
 def test_every_machine_leaves_most_of_itself_to_pods() -> None:
     for family in GPUS.values():
         for machine in family.machines:
-            cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, Room())
+            cpu, memory = measure_allocatable(machine, Room())
             assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000
             assert 0.7 * machine.memory_gb * GIB < memory < machine.memory_gb * GIB
 

@@ -7,10 +7,20 @@ import pytest
 from shared.model.decisions import Reason
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
-from shared.shapes.shape import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
+from shared.shapes.catalogue import (
+    DISK_GB_MAX,
+    GIB,
+    TPUS,
+    Room,
+    find_disk_size,
+    measure_allocatable,
+    measure_storage,
+)
 from tests.builders import settings
 from tests.demands import a_pool_body, expect_demand
 from tests.unit.asked_shapes import decide_shape, refuse_shape
+
+_HOST = next(each for each in TPUS["tpu-v6e-slice"].machines if (each.cpus, each.memory_gb) == (180, 720))
 
 
 def disk_of(use: Settings | None = None, **template: Any) -> int | None:
@@ -37,8 +47,8 @@ def test_no_disk_has_room_for_everything() -> None:
 
 
 def test_daemonsets_take_their_share_of_cpu_and_memory() -> None:
-    whole = measure_allocatable(180, 720, Room())
-    shared = measure_allocatable(180, 720, Room(cpu_millis=300, memory_bytes=500))
+    whole = measure_allocatable(_HOST, Room())
+    shared = measure_allocatable(_HOST, Room(cpu_millis=300, memory_bytes=500))
     assert (whole[0] - shared[0], whole[1] - shared[1]) == (300, 500)
     assert 179_000 < shared[0] < 180_000
 
@@ -52,7 +62,7 @@ def test_a_pod_that_no_host_has_room_for_is_refused_with_what_there_is() -> None
 
 
 def test_memory_counts_like_cpu_and_the_daemonsets_share_is_the_operators() -> None:
-    _, memory = measure_allocatable(180, 720, Room())
+    _, memory = measure_allocatable(_HOST, Room())
     assert isinstance(decide_shape(settings(node_daemonsets_memory_mib=0), memory_bytes=memory), Demand)
     assert refuse_shape(memory_bytes=memory).reason == Reason.SHAPE_UNSUPPORTED
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from shared.model import labels
 from shared.model.errors import Rejected, UnsupportedShape
-from shared.shapes.catalogue import TPUS, Family, Placement
-from shared.shapes.shape import Shape
+from shared.shapes.catalogue import TPUS, Family, Placement, Shape
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
 from tests.refusals import refuses
 
