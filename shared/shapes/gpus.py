@@ -170,10 +170,11 @@ def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
     ]
     if selected:
         return selected
+    field, value = (labels.INSTANCE_TYPE, name) if name else (labels.MACHINE_FAMILY, line)
     raise UnsupportedShape(
         f"no machine type with {family.accelerator} matches",
-        field=labels.INSTANCE_TYPE if name else labels.MACHINE_FAMILY,
-        value=name or line or "",
+        field=field,
+        value=value or "",
         valid=", ".join(dict.fromkeys(each.name for each in family.machines)),
     )
 

@@ -153,17 +153,18 @@ def _check_sharers(
 ) -> None:
     """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
     taint = GPU_TAINT if shape.gpus else TPU_TAINT
-    keys = (labels.GPU_ACCELERATOR,) if template.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
-    selected = [template.list_values(key) for key in keys]
-    alike = [
-        each
-        for each in workload.templates.values()
-        if any(map(each.selects, keys)) and [each.list_values(key) for key in keys] == selected
-    ]
+    alike = [each for each in workload.templates.values() if _selects_alike(each, template)]
     beside = [each.template for each in workload.groups if each.beside == group.name != ""]
     for sharer in (*beside, *alike):
         if not sharer.units:
             _check_chipless(sharer, workload, taint, shape)
+
+
+def _selects_alike(one: PodTemplate, other: PodTemplate) -> bool:
+    """Return whether two templates select the same accelerators, and some."""
+    keys = (labels.GPU_ACCELERATOR,) if other.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
+    selected = [one.list_values(key) for key in keys]
+    return any(map(one.selects, keys)) and selected == [other.list_values(key) for key in keys]
 
 
 def _check_chipless(

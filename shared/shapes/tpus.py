@@ -92,9 +92,9 @@ def _list_slices(flat: tuple[str, ...], cubes_max: int) -> Mapping[str, None]:
 def _check_form(family: Family, topology: str | None) -> None:
     """Accept a topology with as many dimensions as the family's have, and none."""
     dimensions, example = (3, "4x4x4") if family.cubes_max else (2, "4x4")
-    if topology is None or (
-        TOPOLOGY_FORM.fullmatch(topology) and topology.count("x") == dimensions - 1
-    ):
+    if topology is None:
+        return
+    if TOPOLOGY_FORM.fullmatch(topology) and topology.count("x") == dimensions - 1:
         return
     raise UnsupportedShape(
         f"a topology of {family.accelerator} has {dimensions} dimensions",
@@ -105,14 +105,20 @@ def _check_form(family: Family, topology: str | None) -> None:
 
 
 def _find_machine(family: Family, topology: str | None, chips: int | None) -> Machine:
-    fitting = [machine for machine in family.usual if machine.chips == chips]
     if chips is None:  # a leader without chips, whose slice has no other pods yet
         fitting = [each for each in family.usual if _is_topology_of(family, each, topology)]
-        if not fitting and (topology or len(family.usual) == 1):
-            fitting = [*family.usual]  # a topology that no machine has is refused by its own name
+        if topology or len(family.usual) == 1:
+            # A topology that no machine has is refused by its own name.
+            fitting = fitting or [*family.usual]
+    else:
+        fitting = [machine for machine in family.usual if machine.chips == chips]
     if fitting:
         return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
-    raise UnsupportedShape(
+    raise _refuse_chips(family, chips)
+
+
+def _refuse_chips(family: Family, chips: int | None) -> Rejected:
+    return UnsupportedShape(
         f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
         field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
         value=str(chips or ""),

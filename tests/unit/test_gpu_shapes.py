@@ -11,9 +11,8 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import UnknownGpu, UnsupportedShape
 from shared.model.workloads import PodTemplate, SliceGroup
 from shared.needs.nodepool import Demand
-from shared.shapes.catalogue import GPUS
+from shared.shapes.catalogue import GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
-from shared.shapes.catalogue import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import a_jobset, expect_decision, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
