@@ -24,15 +24,6 @@ EVENTS_SECTION = "exporter: watch events, demands at 200/s"
 _SYNC_SECONDS = 120.0
 CHANGES = 2_000
 PER_SECOND = 200.0
-_IN_A_POD = """
-import sys
-from exporter import connections
-from shared.edges.connection import Connection
-connections.connection_in_cluster = lambda: Connection(url=sys.argv[1], token=lambda: "of-the-pod")
-from exporter.__main__ import main
-sys.exit(main([]))
-"""
-"""The exporter as its pod runs it, without a kubeconfig, which would load the official client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +100,7 @@ class ExporterBench:
         with self._world(scenario) as world:
             addresses = self._addresses(world)
             exporter = MeteredProcess(
-                [str(staged.python), "-c", _IN_A_POD, addresses["kubernetes"]],
+                [str(staged.python), "-m", "exporter"],
                 folder=staged.code,
                 environment=self._environment(addresses),
                 log=log,
@@ -163,6 +154,7 @@ class ExporterBench:
         return {
             "MALLOC_ARENA_MAX": "1",  # as in exporter/Dockerfile
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
+            "TPU_PROVISIONER_ENDPOINT": addresses["kubernetes"],
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_HTTP_PORT": "0",
             "PUBSUB_EMULATOR_HOST": addresses["pubsub_grpc"],

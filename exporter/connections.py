@@ -18,29 +18,44 @@ from shared.model.errors import Misconfigured, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from exporter.exporter_settings import ExporterSettings
     from shared.edges.pubsub import PubsubTopic
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def connection_in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = ACCOUNT_FOLDER) -> Connection:
-    """Return the connection of the pod's own account, whose token is read again each minute.
+NAMESPACE = "tpu-provisioner"  # of the Lease, if neither a setting nor a pod says so
+
+
+def open_connection(
+    settings: ExporterSettings, environ: Mapping[str, str] = os.environ, folder: Path = ACCOUNT_FOLDER
+) -> Connection:
+    """Return the way to the API: as the settings say, else by the account of this pod.
 
     Source: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/.
     """
-    host, namespace = environ.get("KUBERNETES_SERVICE_HOST", ""), folder / "namespace"
+    url, token_file, ca_file = settings.endpoint, settings.token_file, settings.ca_file
+    if not url:
+        host, port = (environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
+        url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        token_file, ca_file = str(folder / "token"), str(folder / "ca.crt")
+    token = TokenFile(Path(token_file)) if token_file else None
     try:
-        token = TokenFile(folder / "token")
-        token()
-        return Connection(
-            url=f"https://{f'[{host}]' if ':' in host else host}:{environ.get('KUBERNETES_SERVICE_PORT', '')}",
-            token=token,
-            ca_file=str(folder / "ca.crt"),
-            namespace=namespace.read_text(encoding="utf-8").strip() if namespace.exists() else "default",
-        )
-    except (Misconfigured, OSError, ValueError) as error:
-        problem = f"this is no pod with an account ({error}); set TPU_PROVISIONER_KUBECONFIG instead"
-        raise Misconfigured((f"{folder}: {problem}",)) from error
+        if token:
+            token()
+        return Connection(url=url, token=token, ca_file=ca_file)
+    except (Misconfigured, ValueError) as error:
+        hint = "" if settings.endpoint else "; outside of a pod, set TPU_PROVISIONER_ENDPOINT"
+        problems = error.problems if isinstance(error, Misconfigured) else (str(error),)
+        raise Misconfigured(tuple(f"{each}{hint}" for each in problems)) from error
+
+
+def find_namespace(settings: ExporterSettings, folder: Path = ACCOUNT_FOLDER) -> str:
+    """Return the namespace of the Lease: as set, else that of this pod."""
+    own = folder / "namespace"
+    if settings.lease_namespace or settings.endpoint or not own.exists():
+        return settings.lease_namespace or NAMESPACE
+    return own.read_text(encoding="utf-8").strip()
 
 
 def open_publisher() -> PublisherClient:

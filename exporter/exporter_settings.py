@@ -23,6 +23,7 @@ _CLUSTER = matching(
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 _TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
+_ENDPOINT = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
 _NAME = matching(OBJECT_NAME.pattern, "a Kubernetes name")
 _LEASE_SECONDS = Valid(
     f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}",
@@ -42,12 +43,14 @@ class ExporterSettings:
         "Whether to watch Kueue's Workloads, so that the functions answer its admission check within seconds. It "
         "needs a role of its own: docs/kueue.md.",
     ] = False
-    kubeconfig: Annotated[str, "Path of a kubeconfig file. Empty: the service account of the exporter's pod."] = ""
-    http_host: Annotated[
+    endpoint: Annotated[
         str,
-        "Address for /healthz, /readyz and /metrics. Empty: all addresses in a cluster (the kubelet "
-        "probes the pod's address), and 127.0.0.1 with a kubeconfig.",
+        _ENDPOINT,
+        "URL of the Kubernetes API, for an exporter outside of its cluster: that of `kubectl proxy`, for example. "
+        "Empty: the service account of the exporter's pod.",
     ] = ""
+    ca_file: Annotated[str, "PEM file of the authority of that URL. Empty: the system's authorities."] = ""
+    token_file: Annotated[str, "File with a bearer token for that URL. Empty: none, as for kubectl proxy."] = ""
     http_port: Annotated[
         int, between(0, 65535), "Port for /healthz, /readyz and /metrics. 0: any free port, which is logged."
     ] = 8080
@@ -55,7 +58,7 @@ class ExporterSettings:
         str,
         _NAME,
         "Namespace of the Lease that elects the exporter which reports. Empty: the namespace of the "
-        "service account or of the kubeconfig's context.",
+        "exporter's pod, and tpu-provisioner outside of a cluster.",
     ] = ""
     lease_name: Annotated[str, _NAME, "Name of that Lease: one for each cluster and deployment."] = (
         "tpu-provisioner-exporter"
@@ -74,10 +77,8 @@ class ExporterSettings:
 
     @property
     def http_address(self) -> str:
-        """Return the address to listen on."""
-        if self.http_host:
-            return self.http_host
-        return "127.0.0.1" if self.kubeconfig else "0.0.0.0"  # noqa: S104 -- the kubelet probes the pod's address
+        """Return the address to listen on: the kubelet probes the pod's."""
+        return "127.0.0.1" if self.endpoint else "0.0.0.0"  # noqa: S104
 
 
 def read_exporter_settings(environ: Mapping[str, str]) -> ExporterSettings:

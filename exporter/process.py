@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from exporter.connections import connect, connection_in_cluster, open_publisher
+from exporter.connections import connect, find_namespace, open_connection, open_publisher
 from exporter.health import Health, HealthServer, Metrics, Role
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
@@ -70,7 +70,7 @@ class _Exporter:
         self._metrics = Metrics()
         watched = list_watched(choose_kinds(settings.kinds), queues=settings.kueue_admission_check)
         self._health = Health(tuple(kind.name for kind in watched))
-        connection = _connect(settings)
+        connection = open_connection(settings)
         self._api = KubernetesApi(connection, user_agent=USER_AGENT)
         self._lease = _build_lease(settings, connection) if settings.lease_seconds else None
         self._topic = PubsubTopic(open_publisher, settings.topic)
@@ -110,7 +110,7 @@ class _Exporter:
             raise Misconfigured((describe_problem(name_variable("http_port"), problem),)) from error
         server.start()
         self._server = server
-        url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{server.port}"  # noqa: S104 -- compared, not bound
+        url = f"http://127.0.0.1:{server.port}"
         _logger.info(
             "listening", extra={"url": url, "cluster": self._settings.cluster, "topic": self._settings.topic}
         )
@@ -224,21 +224,12 @@ class _Exporter:
         self._outbox.put(stamped, seen_at, partial(self._health.beat, name))
 
 
-def _connect(settings: ExporterSettings) -> Connection:
-    if not settings.kubeconfig:
-        return connection_in_cluster()
-    # The official client, which a pod does not need, takes 20 MiB.
-    from shared.edges.kubeconfig import connection_from_kubeconfig  # noqa: PLC0415
-
-    return connection_from_kubeconfig(settings.kubeconfig)
-
-
 def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:
     # An API of its own with short time-outs: a renewal that hangs must fail well within the lease.
     api = KubernetesApi(connection, timeout_seconds=settings.lease_seconds / 6, user_agent=f"{USER_AGENT}-lease")
     return LeaseLock(
         api,
-        namespace=settings.lease_namespace or connection.namespace,
+        namespace=find_namespace(settings),
         name=settings.lease_name,
         identity=f"{socket.gethostname()}_{secrets.token_hex(4)}",
         lease_seconds=settings.lease_seconds,

@@ -11,7 +11,7 @@ import msgspec
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads, WatchedPod
 from shared.edges.kueue import API_VERSION, read_queued
 from shared.edges.pods import read_template
-from shared.kinds.table import KINDS, select_pods, select_unmarked
+from shared.kinds.table import select_pods, select_unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,7 +58,7 @@ def watch_pods(kind: Kind) -> WatchedKind[WatchedPod]:
     (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
     """
     return WatchedKind(
-        name=_name_pods(kind),
+        name=f"pods of {kind.plural}" if kind.watched else "bare pods",
         path="/api/v1/pods",
         shape=WatchedPod,
         read=lambda pod: pod,
@@ -108,13 +108,6 @@ def list_watched(kinds: Iterable[Kind], *, queues: bool = False) -> tuple[Watche
         for watched in (watch_pods(kind), *((watch_workloads(kind),) if kind.watched else ()))
     )
     return (*watched, watch_queues()) if queues else watched
-
-
-def _name_pods(kind: Kind) -> str:
-    # The first kind's is named as when there was only one: dashboards go on.
-    if kind is KINDS[0]:
-        return "pods"
-    return f"pods of {kind.plural}" if kind.watched else "bare pods"
 
 
 def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import urllib3
 
 from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
+from cli.access.kubeconfig import connection_from_kubeconfig
 from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
@@ -19,7 +20,6 @@ from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import connection_from_settings
 from shared.edges.gke import GkePools
 from shared.edges.google import GoogleAccount, GoogleSession
-from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.engine.budget import Budget

@@ -177,13 +177,15 @@ def autoscaler(layout: Layout, settings: StackSettings, *, gke_rest: str) -> Com
     )
 
 
-def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port: int) -> Command:
+def exporter(layout: Layout, settings: StackSettings, *, kubernetes: str, pubsub_grpc: str, port: int) -> Command:
     """Return the command of the exporter, configured as its Deployment would.
 
     Where Kubernetes knows accounts, it has the rights of its own and no more, and competes for its
     Lease.
     """
     real = settings.cluster is ClusterKind.REAL
+    token = layout.account_token(f"{ACCOUNT_PREFIX}exporter")
+    access = {"TPU_PROVISIONER_CA_FILE": str(layout.authority), "TPU_PROVISIONER_TOKEN_FILE": str(token)}
     return run_module(
         "exporter",
         "exporter",
@@ -191,9 +193,8 @@ def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port:
         environment={
             "TPU_PROVISIONER_CLUSTER": CLUSTER_PATH,
             "TPU_PROVISIONER_TOPIC": TOPIC,
-            "TPU_PROVISIONER_KUBECONFIG": str(
-                layout.account_kubeconfig(f"{ACCOUNT_PREFIX}exporter") if real else layout.kubeconfig
-            ),
+            "TPU_PROVISIONER_ENDPOINT": kubernetes,
+            **(access if real else {}),
             "TPU_PROVISIONER_HTTP_PORT": str(port),
             "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds if real else 0),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),

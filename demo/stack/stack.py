@@ -187,7 +187,13 @@ class Stack:
     def _start_exporter(self, port: int) -> None:
         self._say("starting the exporter")
         self.supervisor.start(
-            commands.exporter(self.layout, self.settings, pubsub_grpc=self.addresses.pubsub_grpc, port=port)
+            commands.exporter(
+                self.layout,
+                self.settings,
+                kubernetes=self.addresses.kubernetes,
+                pubsub_grpc=self.addresses.pubsub_grpc,
+                port=port,
+            )
         )
         probe = "healthz" if self._plane and not self._plane.has_jobset else "readyz"
         self.supervisor.wait_for("the exporter", lambda: answers(f"{self.addresses.exporter}/{probe}"))

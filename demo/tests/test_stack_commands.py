@@ -99,14 +99,18 @@ class TestOnBothClusters:
     def test_each_part_has_an_account_of_its_own_where_there_are_accounts(self, place: Place) -> None:
         state = place.up()
         variables = {each.name: psutil.Process(each.pid).environ() for each in state.processes}
-        kubeconfig = variables["exporter"]["TPU_PROVISIONER_KUBECONFIG"]
-        with open_client(kubeconfig) as client:
+        layout, real = place.layout, place.kind is ClusterKind.REAL
+        with open_client(
+            layout.account_kubeconfig("tpu-provisioner-exporter") if real else layout.kubeconfig
+        ) as client:
             assert client.get("/api/v1/pods").status_code == httpx.codes.OK
             assert client.get("/api/v1/nodes").status_code == MAY_READ_NODES[place.kind]
-        layout, real = place.layout, place.kind is ClusterKind.REAL
-        account = layout.account_kubeconfig("tpu-provisioner-exporter") if real else layout.kubeconfig
         authority = str(layout.authority) if real else None
-        assert kubeconfig == str(account)
+        token = str(layout.account_token("tpu-provisioner-exporter")) if real else None
+        exporter = variables["exporter"]
+        assert exporter["TPU_PROVISIONER_ENDPOINT"] == state.addresses.kubernetes
+        access = (exporter.get("TPU_PROVISIONER_TOKEN_FILE"), exporter.get("TPU_PROVISIONER_CA_FILE"))
+        assert access == (token, authority)
         for name in FUNCTIONS:
             cluster = json.loads(variables[name]["TPU_PROVISIONER_CLUSTERS"])[CLUSTER_PATH]
             token = str(layout.account_token(f"tpu-provisioner-{name}")) if real else None

@@ -1,7 +1,7 @@
 """Where a Kubernetes API is and how one identifies oneself: by URL, authority and token.
 
-It sends no request, and does without the official client, which costs a sixth of a cold start: that
-reads kubeconfigs only (`shared.edges.kubeconfig`, docs/decisions/clients.md).
+It sends no request, and does without the official client, which costs a sixth of a cold start
+(docs/decisions/clients.md).
 """
 
 from __future__ import annotations
@@ -43,15 +43,14 @@ class Connection:
         token: Callable[[], str] | None = None,
         ca_file: str = "",
         ca_data: str = "",
-        namespace: str = "default",
         context: ssl.SSLContext | None = None,
     ) -> None:
         """Prepare; nothing is sent yet. `ValueError`: not a URL, or a certificate is of no use.
 
         The authority to trust is a file, else a PEM in base64, else the system's; a context takes
-        their place. The namespace is that of the account or of the kubeconfig's context.
+        their place.
         """
-        self.url, self.namespace, self._token = url.rstrip("/"), namespace, token
+        self.url, self._token = url.rstrip("/"), token
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http:// or https:// URL: {self.url!r}")

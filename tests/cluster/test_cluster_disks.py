@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.engine.look import Key, Source
 from shared.engine.outside import Ports

@@ -2,8 +2,8 @@
 
 import pytest
 
+from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.pods import Pod, view_pod
 from standins.controlplane.plane import ControlPlane

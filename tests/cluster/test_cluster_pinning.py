@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from shared.engine.look import Key
 from shared.engine.reconcile import Role, reconcile

@@ -15,12 +15,12 @@ import httpx
 import msgspec
 import pytest
 
+from cli.access.kubeconfig import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
 from infra.build.render_exporter import BINDING
-from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.engine.outside import Cluster
 from shared.kinds.table import KINDS

@@ -80,12 +80,14 @@ def test_the_exporter_reports_demand_with_no_more_than_its_own_account(
 ) -> None:
     plane.apply(read_kustomization(MANIFESTS / "local"))
     account = "tpu-provisioner-exporter"
-    plane.write_account_kubeconfig(tmp_path / "kubeconfig", "tpu-provisioner", account)
+    plane.write_account_token(tmp_path / "token", "tpu-provisioner", account)
     topic = "projects/demo/topics/workload-events"
     environment = {
         "TPU_PROVISIONER_CLUSTER": PARENT,
         "TPU_PROVISIONER_TOPIC": topic,
-        "TPU_PROVISIONER_KUBECONFIG": str(tmp_path / "kubeconfig"),
+        "TPU_PROVISIONER_ENDPOINT": plane.url,
+        "TPU_PROVISIONER_CA_FILE": str(plane.layout.authority),
+        "TPU_PROVISIONER_TOKEN_FILE": str(tmp_path / "token"),
         "TPU_PROVISIONER_HTTP_PORT": "0",
     }
     with running_stand_in(tmp_path, "standins.pubsub") as stand_in:

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from shared.edges.kubeconfig import connection_from_kubeconfig
+from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import running_stand_in

@@ -83,18 +83,14 @@ def start(
     kubernetes.lists["pods"].append(Listing((a_leader("p0"),)))
     kubernetes.watches["pods"].append(Stream((event("ADDED", a_leader("p1", "102")),)))
     kubernetes.lists["jobsets"].append(Listing((a_jobset("j0", conditions=(completed(),)),)))
-    kubeconfig = folder / f"{kubernetes.port}.yaml"
-    kubeconfig.write_text(
-        f"current-context: c\ncontexts: [{{name: c, context: {{cluster: c, namespace: ns}}}}]\n"
-        f"clusters: [{{name: c, cluster: {{server: '{kubernetes.url}'}}}}]\n"
-    )
     running: list[Process] = []
 
     def start_one(pubsub_host: str = pubsub["grpc"], **environ: str) -> Process:
         settings = {
             "CLUSTER": CLUSTER,
             "TOPIC": TOPIC,
-            "KUBECONFIG": str(kubeconfig),
+            "ENDPOINT": kubernetes.url,
+            "LEASE_NAMESPACE": "ns",
             "HTTP_PORT": "0",
             # The scripted API knows paths and no selectors: one watch of pods, one of workloads.
             "KINDS": "JobSet",

@@ -74,8 +74,7 @@ def test_an_empty_value_counts_as_absent() -> None:
 
 def test_probes_are_answered_on_every_address_only_in_a_cluster() -> None:
     assert read_exporter_settings(GOOD).http_address == "0.0.0.0"
-    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_KUBECONFIG": "/k"}).http_address == "127.0.0.1"
-    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_HTTP_HOST": "::1"}).http_address == "::1"
+    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_ENDPOINT": "http://h"}).http_address == "127.0.0.1"
 
 
 def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:

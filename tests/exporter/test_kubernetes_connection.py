@@ -11,12 +11,14 @@ import pytest
 import urllib3
 import yaml
 
-from exporter.connections import connection_in_cluster
+from cli.access.kubeconfig import connection_from_kubeconfig
+from exporter.connections import find_namespace, open_connection
+from exporter.exporter_settings import read_exporter_settings
 from shared.edges.connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
-from shared.edges.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable
 from shared.settings import ClusterSettings
+from tests.exporter.test_exporter_settings import GOOD
 from tests.exporter.tls_server import TlsServer
 
 
@@ -160,24 +162,41 @@ def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     host, _, port = tls.url.removeprefix("https://").partition(":")
     environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    connection = connection_in_cluster(environ, tmp_path)
-    api = KubernetesApi(connection)
+    api = KubernetesApi(open_connection(read_exporter_settings(GOOD), environ, tmp_path))
     api.get("/api", Stored)
     api.close()
-    assert (connection.namespace, tls.seen[-1]) == ("tpu", ("Bearer mounted", False))
-    ipv6 = connection_in_cluster(environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path)
+    assert tls.seen[-1] == ("Bearer mounted", False)
+    assert find_namespace(read_exporter_settings(GOOD), tmp_path) == "tpu"
+    six = environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}
+    ipv6 = open_connection(read_exporter_settings(GOOD), six, tmp_path)
     assert ipv6.url == f"https://[fd00::1]:{port}"
 
 
+def test_outside_of_a_cluster_the_settings_say_where_the_api_is(tls: TlsServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("of-a-person")
+    environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.folder / "ca.crt"), "TOKEN_FILE": str(tmp_path / "token")}
+    settings = read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": text for name, text in environ.items()})
+    api = KubernetesApi(open_connection(settings))
+    api.get("/api", Stored)
+    api.close()
+
+    assert tls.seen[-1] == ("Bearer of-a-person", False)
+    assert find_namespace(settings, tmp_path) == "tpu-provisioner"
+
+
+def test_an_authority_that_is_absent_is_named() -> None:
+    absent = {"TPU_PROVISIONER_ENDPOINT": "https://h", "TPU_PROVISIONER_CA_FILE": "/no/such"}
+    with pytest.raises(Misconfigured, match="certificates: /no/such"):
+        open_connection(read_exporter_settings(GOOD | absent))
+
+
 def test_outside_a_cluster_the_way_out_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="set TPU_PROVISIONER_KUBECONFIG instead"):
-        connection_in_cluster({}, tmp_path)
+    settings = read_exporter_settings(GOOD)
+    with pytest.raises(Misconfigured, match=r"token: cannot be read: No such file.*set TPU_PROVISIONER_ENDPOINT"):
+        open_connection(settings, {}, tmp_path)
     (tmp_path / "token").write_text("mounted")
     with pytest.raises(Misconfigured, match="not an http:// or https:// URL: 'https://:'"):
-        connection_in_cluster({}, tmp_path)
-    (tmp_path / "token").unlink()
-    with pytest.raises(Misconfigured, match="token: cannot be read: No such file"):
-        connection_in_cluster({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path)
+        open_connection(settings, {}, tmp_path)
 
 
 def test_a_token_file_is_read_again_at_most_once_a_minute_and_outlives_its_loss(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from shared.edges.kubeconfig import connection_from_kubeconfig
+from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.processes.stand_ins import running_stand_in
@@ -35,7 +35,7 @@ LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion
 testcontainers_config.ryuk_disabled = True
 
 
-def constrained(engine: Engine, environment: dict[str, str], kubeconfig: Path) -> DockerContainer:
+def constrained(engine: Engine, environment: dict[str, str]) -> DockerContainer:
     """The container with what the pod's spec allows it, and no more."""
     pod, own = read_pod()["spec"], read_container()
     identity, rules = pod["securityContext"], own["securityContext"]
@@ -52,7 +52,7 @@ def constrained(engine: Engine, environment: dict[str, str], kubeconfig: Path) -
     )
     for name, value in environment.items():
         container.with_env(name, value)
-    return container.with_volume_mapping(str(kubeconfig), "/kubeconfig", "ro")
+    return container
 
 
 def records(container: DockerContainer) -> list[Json]:
@@ -87,24 +87,21 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
         folder.mkdir()
     with (
         running_stand_in(folders[0], "standins.pubsub") as pubsub,
-        running_stand_in(folders[1], "standins.cluster", f"--kubeconfig-file={tmp_path / 'own'}"),
+        running_stand_in(folders[1], "standins.cluster") as cluster,
     ):
         broker = pubsub.addresses
         httpx.put(f"{broker['rest']}/v1/{TOPIC}", trust_env=False).raise_for_status()
-        api = KubernetesApi(connection_from_kubeconfig(tmp_path / "own"))
+        api = KubernetesApi(Connection(url=cluster.addresses["url"]))
         for number in range(PODS):
             api.create("/api/v1/namespaces/default/pods", bystander(number), Stored)
-        readable = tmp_path / "kubeconfig"
-        readable.write_bytes((tmp_path / "own").read_bytes())
-        readable.chmod(0o644)
         environment = read_environment() | {
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
             "TPU_PROVISIONER_TOPIC": TOPIC,
-            "TPU_PROVISIONER_KUBECONFIG": "/kubeconfig",
+            "TPU_PROVISIONER_ENDPOINT": cluster.addresses["url"],
             "PUBSUB_EMULATOR_HOST": broker["grpc"],
             "TPU_PROVISIONER_HTTP_PORT": "0",
         }
-        with constrained(engine, environment, readable) as container:
+        with constrained(engine, environment) as container:
             inside = container.get_wrapped_container()
             listening = wait_for("it to listen", lambda: of(container, "listening"))
             url = listening[0]["url"]

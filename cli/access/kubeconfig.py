@@ -1,4 +1,4 @@
-"""Connects by a kubeconfig, for people and programs outside of the cluster.
+"""Connects by a kubeconfig, for the person who runs the command.
 
 It is read by the official client, with exec plugins, proxies and certificates
 (docs/decisions/clients.md). This module adds only which errors an operator sees, and
@@ -39,13 +39,11 @@ _loaders: Any = kube_config
 class ClientConnection(Connection):
     """A connection by the client's own configuration, which is kept and not copied."""
 
-    def __init__(
-        self, configuration: Configuration, *, token: Callable[[], str] | None, namespace: str
-    ) -> None:
+    def __init__(self, configuration: Configuration, *, token: Callable[[], str] | None) -> None:
         """Prepare; `token` takes the place of the credentials of the configuration."""
         url = str(configuration.host)
         context = _build_context(configuration) if url.startswith("https://") else None
-        super().__init__(url=url, token=token, namespace=namespace, context=context)
+        super().__init__(url=url, token=token, context=context)
         self._configuration = configuration
         self._renewing = threading.Lock()
 
@@ -68,9 +66,7 @@ class ClientConnection(Connection):
             try:
                 return self._configuration.get_api_key_with_prefix(_BEARER) or ""
             except (OSError, ConfigException) as error:
-                _logger.warning(
-                    "the cluster's token was not renewed", extra={"problem": str(error)}
-                )
+                _logger.warning("the cluster's token was not renewed", extra={"problem": str(error)})
                 return self._configuration.api_key.get(_BEARER, "")
 
 
@@ -86,9 +82,7 @@ def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Conn
         raise
     except Exception as error:
         # The client lets through whatever a malformed file makes Python or a library raise.
-        clear = isinstance(error, ConfigException | ValueError) and not isinstance(
-            error, UnicodeError
-        )
+        clear = isinstance(error, ConfigException | ValueError) and not isinstance(error, UnicodeError)
         problem = str(error) if clear else "is not valid"
         if isinstance(error, OSError):
             problem = f"{error.filename}: {error.strerror}"
@@ -107,14 +101,11 @@ def _load(path: str, context_name: str) -> Connection:
     loader.load_and_set(configuration)
     if user and not (configuration.api_key or configuration.cert_file):
         # The client has logged why an exec plugin failed.
-        raise ConfigException(
-            f"user {context['user']!r} gets no credentials; valid: {_CREDENTIALS}"
-        )
+        raise ConfigException(f"user {context['user']!r} gets no credentials; valid: {_CREDENTIALS}")
     return ClientConnection(
         configuration,
         # The client reads it only once.
         token=TokenFile(folder / str(user["tokenFile"])) if user.get("tokenFile") else None,
-        namespace=str(context.get("namespace") or "default"),
     )
 
 
