@@ -15,7 +15,15 @@ from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
+from shared.model.workloads import (
+    PodTemplate,
+    PodView,
+    SliceGroup,
+    TermKind,
+    Toleration,
+    TopologyTerm,
+    WorkloadView,
+)
 from shared.settings import ClusterSettings, Settings
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
@@ -52,18 +60,26 @@ def a_template(
     topology: str | None = "4x4",
     chips: int = 4,
     selectors: dict[str, str] | None = None,
+    node_affinity: dict[str, tuple[str, ...]] | None = None,
     **overrides: Any,
 ) -> PodTemplate:
     """What a pod asks of its node. None omits a selector. Without chips it tolerates TPU nodes."""
     wanted = {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology, **(selectors or {})}
+    selected = {key: (value,) for key, value in wanted.items() if value is not None}
     return PodTemplate(
         **{
-            "node_selector": {key: value for key, value in wanted.items() if value is not None},
+            "selection": (node_affinity or {}) | selected,
             "chips": chips,
             "tolerations": () if chips else TOLERATES_TPUS,
             **overrides,
         }
     )
+
+
+IN_ONE_POOL = tuple(
+    TopologyTerm(kind=kind, key=labels.NODE_POOL) for kind in (TermKind.AFFINITY, TermKind.ANTI_AFFINITY)
+)
+"""The terms that keep the pods of a slice on a node pool of their own."""
 
 
 def a_pod(

@@ -30,7 +30,7 @@ def find_near_key(template: PodTemplate) -> tuple[str, str] | None:
 
     Keys of other domains than Google's are the author's own.
     """
-    for key in {**template.node_affinity, **template.node_selector}:
+    for key in template.selection:
         domain, _, name = key.rpartition("/")
         if key not in _KNOWN.values() and (not domain or domain.endswith("google.com")):
             near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_CLOSE)

@@ -14,16 +14,16 @@ import msgspec
 from shared.edges import pod_requests
 from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, Unreadable
 from shared.kinds.objects import UnexpectedValue
-from shared.model.labels import NODE_POOL, rename
+from shared.model.labels import rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
-from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, Toleration
+from shared.model.workloads import PodTemplate, PodView, Requirement, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shared.kinds.kind import Json, Kind
-    from shared.model.workloads import TopologyTerm, WorkloadView
+    from shared.model.workloads import WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 _NOBODY = OwnerReference()
@@ -210,10 +210,8 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
-        node_selector=_read_selector(spec.node_selector or {}),
-        node_affinity=_read_affinity(node_terms),
+        selection=_read_affinity(node_terms) | _read_selector(spec.node_selector or {}),
         node_terms=node_terms,
-        node_pool_affinity=_stays_in_pool(topology_terms),
         topology_terms=topology_terms,
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
@@ -263,13 +261,13 @@ def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
             yield f"{pod}-{volume.name}"
 
 
-def _read_selector(selector: dict[str, str]) -> dict[str, str]:
+def _read_selector(selector: dict[str, str]) -> dict[str, tuple[str, ...]]:
     """Return a node selector with the present names of labels.
 
     If it asks for another value under each name, both stay, so that it is refused.
     """
     return {
-        rename(key) if selector.get(rename(key), value) == value else key: value
+        rename(key) if selector.get(rename(key), value) == value else key: (value,)
         for key, value in selector.items()
     }
 
@@ -294,12 +292,6 @@ def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...]
         tuple(each.view(rename(each.key)) for each in term.match_expressions or ())
         for term in (required.node_selector_terms if required else ())
     )
-
-
-def _stays_in_pool(terms: Sequence[TopologyTerm]) -> bool:
-    """Return whether a pod has its pool for its own group: with these, and without others."""
-    kinds = {term.kind for term in terms if term.key == NODE_POOL}
-    return {TermKind.AFFINITY, TermKind.ANTI_AFFINITY} <= kinds
 
 
 def _read_requests(resources: Resources | None) -> pod_requests.Quantities:

@@ -128,10 +128,9 @@ def _find_host(groups: list[SliceGroup], guest: SliceGroup) -> str:
     head, pinned = guest.template, guest.pinned
     if pinned or head.units or guest.replicas != 1 or not head.wants_accelerator:
         return ""
-    selected = (head.node_selector, head.node_affinity)
     for group in groups:
         workers = group.template
-        same = selected == (workers.node_selector, workers.node_affinity)
+        same = head.selection == workers.selection
         if same and workers.chips and group.replicas and not group.pinned:
             return group.name
     return ""

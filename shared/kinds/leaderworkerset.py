@@ -240,8 +240,7 @@ def _list_differences(leaders: PodTemplate, workers: PodTemplate) -> list[str]:
 
 
 def _read_selected(template: PodTemplate) -> dict[str, set[str]]:
-    keys = dict.fromkeys((*template.node_selector, *template.node_affinity))
-    selected = {key: {*template.list_values(key)} for key in keys}
+    selected = {key: {*values} for key, values in template.selection.items()}
     if labels.SLICE_TOPOLOGY in template.annotations:
         selected.setdefault(labels.TOPOLOGY, {template.annotations[labels.SLICE_TOPOLOGY]})
     return selected

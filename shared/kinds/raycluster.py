@@ -141,7 +141,7 @@ class RayCluster(Kind):
         if group.hosts == 1 or template.node_pool_affinity or is_mistaken(group.template):
             return
         name = name_slice(workload, group, slot)
-        if {name, f"{workload.namespace}_{name}"} & set(template.node_selector.values()):
+        if {(name,), (f"{workload.namespace}_{name}",)} & set(template.selection.values()):
             return
         if _count_alike(workload, group) <= 1:
             return

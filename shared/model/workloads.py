@@ -173,14 +173,11 @@ class PodTemplate:
 
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
-    node_selector: dict[str, str] = field(default_factory=dict)
-    node_affinity: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Required node affinity of a single term, by key; the operator Exists has no values."""
+    selection: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The values of node labels that it accepts, by key: of its selector, else of required node
+    affinity in a single term. The operator Exists has no values."""
     node_terms: tuple[tuple[Requirement, ...], ...] = ()
     """Required node affinity as a whole: one term is enough, and all of it must hold."""
-    node_pool_affinity: bool = False
-    """Required pod affinity and anti-affinity by ``cloud.google.com/gke-nodepool``: the
-    pods of a slice share one node pool, and those of other slices stay off it."""
     topology_terms: tuple[TopologyTerm, ...] = ()
     """Required pod affinity and anti-affinity, and spread constraints that keep pods waiting."""
     claims_devices: bool = False
@@ -212,23 +209,25 @@ class PodTemplate:
         """Return the same with further topology terms."""
         return dataclasses.replace(self, topology_terms=(*self.topology_terms, *terms))
 
+    @property
+    def node_pool_affinity(self) -> bool:
+        """Return whether the pods of a slice share one node pool, and keep those of others off."""
+        kinds = {term.kind for term in self.topology_terms if term.key == labels.NODE_POOL}
+        return {TermKind.AFFINITY, TermKind.ANTI_AFFINITY} <= kinds
+
     def find_selector(self, key: str) -> str | None:
         """Return the value that the pod selects for a node label; None if it selects none.
 
         It is refused that required affinity has several values, or several terms with an
         accelerator label, where ``nodeSelector`` has none.
         """
-        if key in self.node_selector:
-            return self.node_selector[key]
-        if key in self.alternatives:
+        values = self.list_values(key)
+        if key not in self.selection and key in self.alternatives:
             raise UnsupportedSelector(
                 "several nodeSelectorTerms, so it is not clear which value the node needs",
                 field=f"spec.affinity.nodeAffinity {key}",
                 valid="one nodeSelectorTerm, or a nodeSelector",
             )
-        values = self.node_affinity.get(key)
-        if values is None or not values:
-            return None
         if len(values) > 1:
             raise UnsupportedSelector(
                 "several values, and the provisioner needs exactly one",
@@ -236,7 +235,7 @@ class PodTemplate:
                 value=", ".join(values),
                 valid="one value, or a nodeSelector",
             )
-        return values[0]
+        return values[0] if values else None
 
     @property
     def alternatives(self) -> set[str]:
@@ -248,9 +247,7 @@ class PodTemplate:
 
     def list_values(self, key: str) -> tuple[str, ...]:
         """Return the values that the pod selects for a node label; empty for any value."""
-        if key in self.node_selector:
-            return (self.node_selector[key],)
-        return self.node_affinity.get(key, ())
+        return self.selection.get(key, ())
 
     def tolerates(self, taint: Taint) -> bool:
         """Return whether the pod tolerates a taint."""
@@ -258,7 +255,7 @@ class PodTemplate:
 
     def selects(self, key: str) -> bool:
         """Return whether the pod selects a node label."""
-        return key in self.node_selector or key in self.node_affinity
+        return key in self.selection
 
     @property
     def topology(self) -> str | None:

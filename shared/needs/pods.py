@@ -58,12 +58,9 @@ class Addition:
         """Return a template with the addition."""
         if self == NOTHING:
             return template
-        single = {key: values[0] for key, values in self.selection if len(values) == 1}
-        several = {key: values for key, values in self.selection if len(values) != 1}
         return dataclasses.replace(
             template,
-            node_selector=template.node_selector | single,
-            node_affinity=template.node_affinity | several,
+            selection=template.selection | dict(self.selection),
             node_terms=self.terms or template.node_terms,
             tolerations=tuple(dict.fromkeys((*template.tolerations, *self.tolerations))),
         )
@@ -210,8 +207,7 @@ def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
     """Return the values that a template selects of node labels, with its annotated topology."""
     topology = template.annotations.get(labels.SLICE_TOPOLOGY)
     annotated = {labels.TOPOLOGY: (topology,)} if topology else {}
-    single = {key: (value,) for key, value in template.node_selector.items()}
-    return annotated | template.node_affinity | single
+    return annotated | template.selection
 
 
 def enlarge(template: PodTemplate, pods: Iterable[PodTemplate]) -> PodTemplate:
@@ -268,7 +264,7 @@ def _find_excess(
     # A topology that is too large has too many hosts.
     if not template.gpus or template == group.template:
         return None
-    added = _OF_SIZE & (template.node_selector.keys() - group.template.node_selector.keys())
+    added = _OF_SIZE & (template.selection.keys() - group.template.selection.keys())
     try:
         chips = find_slice_shape(group, template, workload, settings.room).chips
         most = _count_gpus(group, template, workload, settings)
@@ -288,9 +284,7 @@ def _count_gpus(
     own = dataclasses.replace(template, cpu_millis=spec.cpu_millis, memory_bytes=spec.memory_bytes)
     added = _OF_SIZE - _read_selection(spec).keys()
     unsized = dataclasses.replace(
-        own,
-        node_selector={key: value for key, value in own.node_selector.items() if key not in added},
-        node_affinity={key: value for key, value in own.node_affinity.items() if key not in added},
+        own, selection={key: values for key, values in own.selection.items() if key not in added}
     )
     try:
         return find_slice_shape(group, unsized, workload, settings.room).chips

@@ -185,8 +185,7 @@ def _find_dynamic_slice(template: PodTemplate) -> str:
     The annotation of a topology alone leaves it to GKE only if the slice is larger than one pool:
     a pool can serve any other.
     """
-    keys = [*template.node_selector, *template.node_affinity]
-    keys += [each.key for each in template.topology_terms]
+    keys = [*template.selection, *(each.key for each in template.topology_terms)]
     keys += [template.annotations[key] for key in _BY_QUEUE if key in template.annotations]
     for key in keys:
         if _SLICE_OF_GKE.fullmatch(key):

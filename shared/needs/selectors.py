@@ -78,16 +78,10 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
     hidden = (SET_BY_GKE | _SENT) - _LISTED_BY_GKE
     if settings.force_on_demand:
         hidden |= OF_TIER
-    selection = {key: template.list_values(key) for key in _list_keys(template)}
-    required = {(key, values[0]) for key, values in selection.items() if len(values) == 1}
+    required = {(key, values[0]) for key, values in template.selection.items() if len(values) == 1}
     shown = frozenset((key, value) for key, value in required if key not in hidden)
     tier = None if settings.force_on_demand else find_tier(template)
     return shown | ({(_LABEL_OF_TIER[tier], "true")} if tier in _LABEL_OF_TIER else frozenset())
-
-
-def _list_keys(template: PodTemplate) -> dict[str, None]:
-    """Return the node labels that a template selects, each once and in their order."""
-    return dict.fromkeys((*template.node_affinity, *template.node_selector))
 
 
 def read_node_labels(
@@ -100,7 +94,7 @@ def read_node_labels(
     """
     node_labels = _copy_pod_labels(template, settings)
     copied = {*node_labels, labels.HOSTNAME}
-    for key in _list_keys(template):
+    for key in template.selection:
         if key in SET_BY_GKE:
             continue
         value = template.find_selector(key)
@@ -210,8 +204,8 @@ def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
 
 
 def _list_requirements(template: PodTemplate) -> Iterator[Requirement]:
-    for key in _list_keys(template):
-        if values := template.list_values(key):
+    for key, values in template.selection.items():
+        if values:
             yield Requirement(key, "In", values)
     for term in template.node_terms:
         yield from term

@@ -99,7 +99,7 @@ def test_an_owner_is_seen_as_kueue_will_resume_it(queues: KueueQueues) -> None:
 
     assert owner is not None
     assert owner.suspended
-    assert owner.groups[0].template.node_selector == SHAPE
+    assert owner.groups[0].template.selection == {key: (value,) for key, value in SHAPE.items()}
 
 
 def test_the_workload_of_an_owner_is_found_by_its_uid(api: Api, queues: KueueQueues) -> None:

@@ -12,10 +12,10 @@ from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
-from tests.builders import a_pod, a_template, settings
+from tests.builders import IN_ONE_POOL, a_pod, a_template, settings
 from tests.engine.world import World, list_reasons
 
-EXCLUSIVE = a_template(node_pool_affinity=True)
+EXCLUSIVE = a_template(topology_terms=IN_ONE_POOL)
 
 
 def test_a_pod_that_waits_for_less_than_its_message_takes_is_left_out() -> None:

@@ -148,7 +148,8 @@ def _make_pod(kind: Kind, body: Any) -> Any:
             "annotations": metadata.get("annotations", {}) | dict(first.group.template.annotations),
             "ownerReferences": [owner],
         },
-        "spec": template["spec"] | {"nodeSelector": dict(first.group.template.node_selector)},
+        "spec": template["spec"]
+        | {"nodeSelector": {key: values[0] for key, values in first.group.template.selection.items()}},
         "status": _UNSCHEDULABLE,
     }
 

@@ -167,7 +167,7 @@ def _draw_pod_anew(pod: SimPod) -> picture.Pod:
         unschedulable=pod.live and view.unschedulable,
         labels={_KEY: key} if key else {},
         requests={labels.GPU_RESOURCE if pod.workload.shape.gpu else labels.TPU_RESOURCE: pod.units},
-        selector=view.template.node_selector,
+        selector={key: value for key, (value,) in view.template.selection.items()},
         tolerations=tuple(picture.Toleration(each, "Exists") for each in held),
         affinity=_share("In", key),
         anti_affinity=_share("NotIn", key),

@@ -368,7 +368,8 @@ class SimCluster:
 
     def fits(self, pod: SimPod, node: Node) -> bool:
         """Return whether a pod can run on a node that has enough free."""
-        if not node.ready or not pod.view.template.node_selector.items() <= node.labels.items():
+        selection = pod.view.template.selection
+        if not node.ready or any(node.labels.get(key) not in values for key, values in selection.items()):
             return False
         if node.pool.spot and not (pod.tolerates_spot and pod.workload.spot):
             return False

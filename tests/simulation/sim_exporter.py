@@ -125,7 +125,10 @@ def build_pod(pod: SimPod) -> WatchedPod:
         owner_references=owners,
     )
     answer = pod.workload.build_template()["spec"]
-    spec = answer | {"nodeSelector": template.node_selector, "nodeName": view.node_name}
+    spec = answer | {
+        "nodeSelector": {key: value for key, (value,) in template.selection.items()},
+        "nodeName": view.node_name,
+    }
     conditions = None
     if view.unschedulable:
         since = format_time(view.unschedulable_since)

@@ -258,9 +258,7 @@ def _plan_jobset(made: Workload) -> Iterator[PodPlan]:
             }
             template = _say(made, fields, {jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL} if made.pinned else None)
             if made.pinned:
-                template = replace(
-                    template, node_selector=template.node_selector | {jobset.NAMESPACED_JOB: pinned}
-                )
+                template = replace(template, selection=template.selection | {jobset.NAMESPACED_JOB: (pinned,)})
             name, uid = f"{job}-{host}", f"{made.uid}-{made.restarts}-{index}"
             key = pinned if made.pinned else ""
             yield PodPlan(f"{name}/{made.restarts}", job, name, template, "Job", job, uid, "batch/v1", key)

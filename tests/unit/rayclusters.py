@@ -19,6 +19,7 @@ from shared.kinds.raycluster import (
 )
 from shared.model import labels
 from shared.model.workloads import PodTemplate, PodView, WorkloadView
+from tests.builders import IN_ONE_POOL
 
 UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d11"
 EARLIER_UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d00"
@@ -59,7 +60,10 @@ def a_worker(
     base = {CLUSTER: "llm", GROUP: group, NODE_TYPE: "worker"}
     chosen = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x4", **(selector or {})}
     template = PodTemplate(
-        labels=base | (pod_labels or {}), node_selector=chosen, node_pool_affinity=affinity, chips=4
+        labels=base | (pod_labels or {}),
+        selection={key: (value,) for key, value in chosen.items()},
+        topology_terms=IN_ONE_POOL if affinity else (),
+        chips=4,
     )
     plain = {
         "namespace": "default",

@@ -68,8 +68,8 @@ def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation() -> Non
 
 @pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY, labels.INSTANCE_TYPE, labels.ZONE, "team"])
 def test_an_ambiguous_affinity_is_refused_with_its_values(key: str) -> None:
-    template = a_template(node_affinity={key: ("one", "two")})
-    template.node_selector.pop(key, None)
+    template = a_template()
+    template.selection[key] = ("one", "two")
 
     decision = refused(a_pod(template=template))
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
@@ -80,7 +80,7 @@ def test_an_ambiguous_affinity_is_refused_with_its_values(key: str) -> None:
 def test_an_accelerator_that_only_some_alternatives_name_is_refused_with_the_way_out(key: str) -> None:
     terms = ((Requirement(key, "In", ("a",)),), (Requirement("team", "In", ("b",)),))
     template = a_template(chips=0, node_terms=terms)
-    template.node_selector.pop(key, None)
+    template.selection.pop(key, None)
     decision = refused(a_pod(template=template))
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert all(part in decision.message for part in (key, "one nodeSelectorTerm", "nodeSelector"))
@@ -321,7 +321,7 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
         {"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "shared-project"}},
         {"selectors": {"team": "a"}},
         {"selectors": {"team": "b"}},
-        {"node_affinity": {"team": ("a",)}},
+        {"node_affinity": {"team": ("a", "b")}},
         {"cpu_millis": 1000},
         {"volume_claims": ("data",)},
         {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},

@@ -18,7 +18,7 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
-from tests.builders import a_jobset, a_template, expect_decision
+from tests.builders import IN_ONE_POOL, a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, want
 from tests.refusals import refuses
 from tests.slices import list_slices
@@ -95,7 +95,7 @@ def test_accelerators_that_are_not_whole_are_refused_with_the_amount(amount: Any
         (SliceGroup(name="", template=a_gpu_template(), whole=True), False),
         (SliceGroup(name="", template=a_gpu_template(), pinned=True), False),
         (SliceGroup(name="", template=a_gpu_template(selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})), False),
-        (SliceGroup(name="", template=dataclasses.replace(a_gpu_template(), node_pool_affinity=True)), False),
+        (SliceGroup(name="", template=dataclasses.replace(a_gpu_template(), topology_terms=IN_ONE_POOL)), False),
         (SliceGroup(name="", template=a_template(topology="2x2")), False),
         (SliceGroup(name="", template=a_template(topology="2x2"), elastic=True), True),
     ],

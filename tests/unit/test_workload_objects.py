@@ -135,7 +135,7 @@ def test_alternatives_are_remembered_for_accelerators_only() -> None:
 
 @pytest.mark.parametrize("given", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {}}, {"podAffinity": {}}])
 def test_no_required_affinity_is_none(given: dict[str, Any] | None) -> None:
-    assert read_template(affinity=given).node_affinity == {}
+    assert read_template(affinity=given).selection == {}
 
 
 def test_the_topology_may_stand_in_an_annotation() -> None:
@@ -169,7 +169,7 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
 
 
 def test_a_template_s_metadata_may_have_no_value() -> None:
-    assert pods.read_template({"metadata": None, "spec": {"nodeSelector": {"a": "b"}}}).node_selector == {"a": "b"}
+    assert pods.read_template({"metadata": None, "spec": {"nodeSelector": {"a": "b"}}}).selection == {"a": ("b",)}
 
 
 def test_a_pod_is_read_in_full() -> None:
