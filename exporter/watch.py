@@ -43,7 +43,7 @@ ABSENT_SECONDS = 5.0
 SHORT_SECONDS = 1.0
 """A watch that ends sooner than this without a single event counts as a failure, so that it cannot
 spin."""
-BASE = "infra/kubernetes/base"
+BASE = "the chart infra/helm"
 _REASONS: tuple[tuple[type[ProvisionerError], str], ...] = (
     (Expired, "expired"),
     (Silence, "silence"),

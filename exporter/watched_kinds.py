@@ -93,7 +93,7 @@ def watch_queues() -> WatchedKind[QueuedWorkload]:
         observed=ObservedQueues,
         operator="Kueue",
         optional=True,
-        role="infra/kubernetes/kueue",
+        role="the chart infra/helm with kueue=true",
     )
 
 

@@ -43,7 +43,7 @@ RIGHTS = (
     ("", "events", "patch"),
 )
 """What the functions need together, besides to read the workloads of each kind: group, resource,
-verb. As `infra/kubernetes/base/functions-rights.yaml` grants it."""
+verb. As `infra/helm/templates/functions-rights.yaml` grants it."""
 _KUEUE = KUEUE_VERSION.partition("/")[0]
 KUEUE_RIGHTS = (
     (_KUEUE, "workloads", "list"),
@@ -52,12 +52,12 @@ KUEUE_RIGHTS = (
     (_KUEUE, "admissionchecks/status", "patch"),
     (_KUEUE, "workloads/status", "patch"),
 )
-"""What they need if `kueue_admission_check` is on. As `infra/kubernetes/kueue` grants it."""
+"""What they need if `kueue_admission_check` is on. As the value `kueue` of the chart grants it."""
 LEASE_SECONDS_MAX = 60.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
-_MANIFESTS = "kubectl apply -k infra/kubernetes/base"
-_ROLE = 'kubectl kustomize infra/kubernetes/kueue | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'
+_MANIFESTS = "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values"
+_ROLE = f"{_MANIFESTS} --set kueue=true"
 
 
 class _ReviewStatus(Record):

@@ -32,8 +32,8 @@ TICK_VIRTUAL_SECONDS = 60
 TICK_SECONDS_MIN = 1.0
 """A tick of a small cluster takes a part of a second."""
 ACCOUNT_PREFIX = "tpu-provisioner-"
-"""Before the name of the exporter or of a function: its service account in infra/kubernetes."""
-MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
+"""Before the name of the exporter or of a function: its service account in the chart."""
+CHART = PROJECT_ROOT / "infra" / "helm"
 RUN_VIRTUAL_SECONDS = 180.0
 """Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice
 run at once."""
@@ -86,7 +86,7 @@ def cluster(layout: Layout, settings: StackSettings) -> Command:
     """Return the command of the chosen Kubernetes."""
     if settings.cluster is ClusterKind.REAL:
         further = (f"--with={each}" for each in settings.controllers)
-        return control_plane(layout, f"--manifests={MANIFESTS}", *further)
+        return control_plane(layout, f"--chart={CHART}", *further)
     return run_module(
         "cluster",
         "standins.cluster",

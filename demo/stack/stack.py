@@ -25,8 +25,8 @@ from demo.stack.local_subscriptions import create_subscriptions
 from demo.stack.own_namespace import create_own_namespace
 from demo.stack.readiness import NotReady, answers, listens
 from demo.stack.supervisor import Supervisor
+from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.serving import Outputs
 from standins.processes.private_files import write_private
 
@@ -160,7 +160,7 @@ class Stack:
 
     def _move_in(self, plane: ControlPlane) -> str:
         """Apply the objects of `commands.cluster` to a running control plane; return its URL."""
-        things = read_kustomization(commands.MANIFESTS)
+        things = read_local_chart(commands.CHART)
         plane.apply(things)
         Outputs(accounts_folder=self.layout.accounts, things=things).write_accounts(plane)
         write_private(self.layout.kubeconfig, plane.kubeconfig.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from tests.lives.cloud import wait_for
 both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset")
 MAY_READ_NODES = {ClusterKind.EMBEDDED: httpx.codes.OK, ClusterKind.REAL: httpx.codes.FORBIDDEN}
-"""The embedded cluster trusts all; the real one gives the exporter what infra/kubernetes says."""
+"""The embedded cluster trusts all; the real one gives the exporter what the chart says."""
 LOGS_LEFT = {ClusterKind.EMBEDDED: [], ClusterKind.REAL: sorted(["logs", *(f"{part}.log" for part in PARTS)])}
 
 

@@ -19,7 +19,8 @@ stop_exporter() {
         return 0
     fi
     kubectl delete namespace tpu-provisioner --ignore-not-found --wait --timeout=5m &&
-        kubectl delete clusterrole,clusterrolebinding --selector=app.kubernetes.io/part-of=tpu-provisioner --ignore-not-found
+        kubectl delete clusterrole,clusterrolebinding --selector=app.kubernetes.io/part-of=tpu-provisioner --ignore-not-found &&
+        kubectl --namespace=default delete secret --selector=owner=helm,name=tpu-provisioner-exporter --ignore-not-found
 }
 
 read_outputs clusters >"$BUILD_FOLDER/clusters"

@@ -61,16 +61,25 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
     return list(outputs.get("scheduler_jobs", ()))
 
 
+def render_values(outputs: dict[str, Any], key: str) -> str:
+    """Return the chart's values for one cluster, which Helm reads as JSON."""
+    return json.dumps(outputs["helm_values"][key], indent=1)
+
+
 def main() -> int | str:
     """Print one answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, required=True, help="the output of `terraform output -json`")
-    parser.add_argument("name", choices=("clusters", "topic", "subscriptions", "scheduler-jobs"))
+    parser.add_argument("--cluster", default="", help="the key of a served cluster, for helm-values")
+    parser.add_argument("name", choices=("clusters", "topic", "subscriptions", "scheduler-jobs", "helm-values"))
     arguments = parser.parse_args()
     try:
         outputs = read_outputs(arguments.file)
     except FileNotFoundError:
         return f"error: {arguments.file} does not exist; run terraform-init.sh first"
+    if arguments.name == "helm-values":
+        sys.stdout.write(render_values(outputs, arguments.cluster))
+        return 0
     sys.stdout.writelines(f"{line}\n" for line in render(arguments.name, outputs))
     return 0
 

@@ -20,9 +20,10 @@ from standins.controlplane.building import (
     make_build,
 )
 from standins.controlplane.cache import Build, BuildBroken, default_cache
+from standins.controlplane.chart import read_local_chart
 from standins.controlplane.commands import Choices
 from standins.controlplane.controller_table import ControllersClash, choose_controllers
-from standins.controlplane.product_manifests import ManifestBroken, read_kustomization
+from standins.controlplane.product_manifests import ManifestBroken
 from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
 from standins.controlplane.serving import Outputs, serve_until
@@ -99,15 +100,15 @@ def serve(
     folder: Annotated[
         Path | None, typer.Option(help="Keep data, keys and logs here; default: temporary, removed at the end.")
     ] = None,
-    manifests: Annotated[
-        Path | None, typer.Option(help="A kustomize folder to apply, for example infra/kubernetes/local.")
+    chart: Annotated[
+        Path | None, typer.Option(help="The chart of the exporter to apply, infra/helm, without its pods.")
     ] = None,
     cache_folder: CacheFolder = None,
     *,
     with_controllers: With = None,
     accounts_folder: Annotated[
         Path | None,
-        typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
+        typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount of --chart here."),
     ] = None,
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.
@@ -127,7 +128,7 @@ def serve(
     try:
         choose_controllers(choices.controllers)
         found = find_build(cache_folder or default_cache())
-        things = read_kustomization(manifests) if manifests else []
+        things = read_local_chart(chart) if chart else []
     except (UnknownAddition, ControllersClash, ManifestBroken) as error:
         refuse(error)
     except (BuildBroken, RecipeBroken) as error:

@@ -38,6 +38,7 @@ from tests.contract.stand_ins import ask, stand_in
 from tests.engine.world import FakeCluster, World
 
 ROOT = Path(__file__).resolve().parents[2]
+CHART = "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values"
 P = "projects/p"
 TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
 NAMES = {
@@ -95,7 +96,7 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     [
         ("report-only", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
         ("off", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
-        (None, Result.WARN, "kubectl apply -k infra/kubernetes/base, or set TPU_PROVISIONER_OWN_NAMESPACE"),
+        (None, Result.WARN, f"{CHART}, or set TPU_PROVISIONER_OWN_NAMESPACE"),
     ],
 )
 def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, result: Result, mend: str) -> None:
@@ -251,6 +252,6 @@ def test_messages_that_wait_for_long_are_found(deployment: Deployment, answer: b
 
 
 def test_the_rights_are_those_of_the_deployment() -> None:
-    path = ROOT / "infra/kubernetes/base/functions-rights.yaml"
+    path = ROOT / "infra/helm/templates/functions-rights.yaml"
 
     assert set(list_rights(KINDS)) == list_granted(path, "ClusterRole")

@@ -10,7 +10,7 @@ from shared.settings import ClusterSettings
 from tests.builders import CLUSTER
 from tests.cli.cli_world import NOWHERE, Reviewing, a_deployment, list_granted, with_settings
 
-INFRA = Path(__file__).resolve().parents[2] / "infra/kubernetes"
+TEMPLATES = Path(__file__).resolve().parents[2] / "infra/helm/templates"
 SETTING = "kueue_admission_check"
 
 
@@ -59,9 +59,9 @@ def test_each_missing_right_is_named_with_the_command_that_applies_the_role(
     message = f"the setting {SETTING} is on, but this identity does not have the rights: {verb} {resource}"
     assert (found.result, found.text) == (result, message)
     assert found.mend == (
-        'kubectl kustomize infra/kubernetes/kueue | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'
+        "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values --set kueue=true"
     )
 
 
 def test_the_rights_are_those_of_the_role() -> None:
-    assert list_granted(INFRA / "kueue/kueue-rights.yaml") == set(KUEUE_RIGHTS)
+    assert list_granted(TEMPLATES / "kueue-rights.yaml") == set(KUEUE_RIGHTS)

@@ -1,22 +1,30 @@
-"""What the manifests say of the exporter, read as text: no program is needed for it."""
+"""What the chart says of the exporter, read as text: no program is needed for it."""
 
 from pathlib import Path
 from typing import Any
 
-from standins.controlplane.product_manifests import read_kustomization, read_objects
+from standins.controlplane.chart import read_chart
 
 Json = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[2]
-MANIFESTS = ROOT / "infra/kubernetes"
+CHART = ROOT / "infra/helm"
+CLUSTER, TOPIC = "projects/p/locations/l/clusters/c", "projects/p/topics/events"
+IMAGE = f"us-east5-docker.pkg.dev/p/r/exporter@sha256:{'a' * 64}"
+VALUES: Json = {
+    "image": IMAGE,
+    "cluster": CLUSTER,
+    "topic": TOPIC,
+    "accounts": {each: f"n-{each}@p.iam.gserviceaccount.com" for each in ("provision", "collect")},
+}
+"""All that a cluster's values must have."""
 NAMESPACE = "tpu-provisioner"
 EXPORTER = "tpu-provisioner-exporter"
 
 
 def read_of_exporter(kind: str) -> Json:
     """Return the one object of a kind that surrounds the exporter."""
-    found = read_kustomization(MANIFESTS / "exporter") + read_objects(MANIFESTS / "monitoring/pod-monitoring.yaml")
-    (one,) = [each for each in found if each["kind"] == kind]
+    (one,) = [each for each in read_chart(CHART, VALUES) if each["kind"] == kind]
     return one
 
 

@@ -20,9 +20,9 @@ from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
 from standins.controlplane.cache import Build
+from standins.controlplane.chart import read_chart
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
 from tests.builders import CLUSTER
 from tests.engine import world as engine_world
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.cluster
 
 Json = dict[str, Any]
 
-PINNING = Path(__file__).resolve().parents[2] / "infra/kubernetes/pinning"
+CHART = Path(__file__).resolve().parents[2] / "infra/helm"
 OPT_OUT = {DISABLE_AUTOPROVISIONING: "true"}
 _numbers = itertools.count()
 
@@ -40,7 +40,8 @@ _numbers = itertools.count()
 def pinned_plane(build: Build) -> Iterator[ControlPlane]:
     """A control plane of its own: here the policy sees every Job."""
     with ControlPlane(build, Choices(scheduler_backoff_seconds=1, mutating_policies=True)) as plane:
-        policies = read_kustomization(PINNING)
+        objects = read_chart(CHART, {"pinning": True})
+        policies = [each for each in objects if each["kind"].startswith("MutatingAdmissionPolicy")]
         for each in policies:
             assert each["apiVersion"] == "admissionregistration.k8s.io/v1"
             each["apiVersion"] = "admissionregistration.k8s.io/v1beta1"

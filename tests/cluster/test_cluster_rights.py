@@ -20,7 +20,6 @@ from exporter.exporter_settings import ExporterSettings
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
-from infra.build.render_exporter import BINDING
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.engine.outside import Cluster
 from shared.kinds.table import KINDS
@@ -31,24 +30,25 @@ from shared.settings import ClusterSettings, Credentials, Settings
 from shared.wiring import build_ports
 from standins.controlplane.api_client import MERGE, exists
 from standins.controlplane.api_objects import apply
+from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
 
 pytestmark = pytest.mark.cluster
 
-MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"
+CHART = Path(__file__).resolve().parents[2] / "infra/helm"
 NAMESPACE = "tpu-provisioner"
 EXPORTER = "tpu-provisioner-exporter"
 FUNCTIONS = tuple(f"tpu-provisioner-{name}" for name in ("provision", "collect"))
 LEASE = ExporterSettings(cluster="c", topic="t").lease_name
+BINDING = "tpu-provisioner-functions"
 POOL = "rights"
 VIOLATION = "403: .*violates PodSecurity .{1,2}restricted"
 
 
 def objects() -> list[dict[str, Any]]:
-    return read_kustomization(MANIFESTS / "local")
+    return read_local_chart(CHART)
 
 
 def roles(account: str) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import POOL, World, jobset, wait_for
 from standins.processes.child import Command
 from standins.processes.stand_ins import running, running_stand_in
@@ -19,7 +19,7 @@ from tests.log_records import read_records
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parents[2]
-MANIFESTS = ROOT / "infra/kubernetes"
+CHART = ROOT / "infra/helm"
 PARENT = "projects/demo/locations/us-east5/clusters/alpha"
 SPEED = "300"
 
@@ -78,7 +78,7 @@ def test_a_deleted_pool_takes_its_running_pods_with_it(plane: ControlPlane, worl
 def test_the_exporter_reports_demand_with_no_more_than_its_own_account(
     plane: ControlPlane, world: World, tmp_path: Path
 ) -> None:
-    plane.apply(read_kustomization(MANIFESTS / "local"))
+    plane.apply(read_local_chart(CHART))
     account = "tpu-provisioner-exporter"
     plane.write_account_token(tmp_path / "token", "tpu-provisioner", account)
     topic = "projects/demo/topics/workload-events"

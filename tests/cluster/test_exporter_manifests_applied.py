@@ -1,4 +1,4 @@
-"""The manifests as the build renders and applies them to GKE, taken by a real API server.
+"""The chart as it is applied to GKE, taken by a real API server.
 
 What no API server shows stays unproved here: that a data plane honours the NetworkPolicy, and that
 the managed collection scrapes.
@@ -16,10 +16,10 @@ import httpx
 import pytest
 import yaml
 
-from infra.build.render_exporter import FUNCTIONS, render
+from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import wait_for
-from tests.cluster.kubernetes_manifests import EXPORTER, NAMESPACE, read_pod
+from tests.cluster.kubernetes_manifests import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
 from tests.cluster.pod_monitoring import DEFINITION
 from tests.cluster.pod_monitoring import NAME as MONITORING
 
@@ -27,17 +27,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.tool]
 
 Json = dict[str, Any]
 
-CLUSTER, TOPIC = "projects/p/locations/l/clusters/c", "projects/p/topics/events"
-IMAGE = f"us-east5-docker.pkg.dev/p/r/exporter@sha256:{'a' * 64}"
-OUTPUTS: dict[str, Any] = {
-    "clusters": {
-        "value": {
-            "main": {"exporter_environment": {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}}
-        }
-    },
-    "accounts": {"value": {each: f"n-{each}@p.iam.gserviceaccount.com" for each in FUNCTIONS}},
-    "exporter_principals": {"value": {"p": f"principal://x/subject/ns/{NAMESPACE}/sa/{EXPORTER}"}},
-}
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{EXPORTER}"
 
@@ -50,12 +39,8 @@ def run_kubectl(*arguments: str, text: str = "") -> subprocess.CompletedProcess[
 
 
 @pytest.fixture(scope="module")
-def rendered(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("exporter-main")
-    (folder / "kustomization.yaml").write_text(json.dumps(render(OUTPUTS, "main", IMAGE, folder)))
-    done = run_kubectl("kustomize", str(folder))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def rendered() -> str:
+    return yaml.safe_dump_all(read_chart(CHART, VALUES))
 
 
 @pytest.fixture

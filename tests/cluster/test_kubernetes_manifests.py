@@ -3,19 +3,21 @@
 import json
 
 from standins.controlplane.api_objects import path_of
-from standins.controlplane.product_manifests import read_kustomization
-from tests.cluster.kubernetes_manifests import MANIFESTS
+from standins.controlplane.chart import read_chart, read_local_chart
+from tests.cluster.kubernetes_manifests import CHART, VALUES
+
+OPTIONS = {"kueue": True, "pinning": True}
 
 
 def test_our_manifests_are_complete_and_unique() -> None:
-    things = read_kustomization(MANIFESTS / "local")
-    paths = [path_of(each) for each in things]
+    objects = read_local_chart(CHART, OPTIONS)
+    paths = [path_of(each) for each in objects]
 
     assert len(set(paths)) == len(paths)
     assert paths[0] == "/api/v1/namespaces/tpu-provisioner"
     # Each binding names a role and an account that are there.
-    for each in things:
-        if each["kind"].endswith("Binding"):
+    for each in objects:
+        if each["kind"].endswith("RoleBinding"):
             namespace = f"/namespaces/{each['metadata']['namespace']}" if each["roleRef"]["kind"] == "Role" else ""
             role = f"{each['roleRef']['kind'].lower()}s/{each['roleRef']['name']}"
             assert f"/apis/rbac.authorization.k8s.io/v1{namespace}/{role}" in paths
@@ -24,17 +26,14 @@ def test_our_manifests_are_complete_and_unique() -> None:
                 assert subject["kind"] == "User" or account in paths
 
 
-def test_every_file_of_a_kustomize_folder_is_listed() -> None:
-    folders = [path.parent for path in MANIFESTS.glob("*/kustomization.yaml")]
-    optional = {"kueue", "monitoring", "pinning"}
-    assert {"base", "exporter", "gke", "local"} | optional == {folder.name for folder in folders}
-    for folder in folders:
-        listed = (folder / "kustomization.yaml").read_text()
-        files = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
-        assert [name for name in files if f"- {name}\n" not in listed] == []
+def test_an_option_adds_objects_and_changes_none() -> None:
+    usual = read_chart(CHART, VALUES)
+    for option in OPTIONS:
+        objects = read_chart(CHART, VALUES | {option: True})
+        assert [each for each in usual if each not in objects] == []
+        assert len(objects) > len(usual)
 
 
 def test_no_rule_of_ours_uses_a_wildcard() -> None:
-    for folder in ("local", "kueue"):
-        for each in read_kustomization(MANIFESTS / folder):
-            assert "*" not in json.dumps(each.get("rules", []))
+    for each in read_chart(CHART, VALUES | OPTIONS):
+        assert "*" not in json.dumps(each.get("rules", []))

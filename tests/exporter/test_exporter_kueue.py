@@ -88,7 +88,7 @@ def test_after_a_listing_nothing_is_kept_of_what_has_left_but_of_what_cannot_be_
     ("refusal", "missing"),
     [
         (Refusal(404, "NotFound"), "is the Kueue operator installed?"),
-        (Refusal(403, "Forbidden"), "apply infra/kubernetes/kueue"),
+        (Refusal(403, "Forbidden"), "apply the chart infra/helm with kueue=true"),
     ],
 )
 def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(

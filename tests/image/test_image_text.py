@@ -8,7 +8,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from standins.controlplane.product_manifests import read_objects
+from tests.cluster.kubernetes_manifests import read_container, read_pod
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,13 +37,11 @@ def test_both_bases_have_one_python_and_libraries_come_by_their_checksums() -> N
 
 
 def test_the_image_runs_as_the_pod_does() -> None:
-    (deployment,) = read_objects(ROOT / "infra/kubernetes/exporter/deployment.yaml")
-    pod = deployment["spec"]["template"]["spec"]
-    context, (port,) = pod["securityContext"], pod["containers"][0]["ports"]
+    context, (port,) = read_pod()["spec"]["securityContext"], read_container()["ports"]
 
     assert f"\nUSER {context['runAsUser']}:{context['runAsGroup']}\n" in DOCKERFILE
     assert f"\nEXPOSE {port['containerPort']}\n" in DOCKERFILE
-    assert "command" not in pod["containers"][0]
+    assert "command" not in read_container()
 
 
 def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""A pretended cloud behind stub programs: the parts of five programs that the scripts use.
+"""A pretended cloud behind stub programs: the parts of six programs that the scripts use.
 
-The programs are gcloud, terraform, docker, kubectl and go.
+The programs are gcloud, terraform, docker, kubectl, helm and go.
 
 Each stub records how it was called, and changes a small world in a JSON file as the real program
 would. A stub imports this module, so that Python compiles it once and not at each call.
@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.infra.pretended_deployment import deploy, plan_changes, pull
 
-PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "go", "pools")
+PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "helm", "go", "pools")
 WORLD = "PRETENDED_WORLD"
 REGIONS = "us-central1\nus-east5"
 DIGEST = "sha256:" + "5" * 64
@@ -217,6 +217,11 @@ class Cloud:
             self.world["cluster"] = sorted({*self.world["cluster"], f"{where} {Path(words[-1]).name}"})
         if plain[0] == "delete":
             self.world["cluster"] = [each for each in self.world["cluster"] if "exporter" not in each]
+        return ""
+
+    def _helm(self) -> str:
+        where = Path(os.environ["KUBECONFIG"]).name
+        self.world["cluster"] = sorted({*self.world["cluster"], f"{where} {self.plain[1]}"})
         return ""
 
     def _go(self) -> str:

@@ -70,21 +70,17 @@ def deploy(values: Json) -> Json:
     """Return outputs and resources as the root `complete` would have them."""
     project, region, name = values["project_id"], values["region"], values["name"]
     path = f"projects/{project}/locations/{region}/clusters/{values['cluster_name']}"
-    environment = {"TPU_PROVISIONER_CLUSTER": path}
     accounts = {each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS}
     pushed = {each: f"{name}-{each.replace('_', '-')}" for each in (*FUNCTIONS, "provision_ends", "collect_ends")}
     outputs = {
         "workload": {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""},
         "bucket_url": f"gs://{values['artifact_repository_bucket_name']}",
-        "clusters": {
-            "environment": {"path": path, "endpoint": "https://127.0.0.1:1", "exporter_environment": environment}
-        },
+        "clusters": {"environment": {"path": path, "endpoint": "https://127.0.0.1:1"}},
         "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
         "subscriptions": {key: f"projects/{project}/subscriptions/{each}" for key, each in pushed.items()},
         "scheduler_jobs": [
             f"projects/{project}/locations/{region}/jobs/{name}-{each}-environment" for each in FUNCTIONS
         ],
-        "exporter_principals": {project: "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
-        "accounts": accounts,
+        "helm_values": {"environment": {"cluster": path, "accounts": accounts}},
     }
     return {"outputs": outputs, "resources": list(MADE)}

@@ -75,7 +75,7 @@ def test_what_is_uploaded_is_what_the_build_reads() -> None:
         *(ROOT / "shared").rglob("*.json"),
         *(ROOT / "exporter").rglob("*.py"),
     ]
-    needed += [*(ROOT / "infra/kubernetes").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]
+    needed += [*(ROOT / "infra/helm").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]
     needed += [*(ROOT / "infra/terraform").rglob(".terraform.lock.hcl")]
     needed += [ROOT / name for name in NAMED]
     missing = {str(path.relative_to(ROOT)) for path in needed} - files
@@ -93,7 +93,15 @@ def test_the_walk_knows_every_substitution_and_every_step() -> None:
     assert set(re.findall(r"[=, ](_[A-Z][A-Z_]+)=", walk)) <= declared
     named = set(re.findall(r"`([a-z-]+)`", walk))
     for path in (PROVISION, DESTROY):
-        quiet = {"check-inputs", "functions", "program-terraform", "program-go", "terraform-init", "python"}
+        quiet = {
+            "check-inputs",
+            "functions",
+            "program-terraform",
+            "program-helm",
+            "program-go",
+            "terraform-init",
+            "python",
+        }
         assert {step["id"] for step in load(path)["steps"]} - quiet <= named
 
 

@@ -1,6 +1,5 @@
 """What the build writes for others: Terraform's variables, Kueue's queue, overlay, an event."""
 
-import json
 import logging
 import re
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 import yaml
 
 from infra.build.outputs import list_clusters
-from infra.build.render_exporter import render as render_exporter
 from infra.build.render_training import CONFIG_MAP, QUEUE, read_environment, read_quotas, render_queue
 from infra.build.render_variables import list_given, render_variables
 from infra.build.smoke_event import build_event
@@ -34,14 +32,7 @@ from tests.infra.build_scripts import (
 from tests.infra.terraform_text import read_configuration
 
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
-FUNCTIONS = ("provision", "collect")
-ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in FUNCTIONS}
-OUTPUTS = {
-    "clusters": {"main": {"path": CLUSTER, "endpoint": "https://x", "exporter_environment": {"A": "1", "B": "2"}}},
-    "accounts": ACCOUNTS,
-    "exporter_principals": {"a-project": "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
-}
-IMAGE = "us-east5-docker.pkg.dev/a-project/r/exporter"
+OUTPUTS = {"clusters": {"main": {"path": CLUSTER, "endpoint": "https://x"}}}
 
 
 def inputs(substitutions: dict[str, str]) -> dict[str, str]:
@@ -107,23 +98,6 @@ def test_the_queue_has_quotas_of_several_slices_and_serves_several_namespaces() 
     assert matched == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["training", "research"]}
     queues = [each["metadata"] for each in objects if each["kind"] == "LocalQueue"]
     assert queues == [{"name": "tpu-job-queue", "namespace": each} for each in ("training", "research")]
-
-
-def test_the_exporters_overlay_has_its_image_by_digest_and_an_account_for_each_function(tmp_path: Path) -> None:
-    image = f"{IMAGE}@sha256:{'a' * 64}"
-    found = render_exporter(wrapped(OUTPUTS), "main", image, tmp_path)
-    assert found["images"] == [{"name": "exporter", "newName": IMAGE, "digest": f"sha256:{'a' * 64}"}]
-    assert all(account in json.dumps(found) for account in ACCOUNTS.values())
-
-    # Terraform gives it to the functions; the manifests would grant rights on another namespace.
-    other = OUTPUTS | {"exporter_principals": {"a-project": "principal://x/subject/ns/tpu-blue/sa/exporter"}}
-    for outputs, key, named, complaint in (
-        (OUTPUTS, "other", image, r"--cluster: is not served \(got 'other'\); valid: main"),
-        (OUTPUTS, "main", f"{IMAGE}:latest", "has no digest .*; valid: NAME@sha256:"),
-        (other, "main", image, r"exporter_namespace: .*\(got 'tpu-blue'\); valid: tpu-provisioner"),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            render_exporter(wrapped(outputs), key, named, tmp_path)
 
 
 def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pass_on() -> None:

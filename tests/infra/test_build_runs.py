@@ -39,9 +39,9 @@ def test_an_environment_is_made_once_planned_and_destroyed_in_an_order_that_lose
     assert world["repositories"] == ["a-project/tpu-provisioner-images"]
     assert [each.split()[1] for each in world["cluster"]] == [
         *(
-            "exporter-environment.yaml",
             "jobset.yaml",
             "kueue.yaml",
+            "tpu-provisioner-exporter",
             "training-namespace.json",
             "training-queue.json",
         )

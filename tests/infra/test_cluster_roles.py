@@ -4,13 +4,16 @@
 """
 
 import pytest
-import yaml
 
-from infra.build.render_exporter import BINDING, FUNCTIONS
 from shared.kinds.table import KINDS
-from tests.infra.terraform_cli import ROOT
+from standins.controlplane.chart import read_chart
+from tests.cluster.kubernetes_manifests import CHART, VALUES
 
-ROLE, BOUND = yaml.safe_load_all((ROOT / "infra/kubernetes/base/functions-rights.yaml").read_text())
+NAME = "tpu-provisioner-functions"
+BOUND, ROLE = sorted(
+    (each for each in read_chart(CHART, VALUES) if each["metadata"]["name"] == NAME),
+    key=lambda each: "Binding" not in each["kind"],
+)
 
 
 @pytest.mark.parametrize("verb", ["get", "list"])
@@ -27,7 +30,5 @@ def test_the_functions_may_read_every_kind(verb: str) -> None:
 
 
 def test_both_functions_have_the_role() -> None:
-    assert ROLE["metadata"]["name"] == BOUND["roleRef"]["name"] == BOUND["metadata"]["name"] == BINDING
-    assert [each["name"].partition("@")[0] for each in BOUND["subjects"]] == [
-        f"tpu-provisioner-{function}" for function in FUNCTIONS
-    ]
+    assert BOUND["roleRef"]["name"] == NAME
+    assert [each["name"] for each in BOUND["subjects"]] == [*VALUES["accounts"].values()]

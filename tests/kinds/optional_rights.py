@@ -1,20 +1,15 @@
-"""The optional roles of infra/kubernetes, for the service accounts of the local stack."""
+"""The optional rights of the chart, for the service accounts of the local stack."""
 
 from pathlib import Path
 from typing import Any
 
-from standins.controlplane.product_manifests import read_kustomization
+from standins.controlplane.chart import read_local_chart
 
 NAMESPACE = "tpu-provisioner"
-_KUBERNETES = Path(__file__).resolve().parents[2] / "infra/kubernetes"
+_CHART = Path(__file__).resolve().parents[2] / "infra/helm"
 
 
-def read_optional_rights(folder: str) -> list[dict[str, Any]]:
-    """Return a folder's roles and bindings; the stack's account of its name replaces Google's."""
-    found = read_kustomization(_KUBERNETES / folder)
-    for each in found:
-        for subject in each.get("subjects", ()):
-            name = subject["name"].partition("@")[0]
-            subject.clear()
-            subject |= {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
-    return found
+def read_optional_rights(value: str) -> list[dict[str, Any]]:
+    """Return the roles and bindings that a value of the chart adds."""
+    usual = read_local_chart(_CHART)
+    return [each for each in read_local_chart(_CHART, {value: True}) if each not in usual]

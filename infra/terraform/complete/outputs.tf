@@ -91,8 +91,13 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one), and the environment of the exporter there."
+  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one)."
   value       = module.provisioner.clusters
+}
+
+output "helm_values" {
+  description = "By cluster: the values of the chart infra/helm, but for the image."
+  value       = module.provisioner.helm_values
 }
 
 output "scheduler_jobs" {

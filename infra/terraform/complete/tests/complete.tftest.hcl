@@ -36,7 +36,7 @@ run "the_provisioner_serves_the_cluster_just_made" {
     error_message = "The provisioner must serve this cluster."
   }
   assert {
-    condition     = output.clusters["environment"].exporter_environment.TPU_PROVISIONER_TOPIC == output.topics.workload_events
+    condition     = output.helm_values["environment"].topic == output.topics.workload_events
     error_message = "The exporter is told where to publish."
   }
   assert {

@@ -20,6 +20,7 @@ locals {
     "node_workload_identity", "nodes_from", "resource_labels", "workload_policy_prefix",
   ]
   # The destroy build deletes no node pool whose label names another deployment (remove_pools.py).
+  answers_kueue = lookup(var.settings, "kueue_admission_check", "false") == "true"
   resource_labels = merge(
     jsondecode(lookup(var.settings, "resource_labels", "{}")),
     { tpu-provisioner-deployment = "${var.project_id}_${var.name}" },

@@ -44,20 +44,26 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one), and the environment of the exporter there."
+  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one)."
   value = {
     for key, each in local.clusters : key => merge({
       path     = local.cluster_paths[key]
       endpoint = local.cluster_endpoints[key]
-      exporter_environment = merge(
-        {
-          TPU_PROVISIONER_CLUSTER = local.cluster_paths[key]
-          TPU_PROVISIONER_TOPIC   = google_pubsub_topic.workload_events.id
-        },
-        # The exporter watches Kueue's Workloads where the functions answer its check.
-        { for name in ["TPU_PROVISIONER_KUEUE_ADMISSION_CHECK"] : name => local.settings[name] if contains(keys(local.settings), name) },
-      )
     }, local.cluster_authorities[key])
+  }
+}
+
+output "helm_values" {
+  description = "By cluster: the values of the chart infra/helm, but for the image."
+  value = {
+    for key in keys(local.clusters) : key => {
+      cluster  = local.cluster_paths[key]
+      topic    = google_pubsub_topic.workload_events.id
+      accounts = { for function in local.functions : function => google_service_account.this[function].email }
+      # The exporter watches Kueue's Workloads where the functions answer its check.
+      kueue       = local.answers_kueue
+      environment = local.answers_kueue ? { TPU_PROVISIONER_KUEUE_ADMISSION_CHECK = "true" } : {}
+    }
   }
 }
 

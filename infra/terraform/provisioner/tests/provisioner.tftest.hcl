@@ -21,12 +21,12 @@ run "what_the_next_step_needs" {
   }
 
   assert {
-    condition     = output.clusters["main"].exporter_environment.TPU_PROVISIONER_CLUSTER == "projects/training-project/locations/us-east5/clusters/train"
+    condition     = output.helm_values["main"].cluster == "projects/training-project/locations/us-east5/clusters/train"
     error_message = "The exporter is told which cluster it watches."
   }
 
   assert {
-    condition     = length(output.clusters["main"].exporter_environment) == 2
+    condition     = output.helm_values["main"].environment == {} && !output.helm_values["main"].kueue
     error_message = "The exporter watches nothing of Kueue unless a setting says so."
   }
 
@@ -42,7 +42,7 @@ run "the_exporter_watches_kueue_where_the_functions_answer_it" {
   }
 
   assert {
-    condition     = output.clusters["main"].exporter_environment.TPU_PROVISIONER_KUEUE_ADMISSION_CHECK == "true"
+    condition     = output.helm_values["main"].environment.TPU_PROVISIONER_KUEUE_ADMISSION_CHECK == "true" && output.helm_values["main"].kueue
     error_message = "The setting reaches the exporter."
   }
 }
