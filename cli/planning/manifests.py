@@ -25,7 +25,7 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
-from shared.needs.refusals import find_meant_resource, find_other_server
+from shared.needs.refusals import find_other_server
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -325,9 +325,6 @@ def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
         why += _BY_CLAIMS
     if near:
         why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
-    for resource in {name for each in templates for name in each.other_resources}:
-        if meant := find_meant_resource(resource):
-            why += f"; but no node has the resource {resource} that it asks for: did you mean {meant}?"
     return why
 
 

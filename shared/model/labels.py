@@ -97,6 +97,16 @@ def resembles_own_key(key: str) -> bool:
     return likely and bool(difflib.get_close_matches(key, OWN_KEYS, n=1, cutoff=_ALIKE))
 
 
+@functools.lru_cache(maxsize=1024)
+def find_meant_resource(resource: str) -> str:
+    """Return the accelerator that the name of a resource is almost that of; empty for none."""
+    name = resource.lower()
+    for meant, word in ((TPU_RESOURCE, "tpu"), (GPU_RESOURCE, "gpu")):
+        if word in name or difflib.get_close_matches(name, [meant], cutoff=0.85):
+            return meant
+    return ""
+
+
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook
 

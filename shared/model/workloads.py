@@ -266,12 +266,14 @@ class PodTemplate:
     def wants_accelerator(self) -> bool:
         """Return whether the pod requests accelerators, or selects TPUs without a request.
 
+        One that misspells its request wants them too, and is refused by that name.
         The leader of a Pathways or serving slice may request no chips itself
         (https://github.com/google/pathways-job).
         """
         return (
             self.units > 0
             or bool(self.unreadable_amounts)
+            or any(map(labels.find_meant_resource, self.other_resources))
             or bool(self.alternatives - {labels.GPU_ACCELERATOR})
             or self.selects(labels.ACCELERATOR)
             or self.selects(labels.TOPOLOGY)

@@ -130,7 +130,7 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
     """Accept extended resources that GKE or the operator's list gives to new nodes."""
     for resource in template.other_resources:
         if not is_allowed(resource, (_OF_NETWORKS, *settings.node_resources)):
-            meant = find_meant_resource(resource)
+            meant = labels.find_meant_resource(resource)
             hint = f": did you mean {meant}?" if meant else ""
             raise UnknownResource(
                 f"no node of a new node pool has this resource{hint}",
@@ -138,15 +138,6 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
                 valid="no such request; or this name in the setting node_resources, if something "
                 "in the cluster gives it to every new node",
             )
-
-
-def find_meant_resource(resource: str) -> str:
-    """Return the accelerator that the name of a resource is almost that of; empty for none."""
-    name = resource.lower()
-    for meant, word in ((labels.TPU_RESOURCE, "tpu"), (labels.GPU_RESOURCE, "gpu")):
-        if word in name or difflib.get_close_matches(name, [meant], cutoff=0.85):
-            return meant
-    return ""
 
 
 def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:

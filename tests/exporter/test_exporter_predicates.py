@@ -55,6 +55,9 @@ DEMANDS = {
     "one that only requests chips": {
         "spec": NO_TPU | {"containers": [container(requests={"google.com/tpu": "4"})]}
     },
+    "one that misspells its GPUs, whose owner is told": {
+        "spec": NO_TPU | {"containers": [container(limits={"nvidia.com/gpus": 1})]}
+    },
     "one that only limits chips, as a number": {
         "spec": NO_TPU | {"containers": [container(), container(limits={"google.com/tpu": 4})]}
     },
