@@ -24,8 +24,7 @@ from shared.engine.tick import count_verbs, tick
 from shared.kinds.jobset import JOBSET_UID_ON_POD
 from shared.model import labels
 from shared.model.names import Claim, Try, build_name, build_owner_labels
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import PoolNode
+from shared.model.pools import NodePool, PoolNode, PoolStatus
 from shared.model.workloads import PodView, WorkloadView
 from shared.settings import Settings
 from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, settings

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cli.fleet.looks import Reading
     from cli.fleet.rows import PoolRow, WaitingRow
     from cli.fleet.status import Status
-    from shared.model.readings import Operation
+    from shared.model.pools import Operation
 
 WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"
 KEPT_SECONDS = 900.0

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from cli.access.log_search import OpenLogs
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Resource
-    from shared.model.pools import NodePool
-    from shared.model.readings import Operation
+    from shared.model.pools import NodePool, Operation
     from shared.model.workloads import PodView
 
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from shared.engine.look import Lists, Look
     from shared.engine.outside import Ports
-    from shared.model.readings import Operation
+    from shared.model.pools import Operation
     from shared.plan.scene import Plan
 
 READ_SECONDS = 50.0

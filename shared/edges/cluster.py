@@ -25,15 +25,16 @@ from shared.kinds.table import (
 )
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound
-from shared.model.readings import Namespace, PoolNode
+from shared.model.pools import PoolNode
 from shared.model.times import parse_time
+from shared.model.workloads import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
-    from shared.model.readings import Notice
+    from shared.model.decisions import Notice
     from shared.model.times import Clock
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
 

@@ -12,7 +12,7 @@ from shared.model.times import format_time, parse_time
 
 if TYPE_CHECKING:
     from shared.edges.kubernetes import KubernetesApi
-    from shared.model.readings import Notice
+    from shared.model.decisions import Notice
     from shared.model.times import Clock
 
 API_VERSIONS = {"Pod": "v1"} | {

@@ -25,8 +25,7 @@ from shared.edges.google import Deadline, GoogleSession, bound_session, translat
 from shared.edges.machines import InstanceGroups
 from shared.model import labels
 from shared.model.errors import ClusterNotFound, NotFound, Unavailable
-from shared.model.pools import NodePool, parse_status
-from shared.model.readings import Operation
+from shared.model.pools import NodePool, Operation, parse_status
 from shared.model.times import bound_count, parse_time
 from shared.model.workloads import Taint
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shared.edges.google import GoogleAccount
-    from shared.model.readings import Machines
+    from shared.model.pools import Machines
     from shared.model.times import Clock
 
 CHANNEL_SECONDS = 300

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from shared.model.kueue import CheckState, QueuedWorkload
     from shared.model.names import ParsedName
-    from shared.model.pools import NodePool
-    from shared.model.readings import Machines, Operation, PoolNode
+    from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.needs.wanted import Wanted
     from shared.plan.scene import Way

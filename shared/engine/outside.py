@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from shared.engine.budget import Budget
     from shared.engine.look import Finding, Inventory, Key
     from shared.engine.threads import Crew
+    from shared.model.decisions import Notice
     from shared.model.kueue import Check, CheckState, QueuedWorkload
-    from shared.model.pools import NodePool
-    from shared.model.readings import Machines, Namespace, Notice, Operation, PoolNode
+    from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.times import Clock
-    from shared.model.workloads import Disk, Parent, PodView, WorkloadView
+    from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
     from shared.settings import Settings
 
 

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
     from shared.engine.look import Inventory, Key, Operations, Source, StopAndCause
     from shared.engine.outside import Ports
-    from shared.model.pools import NodePool
-    from shared.model.readings import PoolNode
+    from shared.model.pools import NodePool, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.plan.scene import Ask
 

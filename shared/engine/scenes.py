@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Key, Look, Operations, WorkloadName
     from shared.model.kueue import QueuedWorkload
     from shared.model.names import ParsedName, Slot
-    from shared.model.pools import NodePool
-    from shared.model.readings import Machines, Operation, PoolNode
+    from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.workloads import PodView, WorkloadView
     from shared.plan.scene import Need
     from shared.settings import Settings

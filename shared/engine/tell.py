@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from shared.engine.scenes import list_takers, make_claim
 from shared.kinds.table import get_kind
-from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
+from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event_reason, is_warning
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.names import build_name
 from shared.model.pools import ELASTIC_SLOT, PoolStatus
-from shared.model.readings import Notice
 from shared.needs.nodepool import choose_way
 from shared.plan.counting import Census
 from shared.plan.scene import Verb, Word

@@ -138,6 +138,21 @@ class EventReason(StrEnum):
     REFUSED = "NodePoolRefused"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One Kubernetes Event to be written on one object."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    warning: bool
+    about: str = ""
+    """Why, and which pool: the Event's name follows from the object and from this."""
+
+
 _OF_VERDICT = {
     Verdict.CREATE: EventReason.CREATION_STARTED,
     Verdict.RESIZE: EventReason.RESIZE_STARTED,

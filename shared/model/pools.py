@@ -159,3 +159,58 @@ class NodePool:
             labels.ZONE: self.zones[0] if len(self.zones) == 1 else "",
         }
         return {**{key: value for key, value in derived.items() if value}, **self.labels}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolNode:
+    """One node of a pool."""
+
+    name: str
+    pool: str
+    ready: bool
+    ready_at: float | None = None
+    """Unix seconds of its condition Ready; None if it is not Ready."""
+    idle_since: float | None = None
+    """By our taint, in unix seconds."""
+    closed: bool = False
+    """Our taint keeps new pods off."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillError:
+    """Why a pool did not get its nodes at some time."""
+
+    message: str
+    """GKE's words, with the code if there is one."""
+    at: float | None = None
+    """Unix seconds; None if it is not told, or for what is true now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """The machines of a pool, as its instance groups report them."""
+
+    present: int = 0
+    """How many are there, if only starting."""
+    coming: int = 0
+    """How many more are being made without an error."""
+    errors: tuple[FillError, ...] = ()
+    """What kept the groups from making machines, as long as they remember it."""
+
+    def list_causes(self, since: float, now: float) -> list[tuple[float, str]]:
+        """Return the errors from a moment on, each with its time; what has none is true now."""
+        timed = [(now if each.at is None else each.at, each.message) for each in self.errors]
+        return [each for each in timed if each[0] >= since]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One create or delete of a pool among GKE's operations."""
+
+    pool: str
+    creates: bool
+    ended: bool
+    error: str = ""
+    """GKE's words about what failed; empty for one that succeeded or still runs."""
+    began_at: float | None = None
+    ended_at: float | None = None

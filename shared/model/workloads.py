@@ -420,3 +420,12 @@ class WorkloadView:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """A namespace as it is now."""
+
+    uid: str
+    """That of ``kube-system`` is unique to its cluster."""
+    labels: Mapping[str, str]

@@ -11,7 +11,7 @@ from cli.fleet.status import Status
 from cli.messages.dead_letters import DeadLetter
 from cli.usage.record_stream import Span
 from shared.model.names import build_name, parse_name
-from shared.model.readings import Operation
+from shared.model.pools import Operation
 from tests.builders import CLUSTER, NOW, a_claim
 from tests.cli.board_rows import a_row, a_wait
 

@@ -10,7 +10,7 @@ from cli.board.readings import look as read
 from cli.fleet.looks import read_cluster
 from cli.fleet.rows import PoolRow, WaitingRow
 from cli.fleet.status import Status
-from shared.model.readings import Operation
+from shared.model.pools import Operation
 from tests.builders import CLUSTER, NOW
 from tests.cli.board_rows import FIRST, SECOND, SHAPE, a_row, a_wait, find_lane
 from tests.cli.cli_world import a_deployment

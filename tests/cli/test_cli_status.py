@@ -12,8 +12,7 @@ from cli.fleet.status_table import print_status
 from cli.printing import format_age
 from shared.model import labels
 from shared.model.errors import Denied, Unavailable
-from shared.model.pools import PoolStatus
-from shared.model.readings import Operation
+from shared.model.pools import Operation, PoolStatus
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pod
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
 from tests.engine.world import World

@@ -21,7 +21,7 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
-from shared.model.readings import Operation
+from shared.model.pools import Operation
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pod, a_pool, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, put_in_place, read_json, run, show
 from tests.engine.world import World

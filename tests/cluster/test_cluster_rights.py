@@ -23,8 +23,8 @@ from exporter.watched_kinds import list_watched
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.engine.outside import Cluster
 from shared.kinds.table import KINDS
+from shared.model.decisions import Notice
 from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
-from shared.model.readings import Notice
 from shared.model.workloads import Parent
 from shared.settings import ClusterSettings, Credentials, Settings
 from shared.wiring import build_ports

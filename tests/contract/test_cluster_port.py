@@ -16,7 +16,7 @@ from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.replicas import TEMPLATE_HASH
 from shared.model import labels
-from shared.model.readings import PoolNode
+from shared.model.pools import PoolNode
 from shared.model.workloads import Disk, PodView, WorkloadView
 from standins.processes.stand_ins import wait_until
 from tests.builders import NOW, a_jobset

@@ -13,8 +13,7 @@ import pytest
 from shared.edges.google import GoogleAccount
 from shared.edges.machines import InstanceGroups
 from shared.model.errors import Unavailable
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import FillError, Machines
+from shared.model.pools import FillError, Machines, NodePool, PoolStatus
 from shared.settings import Credentials
 
 CALLS = {"listManagedInstances": "POST", "listErrors": "GET"}

@@ -13,8 +13,8 @@ import pytest
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Page, Unreadable
+from shared.model.decisions import Notice
 from shared.model.errors import KindAbsent, Unavailable
-from shared.model.readings import Notice
 from tests.contract.stand_ins import ask
 
 EVENTS = "/api/v1/namespaces/default/events"

@@ -9,8 +9,7 @@ import pytest
 
 from shared.model import labels
 from shared.model.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import Machines
+from shared.model.pools import Machines, NodePool, PoolStatus
 from tests.builders import CLUSTER
 from tests.contract.gke_world import NO_CLUSTER, Edge, Gke, a_body, a_gpu_pool_body, call_port
 

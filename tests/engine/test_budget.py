@@ -10,7 +10,7 @@ from shared.capacity_texts import CapacityPolicy
 from shared.engine.threads import Crew
 from shared.model.errors import Busy, InvalidRequest, NoCapacity, Throttled, Unavailable
 from shared.model.needs import Tier, Way
-from shared.model.readings import Operation
+from shared.model.pools import Operation
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.world import World, list_reasons
 

@@ -19,8 +19,7 @@ from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
 from shared.model.messages import EventType
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import FillError, Machines, Operation
+from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
 from shared.plan.scene import Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template

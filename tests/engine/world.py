@@ -15,11 +15,11 @@ from shared.engine.tick import Tick, tick
 from shared.engine.work import Work, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
+from shared.model.decisions import Notice
 from shared.model.errors import AlreadyExists
 from shared.model.messages import EndedOperation
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import Machines, Namespace, Notice, Operation, PoolNode
-from shared.model.workloads import Disk, Parent, PodView, Taint, WorkloadView
+from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
+from shared.model.workloads import Disk, Namespace, Parent, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
 
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}

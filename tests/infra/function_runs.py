@@ -15,7 +15,7 @@ from shared.engine.reconcile import Role
 from shared.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.model import labels
 from shared.model.names import build_name
-from shared.model.readings import PoolNode
+from shared.model.pools import PoolNode
 from shared.model.workloads import PodView, WorkloadView
 from shared.settings import Credentials
 from tests.audit_entries import STOCKOUT, an_entry, as_message

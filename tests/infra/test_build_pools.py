@@ -10,8 +10,7 @@ import pytest
 from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_clusters, run
 from shared.model.errors import Busy, Unavailable
 from shared.model.names import Claim, Try, build_owner_labels
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import PoolNode
+from shared.model.pools import NodePool, PoolNode, PoolStatus
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from standins.fakegke.tests.fakegke_processes import fake_process
 from tests.clocks import StepClock

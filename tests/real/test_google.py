@@ -16,8 +16,7 @@ from shared.edges.pubsub import PubsubTopic
 from shared.engine.budget import SENT_SECONDS
 from shared.model.failures import Failure, classify_failure
 from shared.model.messages import Event, EventType, ObjectName, Observed, format_message, parse_entry
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import Machines
+from shared.model.pools import Machines, NodePool, PoolStatus
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX
 from shared.shapes.catalogue import TPUS, Family, Placement
 from shared.shapes.tpus import count_chips

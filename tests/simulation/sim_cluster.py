@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
-from shared.model.readings import PoolNode
+from shared.model.pools import PoolNode
 from shared.model.workloads import PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_kueue import Kueue
@@ -16,7 +16,7 @@ from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
-    from shared.model.readings import Notice
+    from shared.model.decisions import Notice
     from standins.autoscaler import picture
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan

@@ -8,8 +8,7 @@ from typing import Any
 
 from shared.model import labels
 from shared.model.names import Owner, parse_owner
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import FillError, Machines
+from shared.model.pools import FillError, Machines, NodePool, PoolStatus
 from shared.model.workloads import Taint
 
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}

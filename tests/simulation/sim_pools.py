@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shared.model.errors import AlreadyExists, Busy, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.model.pools import NodePool, PoolStatus
-from shared.model.readings import Operation
+from shared.model.pools import NodePool, Operation, PoolStatus
 from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import CALL_SECONDS, Invocation
 from tests.simulation.sim_pool_bodies import HELD, RESTING, read_body

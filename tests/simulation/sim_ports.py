@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
-from shared.model.readings import Machines, Namespace, PoolNode
+from shared.model.pools import Machines, PoolNode
+from shared.model.workloads import Namespace
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from shared.model.pools import NodePool
-    from shared.model.readings import Notice, Operation
+    from shared.model.decisions import Notice
+    from shared.model.pools import NodePool, Operation
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_world import World
