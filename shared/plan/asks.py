@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.plan.elastic import waits
+from shared.plan.limits import waits
 from shared.plan.scene import Ask, Fact, Verb
 from shared.plan.short import is_whole, lacks_nodes
 

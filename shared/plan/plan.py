@@ -11,13 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
+from shared.plan.answers import decide_check, list_notices
 from shared.plan.asks import list_asks
 from shared.plan.attempts import find_record, list_free_slots, plan_attempt
-from shared.plan.checks import decide_check
 from shared.plan.counting import Census, Slice
-from shared.plan.elastic import count_chips, count_wanted, size_pool
-from shared.plan.limits import Means, count_nodes
-from shared.plan.notices import list_notices
+from shared.plan.limits import Means, count_chips, count_nodes, count_wanted, size_pool
 from shared.plan.pool import find_spare, plan_ends, plan_opens, plan_records, plan_takes
 from shared.plan.scene import Act, Answer, Plan, Queue, Stop, Verb
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
-from shared.plan.elastic import count_wanted, lower_maximum
-from shared.plan.limits import Means
+from shared.plan.limits import Means, count_wanted, lower_maximum
 from shared.plan.scene import Act, Verb, Whose, Word
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 

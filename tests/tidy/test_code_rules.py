@@ -15,7 +15,7 @@ BUDGETS = {
     "exporter": (2_084, 2_000),
     "shared/model": (2_280, 1_600),
     "shared/needs": (2_020, 1_300),
-    "shared/plan": (1_880, 1_900),
+    "shared/plan": (1_855, 1_900),
     "shared/engine": (3_232, 1_950),
     "shared/edges": (2_939, 2_100),
     "shared/kinds": (1_479, 1_300),
