@@ -245,9 +245,9 @@ def _add_foreign(
 
 
 def _add_go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    """Let there be a pool that the Go provisioner made for a JobSet."""
-    name = f"tpu-provisioner-{made.name}"
-    if made.kind == "JobSet" and not made.pinned and name not in world.gke.pools[cluster.name]:
+    """Let there be a pool that the Go provisioner made for a JobSet. It made TPU pools only."""
+    name, serves = f"tpu-provisioner-{made.name}", made.kind == "JobSet" and not made.shape.gpu
+    if serves and not made.pinned and name not in world.gke.pools[cluster.name]:
         fields = {
             labels.MANAGER: labels.MANAGER_VALUE,
             labels.PARENT_KIND: "job",

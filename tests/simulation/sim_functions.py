@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OBJECTS_MAX = 100_000
 """After so many new objects garbage is collected: some stories' worth."""
+BEGIN_SECONDS = 60.0
+"""For so long a new instance of `collect` counts fewer deletions than there were in a minute."""
 MEMORY_MAX = 500
 """So many answers of a pure function are remembered."""
 
@@ -118,11 +120,17 @@ class Functions:
         time.after(rollout.seconds, end)
 
     def settle(self) -> None:
-        """Let each function have one instance, with the same release and settings."""
+        """Let each function have one instance, with the same release and settings.
+
+        Where that is a new one, the deletions of this minute are counted anew, as by two instances.
+        """
         for role in Role:
             newest = self.live[role][-1]
             if newest.release or newest.ports.settings != build_settings(self._world.scenario, 0):
                 newest = self._start(role, 0, 0)
+                if role == Role.COLLECT:
+                    until = self._world.time.now + BEGIN_SECONDS
+                    self.several_until[role] = max(self.several_until[role], until)
             self.live[role] = [newest]
 
     def restart(self, role: Role, instance: Instance) -> None:

@@ -10,7 +10,15 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
-from tests.simulation.sim_truth import count_nodes_wanted, count_slices, find_workload, fits, is_of, list_homes
+from tests.simulation.sim_truth import (
+    count_nodes_wanted,
+    count_pools_needed,
+    count_slices,
+    find_workload,
+    fits,
+    is_of,
+    list_homes,
+)
 from tests.simulation.sim_workloads import list_wanted
 
 if TYPE_CHECKING:
@@ -43,6 +51,17 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"
+
+
+def _follows(later: Pool, pool: Pool) -> bool:
+    """Return whether a pool is an earlier try that GKE made after a later one of its slot.
+
+    GKE did it long after the caller had given up; the later one stands for the slot.
+    """
+    old, new = pool.owner, later.owner
+    if old is None or new is None or (old.need, old.slot) != (new.need, new.slot):
+        return False
+    return new.attempt > old.attempt and later.made_at < pool.made_at
 
 
 class Judge:
@@ -301,11 +320,8 @@ class Judge:
         pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
         left = [each for each in pools if each.healthy_since is not None and fits(each, made)]
         waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
-        surges = waiting or not cluster.list_pods_of(made)
-        slices = count_slices(made) if surges else len({plan.slice_name for plan in list_wanted(made)})
-        needed = slices - len(list_homes(cluster, made, own=False))
-        if made.elastic:
-            needed = min(1, count_nodes_wanted(made))
+        surges = bool(waiting) or not cluster.list_pods_of(made)
+        needed = count_pools_needed(cluster, made, surges=surges)
         useless = waiting and now - pool.healthy_since >= 900
         if len(left) < needed and not useless:
             self.report(
@@ -339,6 +355,7 @@ class Judge:
         needed = 1 if made.elastic else count_slices(made) - elsewhere
         few = sum(map(self._may_serve, others)) < needed
         young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
+        young = young and not any(_follows(each, pool) for each in others)
         quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
         if waits and few and young and quiet:
             self.report("needed pools", f"delete of {pool.name}, whose nodes come and for which pods wait")

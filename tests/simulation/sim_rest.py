@@ -57,20 +57,23 @@ def judge_tick(world: World) -> None:
         slots: dict[tuple[str, ...], list[Pool]] = {}
         for pool in world.gke.pools[cluster.name].values():
             owner = pool.owner
-            if owner is not None and owner.slot is not None and _is_old(world, cluster, pool.healthy_since):
+            if owner is not None and owner.slot is not None and _served_nobody(world, cluster, pool):
                 slots.setdefault((owner.uid, owner.need, str(owner.slot)), []).append(pool)
         for pools in slots.values():
             _judge_both(world, cluster, pools)
         _judge_gangs(world, cluster)
 
 
-def _is_old(world: World, cluster: SimCluster, since: float | None) -> bool:
+def _is_old(world: World, cluster: SimCluster, since: float) -> bool:
     """Return whether something was so for some ticks, and each delete before it could begin."""
-    if since is None:
-        return False
     ticks, slots = world.ticks[cluster.name], world.scenario.operation_slots
     deletes = DELETE_TICKS * len(world.gke.pools[cluster.name]) // slots if slots else 0
     return len(ticks) - bisect(ticks, since) > BOTH_TICKS + deletes
+
+
+def _served_nobody(world: World, cluster: SimCluster, pool: Pool) -> bool:
+    """Return whether a pool is whole for so long that it is useless to the pods beside it."""
+    return pool.healthy_since is not None and _is_old(world, cluster, pool.healthy_since + USELESS_SECONDS)
 
 
 def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:

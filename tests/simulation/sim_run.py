@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from shared.engine import tick
@@ -14,6 +14,9 @@ from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_rest import judge_agreement, judge_rest, judge_tick, take_truth
 from tests.simulation.sim_scenario import START, Scenario
 from tests.simulation.sim_world import World
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_cluster import SimCluster
 
 TICK_SECONDS = 60.0
 FIRST_TICKS = 7
@@ -121,8 +124,14 @@ def is_calm(world: World) -> bool:
     """Return whether nothing goes on by itself; without capacity, tries follow for ever."""
     pools = [pool for pools in world.gke.pools.values() for pool in pools.values() if pool.owner]
     tries = any(pool.status == PoolStatus.ERROR or pool.off or pool.refused for pool in pools)
-    waits = any(cluster.waiting for cluster in world.clusters.values())
+    waits = any(cluster.waiting or _is_refused(world, cluster) for cluster in world.clusters.values())
     return world.time.next_moment is None and not (tries or waits or _holds_part(world))
+
+
+def _is_refused(world: World, cluster: SimCluster) -> bool:
+    """Return whether a workload in the queue gets no pools, since GKE refuses them all."""
+    queued = any(each.holds_quota and each.admitted_at is None for each in cluster.kueue.entries.values())
+    return queued and world.faults.lacks_quota(cluster.name)
 
 
 def _replay(world: World) -> None:

@@ -55,6 +55,16 @@ def count_nodes_wanted(made: Workload) -> int:
     return pods + math.ceil(pods * SURGE_SHARE) * (made.kind == "Deployment")
 
 
+def count_pools_needed(cluster: SimCluster, made: Workload, *, surges: bool) -> int:
+    """Return how many pools a workload needs beside those of others on which it runs."""
+    if not made.elastic:
+        slices = count_slices(made) if surges else len({plan.slice_name for plan in list_wanted(made)})
+        return slices - len(list_homes(cluster, made, own=False))
+    nodes = count_nodes_wanted(made) if surges else len(list_wanted(made))
+    elsewhere = sum(pod.node is not None and not is_of(pod.node.pool, made) for pod in cluster.list_pods_of(made))
+    return int(nodes > elsewhere)
+
+
 def list_homes(cluster: SimCluster, made: Workload, *, own: bool) -> set[str]:
     """Return the slices of a workload of which a pod runs on pools of its own, or elsewhere."""
     return {
