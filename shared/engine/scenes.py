@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from shared.settings import Settings
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
+LIST_SECONDS = 120.0
+"""How long after the end of its create a pool may be missing in GKE's list."""
 CLAIMS_MAX = 10_000
 """So many claims are remembered: each tick asks for those of the same slots again."""
 SPARE_SLOTS = 8
@@ -47,6 +49,7 @@ def make_scene(look: Look, settings: Settings) -> Scene:
         pools=pools,
         over=workload is None or is_over(workload),
         owner_known=look.is_known,
+        owner_created_at=workload.created_at if workload else None,
         suspended_since=_find_suspension(workload, pools, look.now),
         queue=standing.queue,
         quota_lost_at=standing.lost_at,
@@ -293,7 +296,7 @@ def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
             began_at=each.began_at or 0.0,
             failed=bool(each.error),
             listed=each.pool in look.inventory.pools,
-            deleted=each.pool in deleted,
+            deleted=each.pool in deleted or _is_past(each, look.now),
         )
         for need, slot, name, each in tries
         if each.creates
@@ -310,6 +313,11 @@ def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
         if not each.creates
     ]
     return creations, deletions
+
+
+def _is_past(create: Operation, now: float) -> bool:
+    """Return whether a create ended so long ago that a list which has not its pool is no late one."""
+    return create.ended_at is not None and now - create.ended_at >= LIST_SECONDS
 
 
 def _list_tries(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shared.plan.scene import Act, Plan, Pool
 
 YOUNG_SECONDS = 60
-"""A pod that waits for less has no earlier try, and GKE has no error of a pool that young."""
+"""A workload so young has no earlier try, and GKE has no error of a pool that young."""
 _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 
 
@@ -72,7 +72,11 @@ def _is_waited_beside(pool: Pool, census: Census) -> bool:
 
 
 def _is_old(census: Census) -> bool:
-    """Return whether a demand may have had a try that no list shows."""
+    """Return whether a demand may have had a try that no list shows.
+
+    The pods of a workload that is older may have been made again.
+    """
     now = census.scene.now
-    waiting = (pod.created_at for pod in census.scene.pods if pod.waits)
-    return now - min(waiting, default=now) >= YOUNG_SECONDS or census.queued
+    waiting = min((pod.created_at for pod in census.scene.pods if pod.waits), default=now)
+    since = min(waiting, census.scene.owner_created_at or waiting)
+    return now - since >= YOUNG_SECONDS or census.queued

@@ -123,7 +123,8 @@ def _make_create(census: Census, need: Need, slot: Slot, number: int, record: Po
     if record is None:
         creations = list_creations(census, need, slot)
         useless = count_gone(census, need, slot) if creations else 0
-        return dataclasses.replace(first, useless=useless)
+        ended = 0 if useless else count_lost(census, need, slot) // ways
+        return dataclasses.replace(first, round=ended, useless=useless)
     rounds = count_rounds(record, census) + (number >= ways)
     return dataclasses.replace(first, round=rounds, useless=count_useless(record, census))
 
@@ -134,19 +135,30 @@ def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) 
     A way that GKE refused a moment ago is passed over: GKE answers at once, so nothing is lost.
     """
     ways, refused = need.ways, census.scene.refused
-    if record:
-        first, last = min(record.candidate + 1, len(ways)), len(ways)
-        paused = find_pause(count_rounds(record, census))
-        if census.scene.now - find_failure_time(record, census) >= paused:
-            last *= 2
-    else:
-        first, last = count_lost(census, need, slot) % len(ways), len(ways)
+    following = _range_after(record, len(ways), census) if record else _range(census, need, slot)
     numbers = (
         number
-        for number in range(first, last)
+        for number in following
         if ways[number % len(ways)] not in refused and may_use(census, ways[number % len(ways)])
     )
     return next(numbers, None)
+
+
+def _range_after(record: Pool, ways: int, census: Census) -> range:
+    """Return the numbers that may follow a record: the rest of its list, later the next list."""
+    pause = find_pause(count_rounds(record, census))
+    passed = census.scene.now - find_failure_time(record, census) >= pause
+    return range(min(record.candidate + 1, ways), 2 * ways if passed else ways)
+
+
+def _range(census: Census, need: Need, slot: Slot) -> range:
+    """Return the numbers that may follow where no pool is the record, by GKE's operations."""
+    ways, lost = len(need.ways), count_lost(census, need, slot)
+    if lost and lost % ways == 0:
+        last = max(each.began_at for each in list_creations(census, need, slot))
+        if census.scene.now - last < find_pause(lost // ways - 1):
+            return range(0)
+    return range(lost % ways, ways)
 
 
 def may_use(census: Census, way: Way) -> bool:

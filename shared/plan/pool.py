@@ -19,15 +19,20 @@ TICK_SECONDS = 60
 
 
 def is_used(pool: Pool, census: Census) -> bool:
-    """Return whether a pod on the nodes of a pool holds it.
+    """Return whether a pod on the nodes of a pool holds it; pods of its own that hang do not."""
+    holders = [pod for pod in census.users.get(pool.name, ()) if _holds(pod, census.scene.now)]
+    return bool(holders) and not (all(pod.need for pod in holders) and _hangs(pool, census))
 
-    The pods of a TPU slice that lost a host do not hold its pool, once it is short: they hang, and
-    GKE cannot repair a slice in part.
+
+def _hangs(pool: Pool, census: Census) -> bool:
+    """Return whether a TPU slice that began on a failed or short pool waits for hosts it lacks.
+
+    They were lost or never came, and GKE cannot repair a slice in part.
     """
-    lost = pool.word == Word.LOST and not (pool.shape.gpus or pool.elastic)
-    hangs = lost and census.troubles.get(pool.name) == Trouble.SHORT
-    users = census.users.get(pool.name, ())
-    return any(_holds(pod, census.scene.now) and not (pod.need and hangs) for pod in users)
+    if pool.shape.gpus or (pool.ready or 0) >= pool.shape.hosts:
+        return False
+    troubled = census.troubles.get(pool.name) in (Trouble.FAILED, Trouble.SHORT)
+    return troubled and census.find_service(pool).waiting_since is not None
 
 
 def _holds(pod: Pod, now: float) -> bool:
@@ -150,7 +155,18 @@ def _end_record(pool: Pool, census: Census, first: Collection[str]) -> Act | Non
     """Return the end of a pool that does not help: it stays as long as it is the newest record."""
     needless = has_successor(pool, census) or is_needless(pool, census)
     first_of_all = pool.name in first or is_in_the_way(pool, census)
-    return _delete(pool) if needless or first_of_all or is_last_useless(pool, census) else None
+    useless = is_last_useless(pool, census) or _is_useless_for_long(pool, census)
+    return _delete(pool) if needless or first_of_all or useless else None
+
+
+def _is_useless_for_long(pool: Pool, census: Census) -> bool:
+    """Return whether a useless pool got no successor in as long a time as it took to know that.
+
+    GKE may refuse the successor as long as this pool has its machines. GKE's operations are then
+    the record.
+    """
+    useless = census.troubles[pool.name] == Trouble.USELESS
+    return useless and census.scene.now - (pool.ready_since or 0.0) >= 2 * USELESS_SECONDS
 
 
 def _end_idle(pool: Pool, census: Census) -> Act | None:

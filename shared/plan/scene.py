@@ -140,7 +140,7 @@ class Creation:
     listed: bool = False
     """The list of pools shows its pool, whosever it is now."""
     deleted: bool = False
-    """GKE's operations have a delete of its pool."""
+    """GKE's operations have a delete of its pool, or it ended long ago: one not listed is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +167,8 @@ class Scene:
     """Of this owner, and each other pool on which one of its pods runs."""
     over: bool = False
     owner_known: bool = True
+    owner_created_at: float | None = None
+    """None: it does not say."""
     suspended_since: float | None = None
     """None: it is not suspended."""
     queue: Queue = Queue.NONE

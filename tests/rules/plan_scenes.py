@@ -104,6 +104,8 @@ class Scene:
     pools: tuple[Pool, ...] = ()
     over: bool = False
     unknown: bool = False
+    owner_age: int = 0
+    """Of the workload; 0: it does not say."""
     suspended: int = -1
     queue: str = ""
     quota_lost: int = 10**6
@@ -138,6 +140,7 @@ def build_scene(row: Scene) -> model.Scene:
         pools=tuple(map(_build_pool, row.pools)),
         over=row.over,
         owner_known=not row.unknown,
+        owner_created_at=NOW - row.owner_age if row.owner_age else None,
         suspended_since=None if row.suspended < 0 else NOW - row.suspended,
         queue=model.Queue({"": "", "quota": "quota"}.get(row.queue, "waits")),
         quota_lost_at=NOW - row.quota_lost,

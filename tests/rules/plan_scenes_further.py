@@ -36,6 +36,8 @@ SPOT = Need(key="b", asks=FLAVOR)
 SPOT_POOL = Pool(0, key="b", labels=FLAVOR)
 ELASTIC_LIST = replace(ELASTIC, list=LIST)
 STUCK = replace(GPU, nodes=1, maximum=3, word="cause", error=130, ready=400, age=900)
+HALF = replace(ERROR, nodes=1)
+BEGUN = (*on("0.0", 0, 1), Pod(0))
 IDLE = fleet(1, idle=700, closed=70)
 OLD_WAITER = Pod("x", ours=False, age=5000)
 
@@ -414,14 +416,14 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
     (
         "a pool that went before it could help was not useless",
         scene(1, [Pod(0, age=5000)], operations=((0, 0, 800),), deletions=((0, 0, 100),)),
-        "create 0.1 demand",
+        "create 0.1 demand round=1",
         "",
         "",
     ),
     (
         "a pod that is younger than a pool may have been served by it",
         scene(1, [Pod(0, age=1200)], operations=((0, 0, 1300),), deletions=((0, 0, 100),)),
-        "create 0.1 demand",
+        "create 0.1 demand round=1",
         "",
         "",
     ),
@@ -434,8 +436,29 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
     ),
     (
         "a create that failed is on its way no more",
-        scene(1, [Pod(0)], operations=((0, 0, 3),), operation_state="failed"),
-        "create 0.1 demand",
+        scene(1, [Pod(0)], (), Need(list=LIST), operations=((0, 0, 3),), operation_state="failed"),
+        "create 0.1 demand empty",
+        "",
+        "",
+    ),
+    (
+        "a create that failed and left no pool was the last way: the pause",
+        scene(1, [Pod(0)], operations=((0, 0, 30),), operation_state="failed"),
+        "",
+        "",
+        "paused",
+    ),
+    (
+        "a reservation's pools went first twice: the next pause is longer",
+        scene(
+            1,
+            [Pod(0, age=5000)],
+            (),
+            Need(list=("reservation",)),
+            operations=((0, 0, 800), (0, 1, 500)),
+            deletions=((0, 0, 600), (0, 0, 100, 1)),
+        ),
+        "create 0.2 reservation round=2",
         "",
         "",
     ),
@@ -501,6 +524,41 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
         "",
         "",
         "pool_taken",
+    ),
+    (
+        "useless: no successor comes, and another may need its machines",
+        scene(1, [Pod(0, age=2000)], [replace(IDLE_READY, ready=1850, age=1900)], refused=(0,)),
+        "",
+        "delete 0.0",
+        "paused",
+    ),
+    (
+        "useless: its successor may come still",
+        scene(1, [Pod(0, age=2000)], [replace(IDLE_READY, ready=1750, age=1900)], refused=(0,)),
+        "",
+        "",
+        "paused",
+    ),
+    ("a slice began on a pool that got some hosts", scene(1, BEGUN, [HALF, NEW]), "", "delete 0.0", ""),
+    ("a slice began on one, and it has no successor yet", scene(1, BEGUN, [HALF]), "", "", "paused"),
+    (
+        "a slice began on one with a pod of others",
+        scene(1, [*BEGUN, Pod("x", "0.0", ours=False)], [HALF, NEW]),
+        "",
+        "",
+        "",
+    ),
+    (
+        "a slice began on one of GPUs, whose hosts serve by themselves",
+        scene(
+            1,
+            [replace(pod, shape="gpu") for pod in BEGUN],
+            [replace(HALF, shape="gpu"), replace(NEW, shape="gpu")],
+            Need(shape="gpu"),
+        ),
+        "",
+        "",
+        "",
     ),
     ("useless: the successor is listed", scene(1, [Pod(0, age=2000)], [IDLE_READY, NEW]), "", "delete 0.0", ""),
     (

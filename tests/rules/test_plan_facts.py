@@ -22,6 +22,11 @@ UNREAD = replace(EMPTY, unread="word")
 ROWS: list[tuple[str, Row, str]] = [
     ("a demand without a pool", scene(1, [WAITS]), ""),
     ("a young demand rests on no earlier create", scene(1, [replace(WAITS, age=10)], operations=None), ""),
+    (
+        "a young pod of an old workload may have lost a pool",
+        scene(1, [replace(WAITS, age=10)], operations=None, owner_age=900),
+        "operations",
+    ),
     ("an old demand may have lost a pool", scene(1, [WAITS], operations=None), "operations"),
     (
         "a young demand follows a failed pool",
