@@ -135,7 +135,7 @@ def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) 
     A way that GKE refused a moment ago is passed over: GKE answers at once, so nothing is lost.
     """
     ways, refused = need.ways, census.scene.refused
-    following = _range_after(record, len(ways), census) if record else _range(census, need, slot)
+    following = _range_after(record, len(ways), census) if record else _range_without_record(census, need, slot)
     numbers = (
         number
         for number in following
@@ -151,7 +151,7 @@ def _range_after(record: Pool, ways: int, census: Census) -> range:
     return range(min(record.candidate + 1, ways), 2 * ways if passed else ways)
 
 
-def _range(census: Census, need: Need, slot: Slot) -> range:
+def _range_without_record(census: Census, need: Need, slot: Slot) -> range:
     """Return the numbers that may follow where no pool is the record, by GKE's operations."""
     ways, lost = len(need.ways), count_lost(census, need, slot)
     if lost and lost % ways == 0:

@@ -34,6 +34,7 @@ def find_right(name: str) -> Rule:
 RIGHT = {
     name: find_right(name)
     for name in (
+        "_hangs",
         "_list_lacking",
         "_waits_for_pool",
         "count_to_keep",
@@ -114,6 +115,14 @@ def wait_also_in_vain(each: Any) -> bool:
     return bool(RIGHT["_waits_for_pool"](dataclasses.replace(each, need=need)))
 
 
+def hang_when_lost(pool: Pool, census: Census) -> bool:
+    return pool.word == Word.LOST and bool(RIGHT["_hangs"](pool, census))
+
+
+def range_at_once(census: Census, need: Need, slot: Slot) -> range:
+    return range(attempts.count_lost(census, need, slot) % len(need.ways), len(need.ways))
+
+
 WRONG: dict[str, tuple[str, object]] = {
     # a) a key decides nothing
     "compare the key": ("fits", fit_by_key),
@@ -140,6 +149,9 @@ WRONG: dict[str, tuple[str, object]] = {
     "mixed slices are not seen": ("Slice.mixed", property(always(False))),
     "every pool is at rest": ("Pool.at_rest", property(lambda pool: pool.ours)),
     "no pod holds a pool": ("is_used", always(False)),
+    "only what lost a host can hang": ("_hangs", hang_when_lost),
+    "a useless pool waits for its successor for ever": ("_is_useless_for_long", always(False)),
+    "nothing pauses without a record": ("_range_without_record", range_at_once),
     "own hung pods hold a pool": ("is_used", lambda pool, census: pool.name in census.users),
     "pods that end too late hold a pool": ("_holds", always(True)),
     # e) a number never comes again, and failures alone move the way
