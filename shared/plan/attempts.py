@@ -135,7 +135,11 @@ def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) 
     A way that GKE refused a moment ago is passed over: GKE answers at once, so nothing is lost.
     """
     ways, refused = need.ways, census.scene.refused
-    following = _range_after(record, len(ways), census) if record else _range_without_record(census, need, slot)
+    following = (
+        _range_after(record, len(ways), census)
+        if record
+        else _range_without_record(census, need, slot)
+    )
     numbers = (
         number
         for number in following
