@@ -39,7 +39,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo
 	@echo "  JOBSET=\"a.yaml dir/ *.yaml\"  what make demo runs (default: two v6e slices)"
 	@echo "  SPEED=30                     virtual seconds per real second; 1 is real time"
-	@echo "  REPORT=\"out.json out.svg\"    reports to write: .json, .html, .svg"
+	@echo "  REPORT=run.html              write the board with the run inside, one file that loads nothing"
 	@echo "  BOARD=1                      make demo serves the board of the run (docs/board.md)"
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (standins/fakegke/README.md)"
@@ -50,15 +50,15 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  PROJECT=my-project           where make test-real asks Google what the code assumes (docs/proof.md)"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
-demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
+demo: $(VENV)/.demo ## Run a two-slice JobSet, or your manifests, on a local cloud and follow what the product says
 	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK_OPTIONS) $(if $(BOARD),--board) \
-		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+		$(if $(REPORT),--report=$(REPORT)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
 demo-scarce: $(VENV)/.demo ## Run three JobSets where capacity is too small, is taken back and comes later (docs/capacity.md)
 	@$(BIN)/python -m demo.loop examples/scarce/three-jobsets.yaml --faults=examples/scarce/capacity.yaml \
 		--speed=$(or $(SPEED),30) --idle-seconds-max=60 \
 		--timeout=$(or $(TIMEOUT),300) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
-		$(foreach path,$(REPORT),--report=$(path))
+		$(if $(REPORT),--report=$(REPORT))
 
 up: $(VENV)/.demo ## Start the local cloud and keep it, for kubectl and gcloud
 	@$(BIN)/python -m demo.stack up $(STACK_OPTIONS)

@@ -11,16 +11,15 @@ import msgspec
 import psutil
 
 from benchmarks.field.records import Call, Memory
-from demo.loop.kubernetes_views import read_jobset, read_node, read_pod
-from demo.loop.observations import JobSetSeen, NodeSeen, Observation, PodSeen
-from demo.loop.watching import ResourceWatch
 from demo.stack.supervisor import Supervisor
 from standins.processes.urls import STAND_IN
+from standins.processes.watching import Json, ResourceWatch
 
 _LISTED_SECONDS_MAX = 30.0
 _SAMPLE_SECONDS = 1.0
 _PAUSES_SECONDS = (0.1, 1.0, 10.0)
 _MEBIBYTE = 1024 * 1024
+_INDEX = "batch.kubernetes.io/job-completion-index"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 
 
@@ -35,20 +34,32 @@ class FirstSeen:
         self._running: set[str] = set()
         self._lock = threading.Lock()
 
-    def note(self, seen: Observation) -> None:
-        """Take one observation, from any thread."""
+    def note_jobset(self, body: Json, *, gone: bool) -> None:  # noqa: ARG002 -- the shape of a watch
+        """Take the state of a JobSet, from any thread."""
+        if has_condition(body, "Completed"):
+            self.over_at = self.over_at or time.time()
+
+    def note_node(self, body: Json, *, gone: bool) -> None:  # noqa: ARG002 -- the shape of a watch
+        """Take the state of a node, from any thread."""
+        pool = (body["metadata"].get("labels") or {}).get("cloud.google.com/gke-nodepool")
         with self._lock:
-            if isinstance(seen, PodSeen) and seen.job:
-                if seen.index == "0" and seen.unschedulable:
-                    self.unschedulable.setdefault(seen.job, seen.at)
-                if seen.phase == "Running":
-                    self._running.add(seen.uid)
-                if seen.node:
-                    self._job_of_node.setdefault(seen.node, seen.job)
-            elif isinstance(seen, NodeSeen):
-                self._pool_of_node.setdefault(seen.name, seen.pool)
-            elif isinstance(seen, JobSetSeen) and seen.terminal == "Completed":
-                self.over_at = self.over_at or seen.at
+            if pool:
+                self._pool_of_node.setdefault(body["metadata"]["name"], pool)
+
+    def note_pod(self, body: Json, *, gone: bool) -> None:  # noqa: ARG002 -- the shape of a watch
+        """Take the state of a pod, from any thread; only pods of Jobs count."""
+        metadata, node = body["metadata"], body["spec"].get("nodeName")
+        job = (metadata.get("labels") or {}).get("batch.kubernetes.io/job-name")
+        if not job:
+            return
+        with self._lock:
+            leads = (metadata.get("annotations") or {}).get(_INDEX) == "0"
+            if leads and has_condition(body, "PodScheduled", "False"):
+                self.unschedulable.setdefault(job, time.time())
+            if body["status"].get("phase") == "Running":
+                self._running.add(metadata["uid"])
+            if node:
+                self._job_of_node.setdefault(node, job)
 
     def count_started(self) -> int:
         """Return how many pods have run."""
@@ -60,6 +71,12 @@ class FirstSeen:
         with self._lock:
             pairs = ((self._pool_of_node.get(node), job) for node, job in self._job_of_node.items())
             return {pool: job for pool, job in pairs if pool}
+
+
+def has_condition(body: Json, name: str, status: str = "True") -> bool:
+    """Return whether a condition of an object has a status."""
+    conditions = body.get("status", {}).get("conditions") or ()
+    return any((each["type"], each["status"]) == (name, status) for each in conditions)
 
 
 def ask_again(ask: Callable[[], Any]) -> Any:
@@ -80,8 +97,12 @@ class Recorder:
 
     def __init__(self, kubeconfig: str, gke_rest: str, supervisor: Supervisor, names: Iterable[str]) -> None:
         self.seen = FirstSeen()
-        reads = ((_JOBSETS, read_jobset), ("/api/v1/pods", read_pod), ("/api/v1/nodes", read_node))
-        self._watches = [ResourceWatch(kubeconfig, path, read, self.seen.note) for path, read in reads]
+        notes = (
+            (_JOBSETS, self.seen.note_jobset),
+            ("/api/v1/pods", self.seen.note_pod),
+            ("/api/v1/nodes", self.seen.note_node),
+        )
+        self._watches = [ResourceWatch(kubeconfig, path, note) for path, note in notes]
         self._gke = httpx.Client(base_url=gke_rest, timeout=60)
         self._supervisor, self._names = supervisor, set(names)
         self.memory: dict[str, Memory] = {}

@@ -57,6 +57,8 @@ class Readings:
 
     deployment: Deployment
     namespace: str = ""
+    status: Status = field(default_factory=Status)
+    """That of the last reading."""
     _lanes: Lanes = field(default_factory=Lanes)
     _count: int = 0
     _answers: list[Answered] = field(default_factory=list)
@@ -85,6 +87,7 @@ class Readings:
             self._read_slowly(now)
         self._count += 1
         add_refusals(status, self._answers)
+        self.status = status
         self._listed = None if status.errors else {row.pool for row in status.pools}
         lanes = self._lanes.observe(status, creations, now)
         return {

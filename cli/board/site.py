@@ -178,6 +178,15 @@ class Site:
         return self._readings.read() | {"write": self._write, "acts": acts, "version": VERSION}
 
 
+def render_page(reading: dict[str, Any]) -> bytes:
+    """Return the page with one reading inside: a file that shows it, and loads nothing."""
+    data = {**reading, "write": False, "acts": [], "version": VERSION}
+    # No text of an object may end the element, or be read as HTML.
+    text = msgspec.json.encode(data).replace(b"<", b"\\u003c")
+    kept = b'<script type="application/json" id="kept">' + text + b"</script>\n<script>"
+    return _PAGE.read_bytes().replace(b"<script>", kept, 1)
+
+
 def _read_body(request: Request) -> _Body:
     if request.mimetype != "application/json":
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: valid: application/json")

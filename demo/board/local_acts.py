@@ -12,7 +12,7 @@ import httpx
 
 from cli.board.acts import Act, ActFailed
 from demo.loop.applying import Applier
-from demo.loop.demo_manifests import BadManifest, load
+from demo.loop.manifests import BadManifest, load
 from demo.stack.background import NothingRuns, read_state
 from demo.stack.commands import Addresses
 from demo.stack.layout import PROJECT_ROOT, Layout
@@ -70,13 +70,13 @@ def apply_example(kubeconfig: str, example: str) -> str:
     Raises ActFailed: the cluster refused it, or did not answer.
     """
     documents = load([str(PROJECT_ROOT / "examples" / f"{example}.yaml")])
-    renamed = [replace(each, body=_rename(each.body)) if each.is_jobset else each for each in documents]
+    renamed = [replace(each, body=_rename(each.body)) if each.is_workload else each for each in documents]
     try:
         with closing(Applier(kubeconfig)) as applier:
             applied = applier.apply(renamed)
     except (BadManifest, httpx.HTTPError) as error:
         raise ActFailed(str(error)) from error
-    return f"created {', '.join(map('/'.join, applied.jobsets))}"
+    return f"created {', '.join(f'{each.namespace}/{each.name}' for each in applied.created if each.is_workload)}"
 
 
 def _rename(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``python -m demo.loop``: run JobSets on a local stack and watch them get their node pools.
+"""``python -m demo.loop``: run workloads on a local stack and watch them get their node pools.
 
 Exit codes: 0 the end state is verified, 1 it is not, 2 the input cannot be run.
 """
@@ -14,13 +14,10 @@ import httpx
 import typer
 from rich.console import Console
 
-from demo.loop.demo_manifests import BadManifest, Document, load
-from demo.loop.other_kinds import OtherOutcome, OtherRun
-from demo.loop.run_outcome import Outcome
-from demo.loop.running import Run, RunOptions
-from demo.loop.tables import print_outcome
-from demo.loop.views import LiveView, PlainView, View
-from demo.loop.writing import BadReportPath, parse_report_paths, write_report
+from cli.board.site import render_page
+from demo.loop.following import Run, RunOptions
+from demo.loop.manifests import BadManifest, Document, load
+from demo.loop.views import LiveView, Outcome, PlainView, View, print_outcome
 from demo.stack.clusters import EMBEDDED_KINDS, ClusterKind, ClusterMissing, check_present, choose_further
 from demo.stack.commands import StackSettings
 from demo.stack.fault_files import find_faults
@@ -40,14 +37,11 @@ Manifests = Annotated[
     typer.Argument(help="Manifests with workloads: files, globs or folders. Default: a two-slice v6e JobSet."),
 ]
 Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
-Report = Annotated[
-    list[str] | None,
-    typer.Option(help="Also write a report: a path that ends in .json, .html or .svg. Can be repeated."),
-]
+Report = Annotated[str, typer.Option(help="Write the board with the run inside: a path that ends in .html.")]
 Timeout = Annotated[
     float, typer.Option(help="Stop after this many real seconds. 0: a limit that depends on the speed.", min=0)
 ]
-ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused slice as a failure.")]
+ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused workload as a failure.")]
 Faults = Annotated[
     str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/fakegke/README.md).")
 ]
@@ -69,7 +63,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def demo(
     manifests: Manifests = None,
     speed: Speed = 30.0,
-    report: Report = None,
+    report: Report = "",
     timeout: Timeout = 0.0,
     faults: Faults = "",
     seed: Seed = 1,
@@ -84,11 +78,11 @@ def demo(
     console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
     try:
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
-        paths = parse_report_paths(report or [])
+        check_report(report)
         controllers = choose_controllers(documents, cluster)
         check_present(cluster, controllers)
         faults_file = find_faults(faults)
-    except (BadManifest, BadReportPath, ClusterMissing, ScenarioError) as error:
+    except (BadManifest, BadReport, ClusterMissing, ScenarioError) as error:
         refuse(error)
     settings = StackSettings(
         speed=speed,
@@ -100,15 +94,23 @@ def demo(
     )
     options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
     outcome = _run(console, documents, settings, options, board=board)
-    if isinstance(outcome, OtherOutcome):
-        _end_other(console, outcome, reports=bool(paths), expect_all=expect_all)
-        return
     print_outcome(console, outcome)
-    for path in paths:
-        write_report(path, outcome)
-        typer.echo(f"wrote {path}")
-    if not outcome.verified:
+    if report:
+        Path(report).write_bytes(render_page(outcome.page))
+        typer.echo(f"wrote {report}")
+    if outcome.problems:
         raise typer.Exit(1)
+
+
+class BadReport(Exception):
+    """The path of the report cannot be used; the text says what is valid."""
+
+
+def check_report(path: str) -> None:
+    """Accept a path to which the report can be written, or none."""
+    folder = Path(path).parent
+    if path and (not path.endswith(".html") or not folder.is_dir()):
+        raise BadReport(f"--report: cannot be written (got {path!r}); valid: a path in a folder, ending in .html")
 
 
 def choose_controllers(documents: list[Document], cluster: ClusterKind) -> tuple[str, ...]:
@@ -125,27 +127,17 @@ def choose_controllers(documents: list[Document], cluster: ClusterKind) -> tuple
     return ()
 
 
-def _end_other(console: Console, outcome: OtherOutcome, *, reports: bool, expect_all: bool) -> None:
-    """Print the end of a run without a JobSet, and end with its exit code."""
-    console.print(outcome.describe(), markup=False, highlight=False)
-    if reports:
-        typer.echo("no report is written: it shows the slices of JobSets")
-    if outcome.problems or (expect_all and outcome.refused):
-        raise typer.Exit(1)
-
-
 def _run(
     console: Console, documents: list[Document], settings: StackSettings, options: RunOptions, *, board: bool
-) -> Outcome | OtherOutcome:
+) -> Outcome:
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-demo-"))
-    view: View = LiveView(console, settings.speed) if console.is_terminal else PlainView(console)
+    view: View = LiveView(console) if console.is_terminal else PlainView(console)
     outcome = None
     try:
         with Stack(home, settings, say=view.say) as stack, _board_of(stack, view) if board else nullcontext():
             view.start()
             try:
-                follow = Run if any(each.is_jobset for each in documents) else OtherRun
-                outcome = follow(stack, view, options).perform(documents)
+                outcome = Run(stack, view, options).perform(documents)
             finally:
                 view.stop()
     except BadManifest as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from demo.loop.demo_manifests import BadManifest, Document
+from demo.loop.manifests import BadManifest, Document
 from standins.processes.kubeconfig import open_client
 
 _CALL_SECONDS_MAX = 20.0
@@ -19,13 +19,12 @@ _WRITTEN_BY_SERVER = ("resourceVersion", "uid", "creationTimestamp", "generation
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What applying came to: the JobSets, and what a person should know about the rest."""
+    """What applying came to."""
 
-    jobsets: tuple[tuple[str, str], ...]
-    """Namespace and name of each that the cluster accepted, as it is called there."""
-    notes: tuple[str, ...]
-    created: tuple[Document, ...] = ()
+    created: tuple[Document, ...]
     """What the cluster created, as it is called there."""
+    notes: tuple[str, ...]
+    """What a person should know about the rest."""
 
 
 class Applier:
@@ -37,45 +36,42 @@ class Applier:
         """By API version and kind, with a place for the namespace."""
 
     def apply(self, documents: Iterable[Document]) -> Applied:
-        """Create everything, the JobSets last, so that what they refer to is there.
+        """Create everything, the workloads last, so that what they refer to is there.
 
-        Objects other than JobSets that exist already are left as they are; kinds that the cluster
-        does not serve are skipped. Both are noted.
+        Other objects that exist already are left as they are; kinds that the cluster does not serve
+        are skipped. Both are noted.
 
         Raises BadManifest: the API refused an object; its own words are in the text.
         """
         notes: list[str] = []
-        jobsets: list[tuple[str, str]] = []
-        made: list[Document] = []
+        created: list[Document] = []
         ordered = sorted(documents, key=_order)
         for namespace in dict.fromkeys(document.namespace for document in ordered):
             self._create_namespace(namespace)
         for document in ordered:
-            created = self._create(document, notes)
-            if created:
-                made.append(replace(document, body={**document.body, "metadata": created["metadata"]}))
-            if created and document.is_jobset:
-                jobsets.append((created["metadata"]["namespace"], created["metadata"]["name"]))
-        return Applied(tuple(jobsets), tuple(notes), tuple(made))
+            answer = self._create(document, notes)
+            if answer:
+                created.append(replace(document, body={**document.body, "metadata": answer["metadata"]}))
+        return Applied(tuple(created), tuple(notes))
 
-    def delete_jobset(self, namespace: str, name: str) -> None:
-        """Delete a JobSet in kubectl's background mode. A JobSet that is gone is no error."""
-        self._delete(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets/{name}")
+    def read(self, document: Document) -> dict[str, Any] | None:
+        """Return an object as it is now, or None if it is gone."""
+        answer = self._client.get(f"{self._find_path(document)}/{document.name}")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return None
+        body: dict[str, Any] = answer.raise_for_status().json()
+        return body
 
     def delete(self, document: Document) -> None:
-        """Delete an object likewise, of any kind that the cluster serves."""
-        path = self._find_path(document)
-        if path:
-            self._delete(f"{path}/{document.name}")
+        """Delete an object in kubectl's background mode. One that is gone is no error."""
+        path = f"{self._find_path(document)}/{document.name}"
+        answer = self._client.delete(path, params={"propagationPolicy": "Background"})
+        if answer.status_code != httpx.codes.NOT_FOUND:
+            answer.raise_for_status()
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-    def _delete(self, path: str) -> None:
-        answer = self._client.delete(path, params={"propagationPolicy": "Background"})
-        if answer.status_code != httpx.codes.NOT_FOUND:
-            answer.raise_for_status()
 
     def _create(self, document: Document, notes: list[str]) -> dict[str, Any] | None:
         path = self._find_path(document)
@@ -86,7 +82,7 @@ class Applier:
             )
             return None
         answer = self._client.post(path, json=_as_new(document.body))
-        if answer.status_code == httpx.codes.CONFLICT and not document.is_jobset:
+        if answer.status_code == httpx.codes.CONFLICT and not document.is_workload:
             if document.kind != "Namespace":
                 notes.append(
                     f"{document.where}: {document.kind} {document.name} exists already and is not changed"
@@ -130,7 +126,7 @@ def _as_new(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _order(document: Document) -> int:
-    if document.is_jobset:
+    if document.is_workload:
         return 2
     return 0 if document.kind in ("Namespace", "CustomResourceDefinition") else 1
 

@@ -5,16 +5,17 @@ message about to be acknowledged) is looked at again within a bound.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, Self
 
 import httpx
 
-from demo.loop.observer import list_our_pools
 from demo.stack.commands import Addresses
-from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION
+from demo.stack.layout import CLUSTER_PATH, DEAD_LETTER_SUBSCRIPTION
 from shared.model import labels
 from standins.processes.kubeconfig import open_client
+from standins.processes.urls import STAND_IN
 
 SETTLE_SECONDS = 30.0
 """How long something may be late; a good end is noticed at once. On a busy machine a function that
@@ -23,7 +24,7 @@ _POLL_SECONDS = 0.2
 _EXPORTER_METRICS = ("tpu_provisioner_exporter_buffered", "tpu_provisioner_exporter_objects_unreadable_total")
 """Metrics of the exporter that are zero at the end of a good run: no event unsent, no object
 skipped."""
-_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
+_CHANGES = ("Create", "Delete", "Set", "Update")
 
 
 class Verifier:
@@ -42,36 +43,27 @@ class Verifier:
         for client in (self._gke, self._kubernetes, self._pubsub, self._exporter):
             client.close()
 
-    def verify(self, jobsets: Iterable[tuple[str, str]], *, settle_seconds: float = SETTLE_SECONDS) -> list[str]:
-        """Return what is wrong with the end state, after giving late things some time to settle.
-
-        Args:
-            jobsets: Namespace and name of every JobSet that was applied.
-            settle_seconds: How long something may be late.
-        """
-        wanted = list(jobsets)
+    def verify(self, *, settle_seconds: float = SETTLE_SECONDS) -> list[str]:
+        """Return what is wrong with the end state, after giving late things some time to settle."""
         deadline = time.monotonic() + settle_seconds
         while True:
-            problems = self._look(wanted)
+            problems = self._look()
             if not problems or time.monotonic() > deadline:
                 return problems
             time.sleep(_POLL_SECONDS)
 
-    def count_pools(self) -> int:
-        """Return how many node pools with the provisioner's label GKE has."""
-        return len(list_our_pools(self._gke))
+    def count_changes(self, *, since: float) -> dict[str, int]:
+        """Return how many accepted calls of GKE changed something, by method, since then."""
+        calls = self._gke.get("/admin/calls").raise_for_status().json()["calls"]
+        methods = (
+            str(each["method"])
+            for each in calls
+            if each["skin"] != STAND_IN and each["code"] == "OK" and float(each["at"]) >= since
+        )
+        return dict(Counter(method for method in methods if method.startswith(_CHANGES)))
 
-    def count_facts(self) -> dict[str, int]:
-        """Return counters of the run as a whole: messages published, dead letters."""
-        counters = self._subscriptions()
-        return {
-            "messages": sum(_count(each, "acked") for name, each in counters.items() if _is_pushed(name)),
-            "dead_letters": sum(_count(each, "deadLettered") for each in counters.values()),
-        }
-
-    def _look(self, jobsets: list[tuple[str, str]]) -> list[str]:
+    def _look(self) -> list[str]:
         checks: dict[str, Callable[[], list[str]]] = {
-            "JobSets": lambda: [problem for each in jobsets for problem in self._check_jobset(*each)],
             "GKE": self._check_gke,
             "nodes": self._check_nodes,
             "Pub/Sub": self._check_pubsub,
@@ -86,18 +78,13 @@ class Verifier:
         return problems
 
     def _check_gke(self) -> list[str]:
-        left = list_our_pools(self._gke)
-        return [f"node pool {name} is left in GKE ({status})" for name, status in sorted(left.items())]
-
-    def _check_jobset(self, namespace: str, name: str) -> list[str]:
-        answer = self._kubernetes.get(f"{_JOBSETS}/namespaces/{namespace}/jobsets/{name}")
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            return []
-        conditions = answer.raise_for_status().json().get("status", {}).get("conditions", [])
-        ended = [
-            each for each in conditions if each["type"] in ("Completed", "Failed") and each["status"] == "True"
+        answer = self._gke.get(f"/v1/{CLUSTER_PATH}/nodePools").raise_for_status().json()
+        ours = [
+            pool
+            for pool in answer.get("nodePools", [])
+            if pool.get("config", {}).get("labels", {}).get(labels.MANAGER) == labels.MANAGER_VALUE
         ]
-        return [] if ended else [f"JobSet {namespace}/{name} is neither Completed nor Failed nor deleted"]
+        return [f"node pool {each['name']} is left in GKE ({each.get('status', '')})" for each in ours]
 
     def _check_nodes(self) -> list[str]:
         answer = self._kubernetes.get("/api/v1/nodes", params={"labelSelector": labels.ACCELERATOR})

@@ -1,77 +1,59 @@
 """Scarce capacity (`make demo-scarce`) on both clusters: each slice goes on until there is room."""
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from demo.loop.following import RunOptions
+from demo.loop.views import Outcome
 from demo.stack.clusters import ClusterKind
-from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, run
+from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX
+from demo.tests.local_runs import list_stories, perform
 
-Json = dict[str, Any]
+V6E = "ct6e-standard-4t"
 
 
-def read_command() -> list[str]:
-    """Return what `make demo-scarce` gives the demo."""
+def read_option(name: str) -> str:
+    """Return what `make demo-scarce` gives the demo for an option."""
     recipe = re.search(r"^demo-scarce:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
-    words = re.sub(r"\$\(or \$\(\w+\),(\d+)\)", r"\1", recipe[1].replace("\\\n", " ")).split()
-    return [each for each in words[words.index("demo.loop") + 1 :] if "$" not in each]
+    found = re.search(rf"--{name}=(?:\$\(or \$\(\w+\),)?([\w/.-]+)", recipe[1])
+    assert found, name
+    return found[1]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 def test_each_slice_goes_on_until_there_is_room(cluster_kind: ClusterKind, tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
-    command = [*read_command(), "--timeout=400", f"--cluster={cluster_kind}", f"--report={path}"]
-    answer = run("demo.loop", tmp_path, *command)
-    assert answer.returncode == 0, answer.stdout[-6000:] + answer.stderr[-3000:]
-    report = json.loads(path.read_text())
-
-    assert (report["verified"], report["pools_left"], report["refusals"]) == (True, 0, [])
-    assert {each["workload"]: each["terminal"] for each in report["workloads"]} == dict.fromkeys(
-        ("default/pretrain", "default/tune", "default/evaluate"), "Completed"
+    outcome, shown = perform(
+        tmp_path,
+        [str(ROOT / "examples/scarce/three-jobsets.yaml")],
+        cluster_kind,
+        options=RunOptions(timeout_seconds=400),
+        speed=float(read_option("speed")),
+        faults=str(ROOT / read_option("faults")),
+        idle_seconds_max=int(read_option("idle-seconds-max")),
     )
-    slices: dict[str, Json] = {each["slice"]: each for each in report["slices"]}
-    expect_one_of_two([slices["pretrain-slice-0"], slices["pretrain-slice-1"]])
-    expect_spot_taken_back(slices["tune-slice-0"])
-    evaluate = slices["evaluate-slice-0"]
-    assert (evaluate["shares_pool"], evaluate["pool"]) == (True, slices["tune-slice-0"]["pool"])
-    assert evaluate["gke_calls_by_method"].get("CreateNodePool", 0) == 0
+
+    assert (outcome.problems, outcome.refusals) == ([], []), shown[-6000:]
+    workloads = ("default/pretrain", "default/tune", "default/evaluate")
+    assert outcome.endings == dict.fromkeys(workloads, "Completed")
+    expect_one_of_two(outcome)
+    # GKE's autoscaler finds no spot machines, at first in one zone and later in the other.
+    tune = [(tier, attempt) for *_, tier, attempt in list_stories(outcome, "default/tune")]
+    assert tune == [("spot", 0), ("spot", 1), ("on-demand", 2)]
+    assert list_stories(outcome, "default/evaluate") == []  # it runs on the pool that tune left
 
 
-def expect_one_of_two(slices: list[Json]) -> None:
+def expect_one_of_two(outcome: Outcome) -> None:
     """The reservation has room for one slice, which keeps its pool and waits for the other one.
 
     That one goes on with its list, and its pool is filled when there are on-demand machines.
     """
-    assert sorted(each["tier"] for each in slices) == ["on-demand", "reservation"]
-    first, second = sorted(slices, key=lambda each: each["tier"], reverse=True)
-    assert not find_failed(first)
-    assert "reservation train does not have available resources" in find_failed(second)[0]
-    assert len(first["attempts"]) == 1
-    assert len(second["attempts"]) >= 2
-
-
-def expect_spot_taken_back(one: Json) -> None:
-    """GKE's autoscaler finds no spot machines, at first in one zone and later in the other.
-
-    Each time a tick creates the next pool, and another one deletes the empty pool.
-    """
-    made = [each["pool"] for each in one["attempts"]]
-    assert [name.rpartition("-")[2] for name in made] == ["0", "1", "2"]
-    for number, zone in ((1, "us-east5-a"), (2, "us-east5-b")):
-        created = next(each for each in one["decisions"] if each["pool"] == made[number - 1])
-        assert f"candidate {number} of 3, spot in {zone}" in created["message"]
-        deleted = [
-            each for each in one["decisions"] if (each["decision"], each["pool"]) == ("delete", made[number - 1])
-        ]
-        assert [each["function"] for each in deleted] == ["collect"]
-    assert one["tier"] == "on-demand"
-
-
-def find_failed(one: Json) -> list[str]:
-    """Return what was told about failed pools of a slice."""
-    return [each["message"] for each in one["decisions"] if each["reason"] == "pool_failed"]
+    stories = [each for each in outcome.stories.values() if each.row.owner == "default/pretrain"]
+    full = [(each.row.tier, each.row.attempt) for each in stories if each.nodes == 4]
+    assert [tier for tier, _ in sorted(full)] == ["on-demand", "reservation"]
+    assert ("reservation", 0) in full
+    errors = [error for each in stories for error in each.errors]
+    assert any("reservation train does not have available resources" in error for error in errors)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.loop.demo_manifests import BadManifest, load
+from demo.loop.manifests import BadManifest, load
 from tests.field.planned import INPUTS, plan
 
 NAME = "jobset-list.yaml"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
-from demo.loop.watching import ResourceWatch
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.processes.watching import ResourceWatch
 
 Json = dict[str, Any]
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
@@ -92,7 +92,7 @@ class Bindings:
         self._newest = {_NODES: 0, _PODS: 0}
         """The version of the newest change that each watch has shown."""
         self._watches = [
-            ResourceWatch(kubeconfig, path, partial(self._see, path, keep), lambda _observation: None)
+            ResourceWatch(kubeconfig, path, partial(self._see, path, keep))
             for path, keep in ((_NODES, self._keep_node), (_PODS, self._keep_pod))
         ]
 
@@ -161,7 +161,7 @@ class Bindings:
                         problems.append(f"pool {host.pool} held {' and '.join(names)}")
             return list(dict.fromkeys(problems))
 
-    def _see(self, path: str, keep: Callable[..., None], body: Json, _at: float, *, gone: bool = False) -> None:
+    def _see(self, path: str, keep: Callable[..., None], body: Json, *, gone: bool) -> None:
         with self._lock:
             keep(body, gone=gone)
             self._newest[path] = max(self._newest[path], int(body["metadata"]["resourceVersion"]))

@@ -1,21 +1,19 @@
 """Watches one kind of object in a thread: list, watch, and resume after a break.
 
-Built on httpx only, because the demo's dependencies have no Kubernetes client; it needs no more
-than this.
+Built on httpx only, because the demo's dependencies have no Kubernetes client; nobody here needs
+more than this.
 """
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 
-from demo.loop.observations import Observation
 from standins.processes.kubeconfig import open_client
 
-Reader = Callable[..., Observation | None]
+Json = dict[str, Any]
 
 _SILENCE_SECONDS = 0.5
 """After this long without an event the watch is opened anew; a thread that is to end notices it
@@ -36,15 +34,14 @@ class ResourceWatch(threading.Thread):
     Args:
         kubeconfig: The file by which an administrator gets into the Kubernetes API.
         path: The collection, for example ``/api/v1/pods``.
-        read: Turns ``(object, at, gone=…)`` into an observation, or None to ignore it.
-        tell: Called with every observation, from this thread.
+        tell: Called with each object, and ``gone=`` whether it is, from this thread.
     """
 
-    def __init__(self, kubeconfig: str, path: str, read: Reader, tell: Callable[[Observation], None]) -> None:
+    def __init__(self, kubeconfig: str, path: str, tell: Callable[..., None]) -> None:
         super().__init__(name=f"watch {path}", daemon=True)
         self._client = open_client(kubeconfig, timeout_seconds=_LIST_SECONDS_MAX)
-        self._path, self._read, self._tell = path, read, tell
-        self._known: dict[str, dict[str, Any]] = {}
+        self._path, self._tell = path, tell
+        self._items: dict[str, Json] = {}
         self._version = ""
         self._stopping = threading.Event()
         self._silence_seconds, self._answered = _SILENCE_SECONDS, False
@@ -75,11 +72,11 @@ class ResourceWatch(threading.Thread):
         answer.raise_for_status()
         body = answer.json()
         items = {each["metadata"]["uid"]: each for each in body["items"]}
-        for uid in self._known.keys() - items.keys():
-            self._say(self._known[uid], gone=True)
-        self._known = items
+        for uid in self._items.keys() - items.keys():
+            self._tell(self._items[uid], gone=True)
+        self._items = items
         for each in items.values():
-            self._say(each)
+            self._tell(each, gone=False)
         self.listed.set()
         return str(body["metadata"]["resourceVersion"])
 
@@ -103,7 +100,7 @@ class ResourceWatch(threading.Thread):
                     break
                 self._version = self._take(json.loads(line)) or self._version
 
-    def _take(self, event: dict[str, Any]) -> str:
+    def _take(self, event: Json) -> str:
         """Take one event in and return its version."""
         body = event["object"]
         if event["type"] == "ERROR":
@@ -112,13 +109,8 @@ class ResourceWatch(threading.Thread):
             uid = body["metadata"]["uid"]
             gone = event["type"] == "DELETED"
             if gone:
-                self._known.pop(uid, None)
+                self._items.pop(uid, None)
             else:
-                self._known[uid] = body
-            self._say(body, gone=gone)
+                self._items[uid] = body
+            self._tell(body, gone=gone)
         return str(body["metadata"].get("resourceVersion", ""))
-
-    def _say(self, body: dict[str, Any], *, gone: bool = False) -> None:
-        observation = self._read(body, time.time(), gone=gone)
-        if observation is not None:
-            self._tell(observation)

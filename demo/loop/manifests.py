@@ -89,17 +89,13 @@ def load(patterns: Iterable[str]) -> list[Document]:
     """
     paths = _find_files(patterns)
     documents = [document for path in paths for document in _read(path)]
-    jobsets = [document for document in documents if document.is_jobset]
     if not any(document.is_workload for document in documents):
         kinds = ", ".join(sorted({document.kind for document in documents})) or "no objects"
         files = ", ".join(map(str, paths))
         raise BadManifest(
             f"{files}: contains no workload (found: {kinds}); valid: {', '.join(each.name for each in KINDS)}"
         )
-    for jobset in jobsets:
-        _check_jobset(jobset)
-    _check_unique(jobsets)
-    _check_order(jobsets)
+    _check_order(document for document in documents if document.is_jobset)
     return documents
 
 
@@ -182,36 +178,7 @@ def _check_object(path: Path, number: int, body: Any) -> None:
         raise BadManifest(f"{where}: metadata.name: is missing; valid: name or generateName, as text")
 
 
-def _check_jobset(document: Document) -> None:
-    spec = document.body.get("spec")
-    jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
-    if not isinstance(jobs, list) or not jobs:
-        raise BadManifest(
-            f"{document.where}: spec.replicatedJobs: is missing or empty (got {jobs!r}); valid: a list of jobs"
-        )
-    for index, job in enumerate(jobs):
-        template = _dig(job, "template", "spec", "template", "spec")
-        if not isinstance(template, dict) or not template.get("containers"):
-            raise BadManifest(
-                f"{document.where}: spec.replicatedJobs[{index}].template.spec.template.spec.containers:"
-                " is missing; valid: a list of containers"
-            )
-
-
-def _check_unique(jobsets: list[Document]) -> None:
-    seen: dict[tuple[str, str], Document] = {}
-    for document in jobsets:
-        if not document.body["metadata"].get("name"):
-            continue
-        earlier = seen.setdefault((document.namespace, document.name), document)
-        if earlier is not document:
-            raise BadManifest(
-                f"{document.where}: metadata.name: JobSet {document.namespace}/{document.name} is also in"
-                f" {earlier.where}; valid: one of the two, or generateName"
-            )
-
-
-def _check_order(jobsets: list[Document]) -> None:
+def _check_order(jobsets: Iterable[Document]) -> None:
     earlier: set[tuple[str, str]] = set()
     for document in jobsets:
         named = str(document.body["metadata"].get("name") or "")
@@ -222,11 +189,3 @@ def _check_order(jobsets: list[Document]) -> None:
                 f" one has no name (got {document.after!r}); valid: {names or 'no such annotation'}"
             )
         earlier.add((document.namespace, named))
-
-
-def _dig(body: Any, *keys: str) -> Any:
-    for key in keys:
-        if not isinstance(body, dict):
-            return None
-        body = body.get(key)
-    return body

@@ -1,0 +1,150 @@
+"""What changes from one status of the product to the next: a line for each change, and the pools.
+
+Pure: a status and a moment in, lines out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.board.lanes import CREATE, DELETE, FAILED, OVER, PLACE, USE, WAIT, find_phase
+from cli.fleet.rows import KEPT, PoolRow, WaitingRow
+from cli.fleet.status import Status
+from cli.printing import STYLES, count
+
+GONE = "gone"
+_WORDS = {
+    CREATE: "GKE creates it",
+    FAILED: "its creation failed",
+    WAIT: "has no nodes yet",
+    PLACE: "has nodes, and its pods are placed",
+    USE: "is in use",
+    OVER: "is not needed any more",
+    DELETE: "GKE deletes it",
+    GONE: "is gone",
+}
+_LOOKS = {FAILED: "bad", USE: "ok", GONE: "dim"}
+_COLUMNS = ("WORKLOAD", "POOL", "MACHINE", "NODES", "CREATED", "IN USE", "GONE")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One change, for people."""
+
+    seconds: float
+    """Since the feed began."""
+    about: str
+    text: str
+    look: str = ""
+    """One of `cli.printing.STYLES`."""
+
+    def as_text(self) -> Text:
+        """Return it with its colour."""
+        text = Text.assemble((f"{self.seconds:6.1f} s  ", "dim"), (self.about, "bold"), "  ")
+        return text.append(self.text, STYLES[self.look])
+
+
+@dataclass(slots=True)
+class Story:
+    """One pool, from its first sight to its end."""
+
+    row: PoolRow
+    """As it was last."""
+    nodes: int = 0
+    """The most that it had."""
+    began: dict[str, float] = field(default_factory=dict)
+    """By phase: the seconds after which it was seen first."""
+    phase: str = ""
+    errors: list[str] = field(default_factory=list)
+    """GKE's words about it."""
+
+    def as_cells(self) -> list[str]:
+        """Return its row of the table."""
+        shape = " ".join(filter(None, (self.row.machine_type, self.row.topology, self.row.tier)))
+        moments = (self.began.get(phase) for phase in (CREATE, USE, GONE))
+        return [
+            f"{self.row.owner} {self.row.slot}".strip(),
+            self.row.pool,
+            shape,
+            str(self.nodes),
+            *("-" if moment is None else f"{moment:.0f} s" for moment in moments),
+        ]
+
+
+class Feed:
+    """Takes one status after the other; it begins with the first moment that it is told."""
+
+    def __init__(self, began_at: float) -> None:
+        self.stories: dict[str, Story] = {}
+        self._began_at = began_at
+        self._waits: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def take(self, status: Status, now: float) -> list[Line]:
+        """Return what has changed; what a cluster did not answer changes nothing."""
+        seconds = now - self._began_at
+        lines = [*self._see_waiting(status, seconds)]
+        for row in status.pools:
+            lines += self._see_pool(row, seconds)
+        if not status.errors:
+            lines += self._see_gone({row.pool for row in status.pools}, seconds)
+        return lines
+
+    def say(self, about: str, text: str, now: float, look: str = "") -> Line:
+        """Return a line about something else."""
+        return Line(now - self._began_at, about, text, look)
+
+    def _see_waiting(self, status: Status, seconds: float) -> Iterator[Line]:
+        waits: dict[tuple[str, str], tuple[str, str]] = {}
+        for row in (*status.waiting, *status.left_alone):
+            key = (row.owner, row.shape or row.message)
+            waits[key] = (row.decision, row.reason)
+            if self._waits.get(key) != waits[key]:
+                yield Line(seconds, row.owner, _describe_wait(row), "bad" if row.stuck else "warn")
+        if not status.errors:
+            self._waits = waits
+
+    def _see_pool(self, row: PoolRow, seconds: float) -> Iterator[Line]:
+        story = self.stories.setdefault(row.pool, Story(row))
+        story.row, story.nodes = row, max(story.nodes, row.nodes)
+        if row.error and row.error not in story.errors:
+            story.errors.append(row.error)
+        phase = find_phase(row)
+        if phase == story.phase:
+            return
+        first, story.phase = not story.phase, phase
+        story.began.setdefault(phase, seconds)
+        yield Line(seconds, row.owner, _describe_pool(row, phase, first=first), _LOOKS.get(phase, ""))
+
+    def _see_gone(self, names: set[str], seconds: float) -> Iterator[Line]:
+        for name, story in self.stories.items():
+            if name not in names and story.phase != GONE:
+                story.phase = GONE
+                story.began[GONE] = seconds
+                yield Line(seconds, story.row.owner, f"pool {name}: {_WORDS[GONE]}", _LOOKS[GONE])
+
+
+def draw_table(stories: Sequence[Story], *, rows_max: int | None = None) -> Table:
+    """Return the pools as a table; of many, those that are gone are left out first."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in _COLUMNS:
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+    shown = sorted(stories, key=lambda story: story.phase == GONE)[:rows_max]
+    for story in sorted(shown, key=lambda story: (story.row.owner, story.row.slot, story.row.attempt)):
+        look = "dim" if story.phase == GONE else _LOOKS.get(story.phase, "")
+        table.add_row(*(Text(cell) for cell in story.as_cells()), style=STYLES[look])
+    return table
+
+
+def _describe_wait(row: WaitingRow) -> str:
+    reason = f" [{row.reason}]" if row.reason else ""
+    what = f"{count(row.slices, 'slice')} of {row.shape}" if row.shape else count(row.slices, "pod")
+    return f"waiting, {what}: {row.decision}: {row.message}{reason}"
+
+
+def _describe_pool(row: PoolRow, phase: str, *, first: bool) -> str:
+    what = f" ({row.machine_type} {row.topology}".rstrip() + f", {row.tier})" if first else ""
+    why = f": {row.message} [{row.reason}]" if row.reason and row.decision != KEPT else ""
+    error = f": {row.error}" if row.error else ""
+    return f"pool {row.pool}{what}: {_WORDS[phase]}{error or why}"

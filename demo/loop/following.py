@@ -1,0 +1,319 @@
+"""One run: apply, follow what the product says until the end, verify. All waits are bounded.
+
+What waits, and why, are the words of `tpu-provisioner status` and `why`; nothing here judges it
+anew. A workload that cannot go on is deleted, as its owner would, so that nothing remains.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from cli.access.operator_access import Deployment, open_deployment
+from cli.board.readings import Readings
+from cli.explanation.why import History, tell
+from cli.fleet.rows import PoolRow, Row
+from cli.fleet.status import Status
+from demo.loop.applying import Applier
+from demo.loop.feed import Feed
+from demo.loop.manifests import Document
+from demo.loop.verification import SETTLE_SECONDS, Verifier
+from demo.loop.views import Outcome, Refusal, View
+from demo.stack.layout import CLUSTER_PATH
+from demo.stack.operator_environment import operator_environment
+from demo.stack.stack import Stack
+from shared.model.decisions import Reason, Verdict
+
+_LOOK_SECONDS = 0.5
+_BASE_SECONDS = 60.0
+_VIRTUAL_SECONDS = 2400.0
+"""A create of five minutes, a run of one, a delete of four, and twice that for what goes wrong on
+the way."""
+_RUNS_SECONDS = 3.0
+"""How long a workload that does not end by itself is shown while all of it runs."""
+_ENDINGS = ("Completed", "Complete", "Failed", "Succeeded")
+"""Conditions, phases of pods and states of a RayJob that end a workload."""
+_STANDING = ("LeaderWorkerSet", "RayCluster", "RayService", "Deployment", "StatefulSet")
+"""Kinds that never end by themselves."""
+_WARNINGS_MAX = 3
+SILENT = "no_reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long, in real seconds, nothing may happen before a verdict is final."""
+
+    refused_seconds: float
+    silent_seconds: float
+    """For a workload that nothing refuses, before `why` is asked."""
+
+    @classmethod
+    def at_speed(cls, speed: float) -> "Patience":
+        """Return the patience that suits a clock of this speed."""
+        return cls(refused_seconds=max(3.0, 30 / speed), silent_seconds=max(10.0, 60 / speed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a person may choose about a run."""
+
+    timeout_seconds: float = 0.0
+    """Real seconds; 0 for a default that follows the speed."""
+    expect_all: bool = False
+    """Whether a refusal is a failure."""
+    patience: Patience | None = None
+    """None for a default that follows the speed. Where something kills the exporter or the API
+    server, it must be longer than their restart takes."""
+
+    def bound_seconds(self, speed: float) -> float:
+        """Return the longest that a run may take, in real seconds."""
+        return self.timeout_seconds or _BASE_SECONDS + _VIRTUAL_SECONDS / speed
+
+
+@dataclass(slots=True)
+class Followed:
+    """One workload and what was last seen of it."""
+
+    document: Document
+    changed_at: float
+    ending: str = ""
+    over: bool = False
+    ran_at: float | None = None
+    """Since when all of it runs."""
+    seen: object = None
+
+    @property
+    def name(self) -> str:
+        """Its namespace and name, as the rows of a status have it."""
+        return f"{self.document.namespace}/{self.document.name}"
+
+    def owns(self, row: Row) -> bool:
+        """Return whether a row is about it, or about what its controller made of it."""
+        named = row.owner == self.name
+        return named or (row.kind != self.document.kind and row.owner.startswith(f"{self.name}-"))
+
+    def take(self, body: dict[str, Any] | None, status: Status, now: float) -> None:
+        """Take in what is there now."""
+        self.over = body is None
+        if body is not None:
+            self.ending = find_ending(body)
+            self.over = bool(self.ending)
+        pools = [row for row in status.pools if self.owns(row)]
+        waiting = [row for row in status.waiting if self.owns(row)]
+        state = (
+            body and body["metadata"].get("resourceVersion"),
+            [(row.pool, row.state, row.decision, row.nodes, row.hosts_busy) for row in pools],
+            [(row.shape, row.slices, row.decision, row.reason, row.failures) for row in waiting],
+        )
+        if state != self.seen:
+            self.seen, self.changed_at = state, now
+        runs = bool(pools) and not waiting and all(0 < row.nodes == row.hosts_busy for row in pools)
+        if runs and self.ran_at is None:
+            self.ran_at = now
+
+
+def find_ending(body: dict[str, Any]) -> str:
+    """Return what has ended a workload; empty while it goes on."""
+    status = body.get("status") or {}
+    ended = [each["type"] for each in status.get("conditions") or () if each.get("status") == "True"]
+    named = [status.get("phase"), status.get("jobDeploymentStatus")]
+    return next((str(each) for each in (*ended, *named) if each in _ENDINGS), "")
+
+
+def is_moving(pool: PoolRow) -> bool:
+    """Return whether GKE or pods are busy with a pool: its workload does not stand still."""
+    empty = pool.state == "RUNNING" and not pool.nodes and not pool.failure
+    return pool.state in ("PROVISIONING", "RECONCILING", "STOPPING") or bool(pool.hosts_busy) or empty
+
+
+def list_reasons(history: History) -> list[tuple[str, str]]:
+    """Return reasons and words of `why` about a workload that does not go on."""
+    if history.suspended:
+        return [("suspended", history.suspended)]
+    rows = [(row.reason, row.message) for row in (*history.now.waiting, *history.now.left_alone)]
+    told = [(str(each.reason), each.message) for each in history.decisions]
+    warnings = [("event", f"{each.about}: {each.text}") for each in history.entries if each.bad and not each.ours]
+    return list(dict.fromkeys([*rows, *told, *warnings[-_WARNINGS_MAX:]]))
+
+
+class Run:
+    """Applies documents to a running stack and follows them to their end.
+
+    Args:
+        stack: A running stack.
+        view: Who is told meanwhile.
+        options: The person's choices.
+        on_look: Called after every look with the seconds since the apply; a test kills here.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        view: View,
+        options: RunOptions,
+        *,
+        on_look: Callable[[float], None] = lambda _seconds: None,
+    ) -> None:
+        self._stack, self._view, self._options, self._on_look = stack, view, options, on_look
+        speed = stack.settings.speed
+        self._bound_seconds = options.bound_seconds(speed)
+        self._patience = options.patience or Patience.at_speed(speed)
+        environment = operator_environment(stack.layout, stack.settings, stack.addresses)
+        self._deployment: Deployment = open_deployment(environment)
+        self._readings = Readings(self._deployment)
+        self._began_at = time.time()
+        self._feed = Feed(self._began_at)
+        self._outcome = Outcome(stories=self._feed.stories)
+        self._workloads: list[Followed] = []
+        self._later: list[Document] = []
+
+    def perform(self, documents: Iterable[Document]) -> Outcome:
+        """Return the outcome of applying the documents.
+
+        Raises:
+            BadManifest: the cluster refused one of them.
+            ProcessDied: a part of the stack ended for good.
+        """
+        wanted = list(documents)
+        with closing(Applier(self._stack.addresses.kubeconfig)) as applier:
+            self._later = [each for each in wanted if each.after]
+            self._apply([each for each in wanted if not each.after], applier)
+            if not self._workloads:
+                self._outcome.problems.append("no workload was created")
+            self._follow(applier)
+        self._conclude()
+        return self._outcome
+
+    def _apply(self, documents: list[Document], applier: Applier) -> None:
+        applied = applier.apply(documents)
+        for note in applied.notes:
+            self._view.say(note)
+        now = time.time()
+        self._workloads += [Followed(each, now) for each in applied.created if each.is_workload]
+
+    def _follow(self, applier: Applier) -> None:
+        """Follow to the end, or note what is missing when the time is up."""
+        deadline = self._began_at + self._bound_seconds
+        while not self._outcome.problems:
+            status = self._look(applier)
+            self._apply_due(applier)
+            self._end_standing(applier)
+            if not (status.pools or status.errors or self._later or self._list_unfinished()):
+                return
+            self._withdraw_refused(status, applier)
+            self._withdraw_silent(status, applier)
+            if time.time() > deadline:
+                self._outcome.problems += self._list_missing(status)
+            time.sleep(_LOOK_SECONDS)
+
+    def _look(self, applier: Applier) -> Status:
+        self._outcome.page = self._readings.read()
+        status, now = self._readings.status, time.time()
+        lines = self._feed.take(status, now)
+        for each in self._list_unfinished():
+            try:
+                each.take(applier.read(each.document), status, now)
+            except httpx.HTTPError:
+                continue  # a part of the stack may just be starting again
+            if each.over:
+                self._outcome.endings[each.name] = each.ending
+                what = f"{each.document.kind} is {each.ending or 'gone'}"
+                lines.append(self._feed.say(each.name, what, now, "bad" if each.ending == "Failed" else "ok"))
+        self._note_mixed(status)
+        self._view.show(lines, list(self._feed.stories.values()))
+        self._stack.check()
+        self._on_look(now - self._began_at)
+        return status
+
+    def _list_unfinished(self) -> list[Followed]:
+        return [each for each in self._workloads if not each.over]
+
+    def _note_mixed(self, status: Status) -> None:
+        """Note slices that lie on several pools: such a run does not end well, whatever follows."""
+        mixed = [f"{each.about}: {each.text}" for each in status.troubles if each.reason == Reason.SLICE_MIXED]
+        self._outcome.problems += mixed
+
+    def _apply_due(self, applier: Applier) -> None:
+        """Apply the workloads that waited for the end of another one."""
+        over = {each.name: each.document.name for each in self._workloads if each.over}
+        for document in self._later.copy():
+            if f"{document.namespace}/{document.after}" in over:
+                self._later.remove(document)
+                self._view.say(f"applying {document.kind} {document.name}, because {document.after} is over")
+                self._apply([document], applier)
+
+    def _end_standing(self, applier: Applier) -> None:
+        """Delete what has run and would never end."""
+        now = time.time()
+        for each in self._list_unfinished():
+            ran = each.ran_at is not None and now - each.ran_at > _RUNS_SECONDS
+            if ran and each.document.kind in _STANDING:
+                self._delete(each, "all of it has run", applier)
+
+    def _withdraw_refused(self, status: Status, applier: Applier) -> None:
+        for each in self._list_still(status, self._patience.refused_seconds):
+            own = [row for row in status.waiting if each.owns(row)]
+            refused = [row for row in own if row.stuck and row.decision == Verdict.REFUSE]
+            if refused:
+                reasons = dict.fromkeys((row.reason, row.message) for row in refused)
+                self._withdraw(each, list(reasons), applier)
+
+    def _withdraw_silent(self, status: Status, applier: Applier) -> None:
+        """Ask `why` once nothing happens to any workload.
+
+        All of them, because what one of them still does may free what another one waits for.
+        """
+        unfinished = self._list_unfinished()
+        if status.errors or unfinished != self._list_still(status, self._patience.silent_seconds):
+            return
+        for each in unfinished:
+            history = tell(self._deployment, CLUSTER_PATH, each.document.namespace, each.document.name)
+            nothing = (SILENT, f"nothing tells why {each.document.kind} {each.document.name} does not go on")
+            self._withdraw(each, list_reasons(history) or [nothing], applier)
+
+    def _list_still(self, status: Status, seconds: float) -> list[Followed]:
+        """Return the workloads to which nothing has happened for so long."""
+        now = time.time()
+        moving: list[Row] = [row for row in status.pools if is_moving(row)]
+        moving += [row for row in status.waiting if row.next_try]
+        return [
+            each
+            for each in self._list_unfinished()
+            if now - each.changed_at >= seconds and not any(each.owns(row) for row in moving)
+        ]
+
+    def _withdraw(self, each: Followed, reasons: list[tuple[str, str]], applier: Applier) -> None:
+        for reason, message in reasons:
+            self._outcome.refusals.append(Refusal(each.name, reason, message))
+            self._view.say(f"{each.name} does not go on: {message} [{reason}]")
+        self._delete(each, "it cannot continue", applier)
+
+    def _delete(self, each: Followed, why: str, applier: Applier) -> None:
+        self._view.say(f"deleting {each.document.kind} {each.name}, because {why}")
+        applier.delete(each.document)
+        each.over = True
+        self._outcome.endings[each.name] = ""
+
+    def _list_missing(self, status: Status) -> Iterator[str]:
+        """Yield what keeps the run from its end."""
+        prefix = f"not finished within {self._bound_seconds:.0f} s"
+        for row in status.waiting:
+            yield f"{prefix}: {row.owner}: {row.decision}: {row.message} [{row.reason}]"
+        for pool in status.pools:
+            yield f"{prefix}: node pool {pool.pool} still exists ({pool.state}): {pool.message}"
+        if not (status.waiting or status.pools):
+            yield from (f"{prefix}: {each.name} is not over" for each in self._list_unfinished())
+            yield from (f"{prefix}: no answer: {error}" for error in status.errors)
+
+    def _conclude(self) -> None:
+        self._view.say("verifying the end state through the public APIs")
+        outcome = self._outcome
+        with Verifier(self._stack.addresses) as verifier:
+            settle_seconds = 0.0 if outcome.problems else SETTLE_SECONDS
+            outcome.problems += verifier.verify(settle_seconds=settle_seconds)
+            outcome.calls = verifier.count_changes(since=self._began_at)
+        if self._options.expect_all:
+            outcome.problems += [f"{each.workload} was refused: {each.reason}" for each in outcome.refusals]

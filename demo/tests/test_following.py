@@ -1,0 +1,107 @@
+"""What the demo makes of two statuses, and of the words of `why`, without a stack."""
+
+from typing import Any
+
+import pytest
+
+from cli.explanation.history import Entry
+from cli.explanation.why import History
+from cli.fleet.status import Status
+from demo.loop.__main__ import BadReport, check_report, choose_controllers
+from demo.loop.feed import Feed, draw_table
+from demo.loop.following import Followed, find_ending, is_moving, list_reasons
+from demo.loop.manifests import BadManifest, Document, load
+from demo.stack.clusters import ClusterKind
+from tests.cli.board_rows import FIRST, a_row, a_wait
+from tests.field.planned import INPUTS
+
+NOW = 1000.0
+
+
+def take(feed: Feed, status: Status, now: float) -> list[str]:
+    return [line.text for line in feed.take(status, now)]
+
+
+def test_each_change_is_one_line_and_no_change_is_none() -> None:
+    feed = Feed(NOW)
+    creates = Status(pools=[a_row(state="PROVISIONING", nodes=0)], waiting=[a_wait()])
+
+    assert len(take(feed, creates, NOW + 1)) == 2
+    assert take(feed, creates, NOW + 2) == []
+    assert take(feed, Status(pools=[a_row(hosts_busy=2)]), NOW + 3) == [f"pool {FIRST}: is in use"]
+    assert take(feed, Status(pools=[a_row(hosts_busy=4)]), NOW + 4) == []
+    assert take(feed, Status(), NOW + 5) == [f"pool {FIRST}: is gone"]
+    assert feed.stories[FIRST].as_cells()[4:] == ["1 s", "3 s", "5 s"]
+    assert draw_table(list(feed.stories.values())).row_count == 1
+
+
+def test_what_is_not_answered_is_not_gone() -> None:
+    feed = Feed(NOW)
+    take(feed, Status(pools=[a_row()], waiting=[a_wait()]), NOW)
+
+    assert take(feed, Status(errors=["no answer"]), NOW + 1) == []
+    assert take(feed, Status(pools=[a_row()], waiting=[a_wait()]), NOW + 2) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "ending"),
+    [
+        ({"conditions": [{"type": "Completed", "status": "True"}]}, "Completed"),
+        ({"conditions": [{"type": "Failed", "status": "False"}]}, ""),
+        ({"phase": "Succeeded"}, "Succeeded"),
+        ({"jobDeploymentStatus": "Complete"}, "Complete"),
+        ({}, ""),
+    ],
+)
+def test_a_workload_ends_by_its_own_words(status: dict[str, Any], ending: str) -> None:
+    assert find_ending({"status": status}) == ending
+
+
+def test_a_workload_that_stands_still_is_told_from_one_that_moves() -> None:
+    document = Document(INPUTS, 1, {"apiVersion": "v1", "kind": "JobSet", "metadata": {"name": "train"}})
+    followed, body = Followed(document, NOW), {"metadata": {"resourceVersion": "1"}}
+    status = Status(pools=[a_row(hosts_busy=2)], waiting=[])
+    for seconds in (1, 2):
+        followed.take(body, status, NOW + seconds)
+    assert (followed.changed_at, followed.ran_at) == (NOW + 1, None)
+
+    followed.take(body, Status(pools=[a_row(hosts_busy=4)]), NOW + 3)
+    assert (followed.changed_at, followed.ran_at) == (NOW + 3, NOW + 3)
+    assert [is_moving(a_row(**each)) for each in ({"hosts_busy": 1}, {"nodes": 0}, {"state": "ERROR"}, {})] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_why_gives_the_reasons_of_what_stands_still() -> None:
+    entry = Entry(at=NOW, source="event", about="Pod p", text="FailedScheduling: 0/1 nodes", bad=True)
+    history = History(
+        cluster="c", namespace="default", name="train", entries=[entry], now=Status(waiting=[a_wait()])
+    )
+
+    assert list_reasons(history) == [
+        ("pool_in_progress", "GKE creates it"),
+        ("event", "Pod p: FailedScheduling: 0/1 nodes"),
+    ]
+    history.suspended = "is suspended by kueue"
+    assert list_reasons(history) == [("suspended", "is suspended by kueue")]
+
+
+def test_a_kind_chooses_its_controller_and_the_embedded_cluster_names_its_own() -> None:
+    body = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "l"}}
+    documents = [Document(INPUTS, 1, body)]
+
+    assert choose_controllers(documents, ClusterKind.REAL) == ("lws-0.7",)
+    assert choose_controllers(load([str(INPUTS / "no-service-account.yaml")]), ClusterKind.REAL) == ()
+    with pytest.raises(
+        BadManifest, match="does not run LeaderWorkerSet; valid: JobSet, Job, Pod; or"
+    ):
+        choose_controllers(documents, ClusterKind.EMBEDDED)
+
+
+@pytest.mark.parametrize("path", ["run.json", "no/such/folder/run.html"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(path: str) -> None:
+    with pytest.raises(BadReport, match="ending in"):
+        check_report(path)
