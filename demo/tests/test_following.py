@@ -95,9 +95,7 @@ def test_a_kind_chooses_its_controller_and_the_embedded_cluster_names_its_own() 
 
     assert choose_controllers(documents, ClusterKind.REAL) == ("lws-0.7",)
     assert choose_controllers(load([str(INPUTS / "no-service-account.yaml")]), ClusterKind.REAL) == ()
-    with pytest.raises(
-        BadManifest, match="does not run LeaderWorkerSet; valid: JobSet, Job, Pod; or"
-    ):
+    with pytest.raises(BadManifest, match="does not run LeaderWorkerSet; valid: JobSet, Job, Pod; or"):
         choose_controllers(documents, ClusterKind.EMBEDDED)
 
 
