@@ -6,10 +6,12 @@ an empty pool is there after 22 s, and the autoscaler looks every 10 s.
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
+
+from msgspec import structs
 
 from shared.capacity_texts import CapacityPolicy
 from shared.engine.budget import Budget
@@ -27,8 +29,6 @@ GKE does not publish the number: it created 21 pools at one time and failed with
 STEP_SECONDS = 5.0
 """Between two looks at the world."""
 REGION = "us-east5"
-WITH_NODES = {"spot": NodeSource.CREATION, "on-demand": NodeSource.CREATION}
-"""The setting `nodes_from` with which GKE creates pools together with their nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +38,13 @@ class Side:
     name: str
     ways_max: int = 26
     """How many ways of the list it knows, from the first on."""
-    nodes_from: Mapping[str, NodeSource] = field(default_factory=dict)
+    nodes_from: NodeSource | None = None
     pauses: bool = True
     """Whether a pause follows a round."""
 
 
 THIS = Side(name="this version")
-CREATION = Side(name="nodes_from creation", nodes_from=WITH_NODES)
+CREATION = Side(name="nodesFrom creation", nodes_from=NodeSource.CREATION)
 LOOP = Side(name="a loop that retries the first way", ways_max=1, pauses=False)
 
 
@@ -174,11 +174,7 @@ def scarce(
         stack.callback(world.time.close)
         for instances in world.functions.live.values():
             for each in instances:
-                settings = replace(
-                    each.ports.settings,
-                    capacity_policies=_build_policies(slices, side),
-                    nodes_from=dict(side.nodes_from),
-                )
+                settings = structs.replace(each.ports.settings, capacity_policies=_build_policies(slices, side))
                 each.ports = replace(each.ports, settings=settings, budget=Budget(settings))
         if not exporter:
             world.exporters[world.cluster_names[0]].stop()
@@ -195,7 +191,10 @@ def _build_policies(slices: tuple[Slices, ...], side: Side) -> tuple[CapacityPol
     return tuple(
         CapacityPolicy(
             accelerators=(each.accelerator,),
-            ways=tuple(Way(Tier.ON_DEMAND, f"{REGION}-{letter}") for letter in each.zones[: side.ways_max]),
+            ways=tuple(
+                Way(Tier.ON_DEMAND, f"{REGION}-{letter}", nodes_from=side.nodes_from)
+                for letter in each.zones[: side.ways_max]
+            ),
         )
         for each in slices
     )

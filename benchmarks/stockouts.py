@@ -13,7 +13,7 @@ from benchmarks.figures import Figure, compare
 from benchmarks.scarce_world import CREATION, THIS, Side, Slices, scarce
 from tests.simulation.sim_scenario import START, Stock
 
-FIVE = "five ways, capacity in the fifth; the baseline has nodes_from creation"
+FIVE = "five ways, capacity in the fifth; the baseline has nodesFrom creation"
 CROWD = "64 slices in a stockout, and a 65th in another zone"
 SLICES, HOURS = 64, 8
 CROWDS = 3
@@ -25,7 +25,7 @@ _DRY = tuple(Stock(0.0, zone, 0) for zone in "abcd")
 _CASES = (
     ("with lists, filled by the autoscaler", "abc", "e", THIS),
     ("the same, and the 65th has a list too", "abc", "de", THIS),
-    ("with lists, nodes_from creation", "abc", "e", CREATION),
+    ("with lists, nodesFrom creation", "abc", "e", CREATION),
     ("without a list", "a", "e", THIS),
 )
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from shared.edges.logs import start_logging
-from shared.environment import explain
 from shared.model.errors import Misconfigured
+from shared.settings import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,9 +58,9 @@ def _parser() -> argparse.ArgumentParser:
             "variables. Logs are JSON lines on stdout."
         ),
         epilog=(
-            f"environment:\n{explain(ExporterSettings)}\n"
+            f"environment variables: {', '.join(map(name_variable, ExporterSettings.__struct_fields__))}.\n"
             "exit codes: 0 clean end; 1 the lease was lost or a part failed: start again; 2 wrong settings.\n"
-            "See docs/exporter.md."
+            "See docs/exporter.md and docs/reference/settings.md."
         ),
     )
     parser.add_argument("--check", action="store_true", help="check the settings and exit")

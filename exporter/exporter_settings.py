@@ -1,23 +1,21 @@
-"""The settings of the exporter: the type, the rule, the meaning and the default of each.
-
-`shared.environment` reads them, and makes the text of ``--help`` from them.
-"""
+"""The settings of the exporter: the type, the bounds, the meaning and the default of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from shared.environment import read
+from msgspec import Meta, Struct
+
 from shared.kinds.table import KIND_NAMES
 from shared.model.messages import OBJECT_NAME
-from shared.settings import KindNames, Valid, between, matching
+from shared.settings import KindNames, between, matching, read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 600
 """A sixth of it passes between two signs of life of the loop that renews."""
+_LEASE_SECONDS = f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}"
 _CLUSTER = matching(
     r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+",
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
@@ -25,55 +23,45 @@ _CLUSTER = matching(
 _TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
 _ENDPOINT = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
 _NAME = matching(OBJECT_NAME.pattern, "a Kubernetes name")
-_LEASE_SECONDS = Valid(
-    f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}",
-    lambda seconds: seconds == 0 or _LEASE_SECONDS_LEAST <= seconds <= _LEASE_SECONDS_MOST,
-)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExporterSettings:
-    """Everything that an operator can set. The text beside each type is what ``--help`` shows."""
+class ExporterSettings(Struct, frozen=True, kw_only=True):
+    """Everything that an operator can set."""
 
-    cluster: Annotated[str, _CLUSTER, "The cluster to watch. It is the source of every event."]
-    topic: Annotated[str, _TOPIC, "The Pub/Sub topic that receives the events."]
-    kinds: Annotated[KindNames, "The kinds of workload to watch, separated by commas."] = KIND_NAMES
-    kueue_admission_check: Annotated[
-        bool,
-        "Whether to watch Kueue's Workloads, so that the functions answer its admission check within seconds. It "
-        "needs a role of its own: docs/kueue.md.",
-    ] = False
-    endpoint: Annotated[
-        str,
-        _ENDPOINT,
-        "URL of the Kubernetes API, for an exporter outside of its cluster: that of `kubectl proxy`, for example. "
-        "Empty: the service account of the exporter's pod.",
-    ] = ""
-    ca_file: Annotated[str, "PEM file of the authority of that URL. Empty: the system's authorities."] = ""
-    token_file: Annotated[str, "File with a bearer token for that URL. Empty: none, as for kubectl proxy."] = ""
-    http_port: Annotated[
-        int, between(0, 65535), "Port for /healthz, /readyz and /metrics. 0: any free port, which is logged."
-    ] = 8080
-    lease_namespace: Annotated[
-        str,
-        _NAME,
-        "Namespace of the Lease that elects the exporter which reports. Empty: the namespace of the "
-        "exporter's pod, and tpu-provisioner outside of a cluster.",
-    ] = ""
-    lease_name: Annotated[str, _NAME, "Name of that Lease: one for each cluster and deployment."] = (
-        "tpu-provisioner-exporter"
-    )
-    lease_seconds: Annotated[
-        int,
-        _LEASE_SECONDS,
-        "Seconds without a renewal after which another exporter takes the Lease. 0: no election. "
-        "Kubernetes' own components use 15.",
-    ] = 15
-    drain_seconds: Annotated[
-        float,
-        between(0, 600),
-        "Seconds to wait at the end until all events are published. The next start reports the rest again.",
-    ] = 1.5
+    cluster: Annotated[str, _CLUSTER]
+    """The cluster to watch. It is the source of every event."""
+    topic: Annotated[str, _TOPIC]
+    """The Pub/Sub topic that receives the events."""
+    kinds: KindNames = KIND_NAMES
+    """The kinds of workload to watch, separated by commas."""
+    kueue_admission_check: bool = False
+    """Whether to watch Kueue's Workloads, so that the functions answer its admission check within
+    seconds. It needs a role of its own: docs/kueue.md."""
+    endpoint: Annotated[str, _ENDPOINT] = ""
+    """URL of the Kubernetes API, for an exporter outside of its cluster: that of `kubectl proxy`,
+    for example. Empty: the service account of the exporter's pod."""
+    ca_file: str = ""
+    """PEM file of the authority of that URL. Empty: the system's authorities."""
+    token_file: str = ""
+    """File with a bearer token for that URL. Empty: none, as for kubectl proxy."""
+    http_port: Annotated[int, between(0, 65535)] = 8080
+    """Port for /healthz, /readyz and /metrics. 0: any free port, which is logged."""
+    lease_namespace: Annotated[str, _NAME] = ""
+    """Namespace of the Lease that elects the exporter which reports. Empty: the namespace of the
+    exporter's pod, and tpu-provisioner outside of a cluster."""
+    lease_name: Annotated[str, _NAME] = "tpu-provisioner-exporter"
+    """Name of that Lease: one for each cluster and deployment."""
+    lease_seconds: Annotated[int, Meta(ge=0, le=_LEASE_SECONDS_MOST, description=_LEASE_SECONDS)] = 15
+    """Seconds without a renewal after which another exporter takes the Lease. 0: no election.
+    Kubernetes' own components use 15."""
+    drain_seconds: Annotated[float, between(0, 600)] = 1.5
+    """Seconds to wait at the end until all events are published. The next start reports the rest
+    again."""
+
+    def find_conflicts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield a Lease that is renewed too often."""
+        if 0 < self.lease_seconds < _LEASE_SECONDS_LEAST:
+            yield "lease_seconds", f"is {self.lease_seconds}", _LEASE_SECONDS
 
     @property
     def http_address(self) -> str:

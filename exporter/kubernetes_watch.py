@@ -20,8 +20,7 @@ from shared.edges.kubernetes import (
     parse_status,
     report_unreadable,
 )
-from shared.json_text import JSON_ERRORS
-from shared.model.errors import Unavailable
+from shared.model.errors import JSON_ERRORS, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

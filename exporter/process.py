@@ -28,9 +28,9 @@ from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.pubsub import PubsubTopic
-from shared.environment import describe_problem, name_variable
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Misconfigured, ProvisionerError
+from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

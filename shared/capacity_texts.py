@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from shared.json_text import JSON_ERRORS
+from shared.model.errors import JSON_ERRORS
 from shared.model.needs import NO_RESERVATION, NodeSource, Reservation, Tier, Way
 
 T = TypeVar("T")

@@ -21,9 +21,9 @@ from shared.engine.look import Key
 from shared.engine.reconcile import Role
 from shared.engine.tick import count_verbs, tick
 from shared.engine.work import Work, work_on, work_on_end
-from shared.json_text import JSON_ERRORS, describe_json_error
 from shared.model.decisions import Verdict
 from shared.model.errors import (
+    JSON_ERRORS,
     AlreadyExists,
     Broken,
     InvalidRequest,
@@ -98,9 +98,7 @@ def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
     except JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
         valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
-        raise MalformedEvent(
-            describe_json_error(error), field="body", value=shown, valid=valid
-        ) from error
+        raise MalformedEvent(str(error), field="body", value=shown, valid=valid) from error
     pushed = envelope.message
     message = Message(data=pushed.data, attributes=pushed.attributes)
     return Push(message, pushed.message_id, envelope.delivery_attempt)

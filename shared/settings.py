@@ -1,56 +1,53 @@
-"""Every setting of the functions: the type, the unit, the default and the reason for the default.
+"""Every setting of the functions: the type, the bounds, the default and the reason for the default.
 
-`shared.environment` reads them from environment variables; nothing here reads an environment.
-Internal mechanics have no setting. The classes of rules (`Valid`) serve the other programs'
-settings too.
+Each field is one environment variable, ``TPU_PROVISIONER_<FIELD>``; lists are comma-separated or
+JSON, maps are JSON. A wrong setting stops the start: `Misconfigured` names every wrong, missing or
+unknown variable, and what is valid. The exporter's and the command line's settings are read by the
+same rules. Internal mechanics have no setting.
 """
 
 from __future__ import annotations
 
-import re
+import difflib
+import typing
 from collections import Counter
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from shared.capacity_texts import CapacityPolicy  # noqa: TC001 -- read as types at run time
+import msgspec
+from msgspec import Meta, Struct
+
+from shared.capacity_texts import CapacityPolicy, UnreadableList, read_policies
 from shared.kinds.table import KIND_NAMES
-from shared.model.needs import NodeSource  # noqa: TC001 -- the same
+from shared.model.errors import JSON_ERRORS, Misconfigured
 from shared.model.times import COUNT_MAX
 from shared.shapes.catalogue import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+S = TypeVar("S")
+PREFIX = "TPU_PROVISIONER_"
+_VALID = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a comma-separated list, or a JSON list of texts",
+    dict: "a JSON object",
+}
+_SHOWN_LENGTH_MAX = 80
+_TEXT_LENGTH_MAX = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Valid:
-    """A rule for the value of one setting; the field's type is annotated with it."""
-
-    text: str
-    """What is valid, for the person who set something else."""
-    accepts: Callable[[Any], bool]
-    """Return whether a value of the right type is valid."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A setting that is wrong in itself or together with others, although its type is right."""
-
-    field: str
-    what: str
-    valid: str = ""
-
-
-def between(least: int, most: int) -> Valid:
+def between(least: int, most: int) -> Meta:
     """Return the rule for a number with a least and a greatest value."""
-    return Valid(f"a number from {least} to {most}", lambda number: least <= number <= most)
+    return Meta(ge=least, le=most, description=f"a number from {least} to {most}")
 
 
-def matching(pattern: str, text: str) -> Valid:
+def matching(pattern: str, text: str) -> Meta:
     """Return the rule for a text of one form."""
-    return Valid(text, lambda value: re.fullmatch(pattern, value) is not None)
+    return Meta(pattern=rf"\A(?:{pattern})\Z", description=text)
 
 
 CLUSTER = matching(
@@ -61,32 +58,24 @@ URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
 _AUTHORITY = matching(
     "(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64"
 )
+_KIND = matching("|".join(KIND_NAMES), "a kind")
 KindNames = Annotated[
-    tuple[str, ...],
-    Valid(
-        f"one or more of {', '.join(KIND_NAMES)}, separated by commas",
-        lambda names: bool(names) and set(names) <= set(KIND_NAMES),
-    ),
+    tuple[Annotated[str, _KIND], ...],
+    Meta(min_length=1, description=f"one or more of {', '.join(KIND_NAMES)}, separated by commas"),
 ]
 _NoNegative = Annotated[int, between(0, COUNT_MAX)]
 _Positive = Annotated[int, between(1, COUNT_MAX)]
-_IDLE_SECONDS = between(0, 604_800)
-FLEX_WAIT_SECONDS = between(0, 604_800)
+WAIT_SECONDS_MAX = 604_800
+_WAIT_SECONDS = Annotated[int, between(0, WAIT_SECONDS_MAX)]
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
-_POLICIES = Valid(
-    'a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True
+_POLICIES = Meta(
+    description='a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]'
 )
-_SOURCES = Valid(
-    '{"on-demand": "creation", "spot": "autoscaler"}, with on-demand, spot and reservation as keys',
-    lambda sources: set(sources) <= {"on-demand", "spot", "reservation"},
-)
+_PAIR = matching("[^:]+:[^:]+", "NETWORK:SUBNETWORK")
 _PODS_MAX = 256
 """Per node: https://cloud.google.com/kubernetes-engine/quotas."""
-_PODS = between(8, _PODS_MAX)
 _WORKLOAD_PODS_MAX = 128
 """Of these; the rest is for system pods."""
-_RUN_SECONDS = between(600, 604_800)
-"""https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
 
 class Credentials(StrEnum):
@@ -99,31 +88,29 @@ class Credentials(StrEnum):
     """No identity: for local stand-ins only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSettings:
+class ClusterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cluster that this deployment serves."""
 
-    endpoint: str  # assumes: dns-endpoint
+    endpoint: Annotated[str, URL]  # assumes: dns-endpoint
     """URL of the Kubernetes API; on GKE the DNS endpoint, ``https://UID.REGION.gke.goog``."""
     zone: str = ""
     """Zone of new pools for pods that select no zone. A multi-host slice is in exactly one zone."""
     ca_file: str = ""
     """PEM file of the API's certificate authority. Empty: `ca_data`, else the public roots, as for
     the DNS endpoint."""
-    ca_data: str = ""
+    ca_data: Annotated[str, _AUTHORITY] = ""
     """The same in base64: GKE's `masterAuth.clusterCaCertificate`. A private endpoint needs it."""
     token_file: str = ""
     """File with a bearer token for the Kubernetes API. Empty: the account that `credentials`
     names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Everything that an operator can set. Lists are comma-separated or JSON, maps are JSON."""
 
     clusters: Annotated[
-        dict[str, ClusterSettings],
-        Valid(f'{{"{CLUSTER.text}": {{"endpoint": "https://…"}}}}', lambda _: True),
+        dict[Annotated[str, CLUSTER], ClusterSettings],
+        Meta(min_length=1, description=f'{{"{CLUSTER.description}": {{"endpoint": "https://…"}}}}'),
     ]
     """From ``projects/P/locations/L/clusters/C`` to its settings. Events of other clusters are
     refused."""
@@ -147,21 +134,13 @@ class Settings:
     """Patterns of ``network:subnetwork`` that the annotation ``additional-node-networks`` may name.
     Default: none."""
     allowed_reservations: tuple[str, ...] = ("*",)
-    """Patterns of reservations of the cluster's own project that pods may select. Default: all,
-    because RBAC limits who creates pods."""
-    allowed_shared_reservations: tuple[str, ...] = ()
-    """Patterns of ``PROJECT/RESERVATION`` that pods may select outside the cluster's own project.
-    Default: none, because the author of a pod must not use up another project's reservation."""
+    """Patterns of reservations that pods may select: ``NAME`` in the cluster's own project,
+    ``PROJECT/NAME`` in another one. Default: all of the own project, because RBAC limits who
+    creates pods, and none of others, because the author of a pod must not use them up."""
     capacity_policies: Annotated[tuple[CapacityPolicy, ...], _POLICIES] = ()
     """The first policy that fits a pod's namespace and accelerator lists the ways to get its
     capacity, the best first, in the words of GKE's ComputeClass. Where pods have the annotation
     ``capacity``, that list counts instead. JSON or YAML."""
-    nodes_from: Annotated[dict[str, NodeSource], _SOURCES] = field(default_factory=dict)
-    """From a tier to what makes the nodes of its pools: ``creation``, or GKE's ``autoscaler``,
-    which says within a minute or two that there is no capacity. Default: the autoscaler for spot
-    and on-demand where a list of capacity has another way, else creation. Flex-start and elastic
-    pools always have the autoscaler. These never have it: several GPU machines for one slice, and
-    pools that are made before pods exist."""
     allowed_label_prefixes: tuple[str, ...] = ("*",)
     """Patterns of label keys that the annotation ``copy-labels`` may copy to nodes. Labels that
     name the owner of a pool are never copied."""
@@ -190,11 +169,11 @@ class Settings:
     creation_seconds_max: _Positive = 3600  # assumes: stockout-time
     """A pool that lacks nodes for so long without a word of GKE has failed. A stockout takes 35
     minutes."""
-    idle_seconds: Annotated[int, _IDLE_SECONDS] = 0
+    idle_seconds: _WAIT_SECONDS = 0
     """How long the pool of a slice stays without use after its workload is over, for the next
     workload of its shape. 0: not at all, because an idle pool costs as much as a used one. Pools
     that are pinned or elastic never stay. The annotation ``idle-seconds`` of a pod replaces it."""
-    idle_seconds_max: Annotated[int, _IDLE_SECONDS] = 0
+    idle_seconds_max: _WAIT_SECONDS = 0
     """The most that the annotation may ask for, if that is more than `idle_seconds`. A pool never
     stays for longer than the larger of the two, whatever was allowed when it was created."""
     force_on_demand: bool = False
@@ -224,7 +203,7 @@ class Settings:
     node_resources: tuple[str, ...] = ()
     """Patterns of extended resources that something in the cluster gives to every new node, beside
     those of accelerators. A pod that requests another one is refused, because no node has it."""
-    node_additional_networks: tuple[str, ...] = ()
+    node_additional_networks: tuple[Annotated[str, _PAIR], ...] = ()
     """``network:subnetwork`` pairs that every node gets."""
     node_boot_disk_kms_key: str = ""
     """Full resource name of the key for boot disks."""
@@ -232,16 +211,14 @@ class Settings:
     """Confidential boot disks. They need `node_boot_disk_kms_key`."""
     node_secure_boot: bool = True
     """Shielded nodes with secure boot."""
-    node_max_pods: Annotated[int, _PODS] = 15
+    node_max_pods: Annotated[int, between(8, _PODS_MAX)] = 15
     """Pods per node. 15 takes a /27 of pod addresses for each node. GKE's 110 takes a /24, and the
     address range is soon exhausted."""
     node_workload_identity: bool = True
     """Metadata server for Workload Identity (``GKE_METADATA``) on the nodes."""
-    resource_labels: dict[str, str] = field(default_factory=dict)
+    resource_labels: dict[str, str] = {}
     """Labels of the virtual machines, for billing."""
-    max_run_duration_seconds: Annotated[int, _RUN_SECONDS] = 604_800
-    """Longest life of flex-start nodes."""
-    flex_start_wait_seconds: Annotated[int, FLEX_WAIT_SECONDS] = 0
+    flex_start_wait_seconds: _WAIT_SECONDS = 0
     """How long a flex-start pool may wait for its first node before the next way of a list of
     capacity is tried, at least the grace. 0: without end. The annotation
     ``flex-start-wait-seconds`` of a pod replaces it."""
@@ -252,43 +229,24 @@ class Settings:
     credentials: Credentials = Credentials.GOOGLE
     """``google``, or ``anonymous`` with local stand-ins."""
     gke_endpoint: Annotated[str, URL] = "https://container.googleapis.com"
-    """Base URL of the GKE API."""
-    compute_endpoint: Annotated[str, URL] = "https://compute.googleapis.com"
-    """Base URL of the Compute Engine API, which says what keeps a pool from getting machines."""
+    """Base URL of the GKE API. Another one is a stand-in's, which has Compute Engine's API too."""
 
-    def find_conflicts(self) -> Iterator[Conflict]:
-        """Yield what is wrong inside maps and lists, and between fields."""
-        yield from self._find_conflicts_of_clusters()
-        for pair in self.node_additional_networks:
-            if not re.fullmatch("[^:]+:[^:]+", pair):
-                what = f"{pair!r} is not a pair of network and subnetwork"
-                yield Conflict(
-                    "node_additional_networks", what, "NETWORK:SUBNETWORK, separated by commas"
-                )
+    def find_conflicts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what is wrong between fields: the field, the problem, and what is valid."""
         if self.node_confidential_storage and not self.node_boot_disk_kms_key:
-            what = "is true, but TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY is empty"
-            yield Conflict("node_confidential_storage", what, "false, or set the key too")
-
-    def _find_conflicts_of_clusters(self) -> Iterator[Conflict]:
-        if not self.clusters:
-            yield Conflict("clusters", "names no cluster", "at least one cluster")
-        for name, cluster in self.clusters.items():
-            if not CLUSTER.accepts(name):
-                yield Conflict("clusters", f"{name!r} is not the name of a cluster", CLUSTER.text)
-            if not URL.accepts(cluster.endpoint):
-                what = f"{name}: the endpoint {cluster.endpoint!r} is not a URL"
-                yield Conflict("clusters", what, URL.text)
-            if not _AUTHORITY.accepts(cluster.ca_data):
-                yield Conflict(
-                    "clusters", f"{name}: the ca_data is not a certificate", _AUTHORITY.text
-                )
-        for endpoint, times in Counter(
-            each.endpoint.rstrip("/") for each in self.clusters.values()
-        ).items():
+            what = f"is true, but {name_variable('node_boot_disk_kms_key')} is empty"
+            yield "node_confidential_storage", what, "false, or set the key too"
+        endpoints = Counter(each.endpoint.rstrip("/") for each in self.clusters.values())
+        for endpoint, times in endpoints.items():
             if times > 1:
-                yield Conflict(
-                    "clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each"
-                )
+                yield "clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each"
+
+    @property
+    def compute_endpoint(self) -> str:
+        """Return the base URL of Compute Engine's API: why a pool gets no machines."""
+        if self.gke_endpoint == "https://container.googleapis.com":
+            return "https://compute.googleapis.com"
+        return self.gke_endpoint
 
     @property
     def idle_bound(self) -> int:
@@ -314,3 +272,109 @@ class Settings:
 def is_allowed(value: str, patterns: Iterable[str]) -> bool:
     """Return whether a value fits one of an allow-list's patterns (``*`` matches any text)."""
     return any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Return the functions' settings; `Misconfigured` names all that is wrong with them."""
+    return read(environ, Settings)
+
+
+def read(environ: Mapping[str, str], kind: type[S]) -> S:
+    """Return one settings class from an environment."""
+    settings: S = read_all(environ, kind)[0]
+    return settings
+
+
+def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
+    """Return several settings classes from one environment, which may hold the variables of all."""
+    fields = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}
+    problems = _list_unknown(environ, sorted(map(name_variable, fields)))
+    values: dict[str, Any] = {}
+    for field in fields.values():
+        name, valid = name_variable(field.name), name_valid(field.type)
+        text = environ.get(name)
+        if text is None:
+            if field.required:
+                problems.append(describe_problem(name, "is required", valid=valid))
+            continue
+        try:
+            values[field.name] = _convert(text, field.type)
+        except (*JSON_ERRORS, UnreadableList) as error:
+            inside = isinstance(error, UnreadableList) or _is_json(text)
+            what = f"is not valid: {error}" if inside else "is not valid"
+            problems.append(describe_problem(name, what, text, valid))
+    settings = [_build(kind, values, problems) for kind in kinds]
+    if problems:
+        raise Misconfigured(tuple(problems))
+    return settings
+
+
+def _build(kind: type[Any], values: Mapping[str, Any], problems: list[str]) -> Any:
+    """Return a settings class; None, with a problem, where something required is missing."""
+    fields = msgspec.structs.fields(kind)
+    if any(field.required and field.name not in values for field in fields):
+        return None
+    settings = kind(**{each.name: values[each.name] for each in fields if each.name in values})
+    # Looked for even when another field is wrong: the operator sees all problems at once.
+    for field, what, valid in getattr(settings, "find_conflicts", tuple)():
+        problems.append(describe_problem(name_variable(field), what, valid=valid))
+    return settings
+
+
+def name_variable(field: str) -> str:
+    """Return the name of the environment variable that sets a field."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def describe_problem(name: str, what: str, got: str | None = None, valid: str = "") -> str:
+    """Return one problem in the form ``NAME: what is wrong (got 'value'); valid: …``."""
+    shown = "" if got is None else f" (got {got[:_SHOWN_LENGTH_MAX]!r})"
+    return f"{_shorten(name)}: {_shorten(what)}{shown}{f'; valid: {valid}' if valid else ''}"
+
+
+def _shorten(text: str) -> str:
+    """Return a text that may quote what was given, on one line of bounded length."""
+    shown = text if len(text) <= _TEXT_LENGTH_MAX else f"{text[:_TEXT_LENGTH_MAX]}…"
+    return shown if shown.isprintable() else shown.encode("unicode_escape").decode()
+
+
+def _list_unknown(environ: Mapping[str, str], variables: list[str]) -> list[str]:
+    """Return a problem for each variable that has our prefix and is no setting."""
+    problems = []
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or name in variables:
+            continue
+        near = difflib.get_close_matches(name.upper(), variables, n=1)
+        what = f"is not a setting; did you mean {near[0]}?" if near else "is not a setting"
+        fields = ", ".join(each.removeprefix(PREFIX) for each in variables)
+        valid = "" if near else f"{PREFIX} and one of {fields}"
+        problems.append(describe_problem(name, what, valid=valid))
+    return problems
+
+
+def name_valid(hint: Any) -> str:
+    """Return in words what a type accepts: those of its rule, else those of the type itself."""
+    for rule in getattr(hint, "__metadata__", ()):
+        if isinstance(rule, Meta) and rule.description:
+            return rule.description
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return ", ".join(hint)
+    return _VALID.get(typing.get_origin(hint) or hint, "a text")
+
+
+def _convert(text: str, hint: Any) -> Any:
+    text.encode()  # raises UnicodeError for bytes that are not UTF-8
+    kind = hint.__origin__ if hasattr(hint, "__metadata__") else hint
+    if kind == tuple[CapacityPolicy, ...]:
+        return read_policies(text)
+    origin = typing.get_origin(kind)
+    if origin is dict or (origin is tuple and _is_json(text)):
+        return msgspec.json.decode(text.encode(), type=hint, strict=False)
+    if origin is tuple:
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        return msgspec.convert(parts, type=hint)
+    return msgspec.convert(text, type=hint, strict=False)
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("[", "{"))

@@ -23,8 +23,8 @@ from shared.engine.budget import Budget
 from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
-from shared.environment import read_settings
 from shared.model.errors import ProvisionerError
+from shared.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,16 +6,16 @@ Terraform's outputs under their own names.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
 from cli.exit_codes import BadInput
-from shared.environment import describe_problem, name_variable, read_all
 from shared.model.errors import Misconfigured
-from shared.settings import CLUSTER, URL, Settings, Valid, matching
+from shared.settings import CLUSTER, URL, Settings, describe_problem, matching, name_variable, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,19 +32,15 @@ ANY_REGION = "any-region1"
 """Where it is if no zone is given: it looks like a region, as the rules expect."""
 ANY_ZONE = "-any"
 """The end of the name of a zone of which only the region is known."""
-_SUBSCRIPTION = re.compile(r"projects/[^/\s]+/subscriptions/[^/\s]+")
 ZONE = matching(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+", "a zone like us-east5-b")
 _TOPIC = matching(r"(projects/[^/\s]+/topics/[^/\s]+)?", "projects/PROJECT/topics/NAME")
 _URL = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
-_SUBSCRIPTIONS = Valid(
-    '{"provision": "projects/PROJECT/subscriptions/NAME", …}',
-    lambda found: all(not each or _SUBSCRIPTION.fullmatch(each) for each in found.values()),
-)
-_URIS = Valid('{"collect": "https://HOST", …}', lambda found: all(_URL.accepts(each) for each in found.values()))
+_SUBSCRIPTION = matching(r"(projects/[^/\s]+/subscriptions/[^/\s]+)?", "projects/PROJECT/subscriptions/NAME")
+_SUBSCRIPTIONS = Meta(description='{"provision": "projects/PROJECT/subscriptions/NAME", …}')
+_URIS = Meta(description='{"collect": "https://HOST", …}')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorSettings:
+class OperatorSettings(Struct, frozen=True, kw_only=True):
     """Where the parts of a deployment are, as far as no function uses them."""
 
     project: str = ""
@@ -57,10 +53,10 @@ class OperatorSettings:
     topic: Annotated[str, _TOPIC] = ""
     """``projects/P/topics/T``: gets the exporter's events, and the dead letters that are
     replayed."""
-    subscriptions: Annotated[dict[str, str | None], _SUBSCRIPTIONS] = field(default_factory=dict)
+    subscriptions: Annotated[dict[str, Annotated[str, _SUBSCRIPTION] | None], _SUBSCRIPTIONS] = {}
     """JSON, Terraform's output ``subscriptions``: the full names of provision, collect,
     provision_ends, collect_ends and dead_letters."""
-    function_uris: Annotated[dict[str, str], _URIS] = field(default_factory=dict)
+    function_uris: Annotated[dict[str, Annotated[str, _URL]], _URIS] = {}
     """JSON, Terraform's output ``function_uris``: the address of each function."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API."""
@@ -79,6 +75,11 @@ class OperatorSettings:
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
     monitoring_endpoint: Annotated[str, _URL] = "https://monitoring.googleapis.com"
     """Base URL of the Cloud Monitoring API. Empty: the age of waiting messages is not read."""
+
+
+def accepts(rule: Meta, text: str) -> bool:
+    """Return whether a text has the form that a rule asks for."""
+    return re.search(rule.pattern or "", text) is not None
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSettings]:
@@ -109,14 +110,13 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
         Misconfigured: a setting is wrong.
     """
     variable = name_variable("clusters")
-    if zone and not ZONE.accepts(zone):
-        raise BadInput(describe_problem("--zone", "is not valid", zone, ZONE.text))
-    if cluster and not CLUSTER.accepts(cluster):
-        raise BadInput(describe_problem("--cluster", "is not valid", cluster, CLUSTER.text))
+    for option, text, rule in (("--zone", zone, ZONE), ("--cluster", cluster, CLUSTER)):
+        if text and not accepts(rule, text):
+            raise BadInput(describe_problem(option, "is not valid", text, rule.description or ""))
     if variable not in environ:
         name = cluster or UNNAMED_CLUSTER.format(zone.rpartition("-")[0] or ANY_REGION)
         location = name.split("/")[3]
-        zone = zone or location + ANY_ZONE * (not ZONE.accepts(location))
+        zone = zone or location + ANY_ZONE * (not accepts(ZONE, location))
         invented = {name: {"endpoint": "https://unknown", "zone": zone}}
         return read_environment({**environ, variable: json.dumps(invented)})[0]
     settings, _ = read_environment(environ)
@@ -125,7 +125,7 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
         valid = ", ".join(settings.clusters)
         raise BadInput(describe_problem("--cluster", f"is not in {variable}", chosen, valid))
     there = settings.clusters[chosen]
-    return dataclasses.replace(settings, clusters={chosen: dataclasses.replace(there, zone=zone or there.zone)})
+    return replace(settings, clusters={chosen: replace(there, zone=zone or there.zone)})
 
 
 def find_subscription(own: OperatorSettings, name: str) -> str:

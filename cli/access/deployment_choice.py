@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import BadInput
-from shared.environment import name_variable
-from shared.settings import Credentials
+from shared.settings import Credentials, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,8 +17,8 @@ from google.auth.exceptions import GoogleAuthError
 from cli.access.cli_settings import DEAD_LETTERS, FUNCTIONS, PUSHED
 from cli.exit_codes import BadInput
 from shared.edges.google import UNREADABLE
-from shared.environment import PREFIX, name_variable
 from shared.model.errors import Unavailable
+from shared.settings import PREFIX, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

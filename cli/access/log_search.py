@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cli.moments import format_moment
 from shared.edges.google import translate_errors
-from shared.environment import describe_problem, name_variable
 from shared.model.errors import Misconfigured
+from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from shared.json_text import JSON_ERRORS
-from shared.model.errors import Unavailable
+from shared.model.errors import JSON_ERRORS, Unavailable
 
 if TYPE_CHECKING:
     from shared.edges.google import GoogleSession

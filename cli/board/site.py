@@ -25,8 +25,7 @@ from cli.board.feed import Feed, TooManyPages
 from cli.board.readings import Readings
 from cli.exit_codes import BadInput
 from cli.explanation.why import parse_workload, tell
-from shared.json_text import JSON_ERRORS
-from shared.model.errors import ProvisionerError
+from shared.model.errors import JSON_ERRORS, ProvisionerError
 from shared.version import VERSION
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
+from msgspec import structs
+
+from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE, accepts
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs
 from cli.planning.zones import tell_unlisted
@@ -340,10 +342,10 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
             zones += (way.zone for way in read_list(each))
         zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
     zones += (zone for disk in workload.disks for zone in disk.zones)
-    region = next((zone.rpartition("-")[0] for zone in zones if ZONE.accepts(zone)), ANY_REGION)
+    region = next((zone.rpartition("-")[0] for zone in zones if accepts(ZONE, zone)), ANY_REGION)
     name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]
-    moved = dataclasses.replace(there, zone=there.zone.replace(ANY_REGION, region))
-    return name, dataclasses.replace(settings, clusters={name: moved})
+    moved = structs.replace(there, zone=there.zone.replace(ANY_REGION, region))
+    return name, structs.replace(settings, clusters={name: moved})
 
 
 def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:

@@ -18,7 +18,7 @@ from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan, summarize
 from cli.planning.plan_table import print_plan
 from cli.printing import open_console, print_data
-from shared.environment import name_variable
+from shared.settings import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

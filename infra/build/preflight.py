@@ -10,7 +10,6 @@ mentioned. Reads the inputs (check-inputs.sh) from the environment.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import difflib
 import json
 import os
@@ -34,9 +33,8 @@ from infra.build.region_quotas import (
 )
 from infra.build.render_variables import read_more, render_variables
 from shared.edges.google import GoogleAccount, GoogleSession
-from shared.environment import name_variable, read_settings
 from shared.model.errors import Misconfigured, NotFound, ProvisionerError
-from shared.settings import Credentials, Settings
+from shared.settings import Credentials, Settings, name_variable, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -80,10 +78,10 @@ def read_free(root: Path) -> set[str]:
 
 def list_wrong_settings(settings: Mapping[str, str], free: Collection[str]) -> Iterator[str]:
     """Yield a refusal for each setting that Terraform or the functions would refuse."""
-    for each in dataclasses.fields(Settings):
-        if each.name in settings and each.name not in free:
-            got = f"Terraform sets it (got {settings[each.name]!r})"
-            yield f"settings: {each.name}: {got}; valid: a variable of this name, or none"
+    for each in Settings.__struct_fields__:
+        if each in settings and each not in free:
+            got = f"Terraform sets it (got {settings[each]!r})"
+            yield f"settings: {each}: {got}; valid: a variable of this name, or none"
     given = {name_variable(name): text for name, text in settings.items()}
     try:
         read_settings({name_variable("clusters"): json.dumps(_NO_CLUSTER)} | given)

@@ -6,22 +6,20 @@ Run as ``python -m infra.build.write_reference`` from the repository's root.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import re
 import sys
-import typing
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from cli.access.cli_settings import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
-from shared.environment import name_variable
 from shared.model import labels
-from shared.settings import ClusterSettings, Settings, Valid
+from shared.settings import ClusterSettings, Settings, name_valid, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,32 +55,21 @@ def _write_settings() -> str:
 
 def _list_settings(kind: type[Any], *, variables: bool) -> Iterator[tuple[str, ...]]:
     notes = _read_notes(kind)
-    hints = typing.get_type_hints(kind, include_extras=True)
-    for field in dataclasses.fields(kind):
-        rules = getattr(hints[field.name], "__metadata__", ())
+    for field in msgspec.structs.fields(kind):
         name = name_variable(field.name) if variables else field.name
-        meaning = next((each for each in rules if isinstance(each, str)), notes.get(field.name, ""))
-        valid = next((each.text for each in rules if isinstance(each, Valid)), _name_valid(field.default))
-        yield f"`{name}`", _show_default(field), valid, meaning
+        yield f"`{name}`", _show_default(field), name_valid(field.type), notes[field.name]
 
 
-def _show_default(field: dataclasses.Field[Any]) -> str:
-    if field.default_factory is not dataclasses.MISSING:
-        return "empty"
-    if field.default is dataclasses.MISSING:
+def _show_default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
         return "required"
     if isinstance(field.default, tuple):
         text = ",".join(map(str, field.default))
+    elif isinstance(field.default, bool):
+        text = str(field.default).lower()
     else:
-        text = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+        text = "" if field.default is msgspec.NODEFAULT else str(field.default)
     return f"`{text}`" if text else "empty"
-
-
-def _name_valid(default: Any) -> str:
-    """What is valid for a setting without a rule, as far as its default shows it."""
-    if isinstance(default, StrEnum):
-        return ", ".join(type(default))
-    return "true or false" if isinstance(default, bool) else ""
 
 
 def _read_notes(kind: type[Any]) -> dict[str, str]:

@@ -26,8 +26,8 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.connection import CONNECTIONS_MAX
-from shared.json_text import JSON_ERRORS
 from shared.model import errors
+from shared.model.errors import JSON_ERRORS
 from shared.model.failures import Failure, classify_failure
 from shared.model.times import parse_count
 from shared.settings import Credentials

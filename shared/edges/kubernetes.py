@@ -20,9 +20,9 @@ import msgspec
 import urllib3
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.json_text import JSON_ERRORS
 from shared.model import errors
 from shared.model.decisions import Reason
+from shared.model.errors import JSON_ERRORS
 from shared.model.times import parse_count
 from shared.version import VERSION
 

@@ -14,9 +14,8 @@ from urllib.parse import quote
 import msgspec
 
 from shared.edges.google import GoogleSession
-from shared.json_text import JSON_ERRORS
 from shared.kinds.objects import UnexpectedValue, read_flag, read_object, read_objects, read_text
-from shared.model.errors import Unavailable
+from shared.model.errors import JSON_ERRORS, Unavailable
 from shared.model.pools import FillError, Machines
 from shared.model.times import parse_time
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
+
 from shared.model.decisions import Reason
 
+JSON_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""Not JSON, or of another shape; not UTF-8; nested more deeply than the stack, which takes about
+1,000 levels."""
 _SHOWN_MAX = 120
 """Characters of a wrong value."""
 

@@ -26,7 +26,7 @@ from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
 from shared.needs.selectors import CHECKED_BY_GKE, check_nodes, list_offered_labels, list_tiers
-from shared.settings import FLEX_WAIT_SECONDS, is_allowed
+from shared.settings import WAIT_SECONDS_MAX, is_allowed
 from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
@@ -95,17 +95,16 @@ class Wish:
 
     def complete(self, way: Way) -> Way:
         """Return a way of a list with what the list leaves to the pods and to the operator."""
-        seconds, reservation = self.settings.max_run_duration_seconds, way.reservation
+        reservation = way.reservation
         if reservation.project == self.cluster.split("/")[1]:
             reservation = dataclasses.replace(reservation, project="")
-        return Way(
-            way.tier,
+        return dataclasses.replace(
+            way,
             zone=way.zone or self.zone,
             reservation=reservation,
             machine=self.shape.machine.name,
             words=self.selected.words,
-            run_seconds=(way.run_seconds or seconds) * (way.tier == Tier.FLEX_START),
-            nodes_from=way.nodes_from or self.settings.nodes_from.get(way.tier),
+            run_seconds=(way.run_seconds or FLEX_SECONDS_MAX) * (way.tier == Tier.FLEX_START),
         )
 
 
@@ -123,8 +122,7 @@ def list_ways(wish: Wish, workload: WorkloadView) -> tuple[Way, ...]:
     ]
     if fitting:
         return tuple(fitting)
-    source = wish.settings.nodes_from.get(wish.selected.tier)
-    only = dataclasses.replace(wish.selected, zone=wish.zone, nodes_from=source)
+    only = dataclasses.replace(wish.selected, zone=wish.zone)
     wish.check(only)
     return (only,)
 
@@ -212,7 +210,7 @@ def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: S
         return dataclasses.replace(way, reservation=reservation)
     if tier == Tier.FLEX_START:
         text = template.find_selector(labels.MAX_RUN_DURATION)
-        seconds = parse_count(text or str(settings.max_run_duration_seconds))
+        seconds = parse_count(text or str(FLEX_SECONDS_MAX))
         _check_flex_start(seconds, shape, text or "")
         return dataclasses.replace(way, run_seconds=seconds or 0)
     return way
@@ -225,11 +223,9 @@ def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
     """
     text = template.annotations.get(labels.FLEX_START_WAIT, str(settings.flex_start_wait_seconds))
     seconds = parse_count(text)
-    if seconds is None or not FLEX_WAIT_SECONDS.accepts(seconds):
-        field = f"annotation {labels.FLEX_START_WAIT}"
-        raise CapacityConflict(
-            "not a time to wait", field=field, value=text, valid=FLEX_WAIT_SECONDS.text
-        )
+    if seconds is None or seconds > WAIT_SECONDS_MAX:
+        field, valid = f"annotation {labels.FLEX_START_WAIT}", f"0 to {WAIT_SECONDS_MAX} seconds"
+        raise CapacityConflict("not a time to wait", field=field, value=text, valid=valid)
     return seconds
 
 
@@ -267,13 +263,13 @@ def _check_names(reservation: Reservation) -> None:
 def _check_reservation(reservation: Reservation, cluster: str, settings: Settings) -> None:
     """Accept a reservation that the settings list, and none."""
     project, name = reservation.project, reservation.name
-    setting, listed = "allowed_reservations", settings.allowed_reservations
-    field = labels.RESERVATION_NAME
-    if project not in ("", cluster.split("/")[1]):
-        setting, listed = "allowed_shared_reservations", settings.allowed_shared_reservations
+    shared, field = project not in ("", cluster.split("/")[1]), labels.RESERVATION_NAME
+    # ``*`` matches any text, so only a pattern that names a project may match another one's.
+    patterns = [each for each in settings.allowed_reservations if ("/" in each) == shared]
+    if shared:
         field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
     if name:
-        check_listed(name, listed, setting, field)
+        check_listed(name, patterns, "allowed_reservations", field)
 
 
 def _check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:

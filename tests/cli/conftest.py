@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.environment import PREFIX
 from shared.model.pools import PoolStatus
+from shared.settings import PREFIX
 from tests.cli.cli_world import a_deployment, put_in_place
 from tests.contract.stand_ins import stand_in
 from tests.engine.world import World

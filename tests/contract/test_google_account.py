@@ -15,9 +15,8 @@ from cli.access.operator_access import open_deployment
 from infra.build import remove_pools
 from shared.edges.google import SCOPES, GoogleAccount
 from shared.engine.outside import Ports
-from shared.environment import read_settings
 from shared.model.errors import Denied, Unavailable
-from shared.settings import ClusterSettings
+from shared.settings import ClusterSettings, read_settings
 from shared.wiring import build_ports
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from cli.access.operator_access import open_deployment
-from shared.environment import PREFIX
+from shared.settings import PREFIX
 from tests.assumptions import list_questions
 from tests.builders import CLUSTER
 from tests.contract.stand_ins import ask, stand_in
@@ -34,7 +34,6 @@ def open_lab(url: str, *, tpu: str = "", run: str = "test") -> Lab:
         "CLUSTERS": f'{{"{CLUSTER}": {{"endpoint": "https://unknown"}}}}',
         "CREDENTIALS": "anonymous",
         "GKE_ENDPOINT": url,
-        "COMPUTE_ENDPOINT": url,
         "LOGGING_ENDPOINT": "",
     }
     time = [1_800_000_000.0]

@@ -4,6 +4,7 @@ import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 
 from shared.capacity_texts import CapacityPolicy
@@ -194,7 +195,7 @@ def test_what_an_owner_says_itself_is_not_limited() -> None:
 def test_a_limit_that_is_passed_is_reported_once_and_nothing_is_deleted_for_it() -> None:
     world = World(slices=2)
     world.run_all(slices=2)
-    limited = dataclasses.replace(world.provisioner.ports.settings, limit_chips=16)
+    limited = msgspec.structs.replace(world.provisioner.ports.settings, limit_chips=16)
     world.provisioner.ports = dataclasses.replace(world.provisioner.ports, settings=limited)
 
     first, second = world.provisioner.tick(), world.provisioner.tick()

@@ -13,7 +13,7 @@ import msgspec
 from shared.edges.cluster import KubernetesCluster
 from shared.engine.outside import Cluster
 from shared.engine.reconcile import Role
-from shared.json_text import JSON_ERRORS
+from shared.model.errors import JSON_ERRORS
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER

@@ -3,7 +3,6 @@
 Needs no `terraform`: the configurations are read as text.
 """
 
-import dataclasses
 import logging
 import re
 from collections.abc import Iterator
@@ -15,9 +14,8 @@ from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMP
 from exporter.exporter_settings import read_exporter_settings
 from shared.deliver import deliver, deliver_tick
 from shared.engine.reconcile import Role
-from shared.environment import PREFIX
 from shared.model.decisions import Reason
-from shared.settings import Settings
+from shared.settings import PREFIX, Settings
 from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
 from tests.engine.world import World
 from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM
@@ -27,7 +25,7 @@ from tests.tidy.test_house_rules import list_anchors
 
 MODULE = TERRAFORM / "modules/provisioner"
 SET_BY_THE_MODULE = {"clusters", "node_service_account", "allowed_node_service_accounts", "own_namespace"}
-SAME_FOR_ALL = {"credentials", "gke_endpoint", "compute_endpoint"}
+SAME_FOR_ALL = {"credentials", "gke_endpoint"}
 """Meant for stand-ins; in the cloud the defaults are right."""
 
 
@@ -57,7 +55,7 @@ def test_the_subscriptions_wait_and_try_as_on_the_laptop(module: Configuration) 
 def test_the_settings_of_the_module_are_those_of_the_functions(module: Configuration) -> None:
     free = set(module.locals["settings_free"])
 
-    assert free | SET_BY_THE_MODULE | SAME_FOR_ALL == {field.name for field in dataclasses.fields(Settings)}
+    assert free | SET_BY_THE_MODULE | SAME_FOR_ALL == set(Settings.__struct_fields__)
     assert not free & (SET_BY_THE_MODULE | SAME_FOR_ALL)
     written = "\n".join(path.read_text() for path in MODULE.glob("*.tf"))
     assert {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", written)} - {"cluster", "topic"} == (

@@ -14,7 +14,7 @@ import pytest
 
 from cli.access.deployment_choice import Choice, resolve
 from cli.access.operator_access import open_deployment
-from shared.environment import name_variable
+from shared.settings import name_variable
 from tests.real.lab import Lab
 
 MINUTES = 6

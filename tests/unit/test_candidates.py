@@ -237,7 +237,7 @@ def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
     found = refuse_shape(annotations={labels.FLEX_START_WAIT: text})
 
     assert found.reason == "capacity_conflict"
-    assert f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: a number from 0" in found.message
+    assert f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: 0 to 604800 seconds" in found.message
 
 
 def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
@@ -282,11 +282,11 @@ LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
 def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     shape: dict[str, Any], allowed: tuple[str, ...], shown: str
 ) -> None:
-    found = refuse_shape(settings(allowed_shared_reservations=allowed), **shape)
+    found = refuse_shape(settings(allowed_reservations=allowed), **shape)
 
     assert found.reason == "request_not_allowed"
     assert f"(got 'lender-1/train'); valid: {shown}" in found.message
-    demand = a_demand(use=settings(allowed_shared_reservations=("lender-*/train",)), **shape)
+    demand = a_demand(use=settings(allowed_reservations=("lender-*/train",)), **shape)
     assert demand.way.reservation.path == "projects/lender-1/reservations/train"
 
 

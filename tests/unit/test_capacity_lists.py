@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.capacity_texts import CapacityPolicy, UnreadableList, read_policies, read_ways
-from shared.environment import read_settings
 from shared.model.errors import Misconfigured
 from shared.model.needs import Reservation, Tier, Way
+from shared.settings import read_settings
 from tests.builders import CLUSTER
 
 ALL = """

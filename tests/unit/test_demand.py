@@ -339,7 +339,6 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
         {"node_additional_networks": ("n:s",)},
         {"node_disk_type": "pd-ssd"},
         {"force_on_demand": True},
-        {"max_run_duration_seconds": 3600},
         {"kinds": ("Job",)},
         {"allowed_namespaces": ("other",)},
         {"allowed_accelerators": ("other",)},

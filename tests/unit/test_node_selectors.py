@@ -220,7 +220,7 @@ def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) 
 def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: Any) -> Way:
     template = a_template(accelerator=accelerator, topology=topology, **shape)
     found = find_shape(accelerator=accelerator, topology=topology, chips_per_pod=4)
-    return read_selected(template, found, CLUSTER, settings(allowed_shared_reservations=("other-project/r",)))
+    return read_selected(template, found, CLUSTER, settings(allowed_reservations=("*", "other-project/r")))
 
 
 @pytest.mark.parametrize(

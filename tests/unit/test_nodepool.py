@@ -114,7 +114,7 @@ def test_spot_machines_carry_their_taint_only_if_their_pods_tolerate_it() -> Non
     ],
 )
 def test_a_reservation_is_consumed_by_name_or_full_path(selectors: dict[str, str], value: str) -> None:
-    use = settings(allowed_shared_reservations=("other-project/*",))
+    use = settings(allowed_reservations=("*", "other-project/*"))
     config = build(use, selectors={labels.RESERVATION_NAME: "r", **selectors})["config"]
 
     assert config["reservationAffinity"] == {
@@ -195,10 +195,10 @@ def test_max_pods_per_node_is_as_set() -> None:
     assert build(settings(node_max_pods=32))["maxPodsConstraint"] == {"maxPodsPerNode": "32"}
 
 
-def test_flex_start_without_a_duration_takes_the_setting_s() -> None:
-    body = build(settings(max_run_duration_seconds=600), selectors={labels.PROVISIONING: "flex-start"})
+def test_flex_start_without_a_duration_takes_the_longest() -> None:
+    body = build(selectors={labels.PROVISIONING: "flex-start"})
 
-    assert body["config"]["maxRunDuration"] == "600s"
+    assert body["config"]["maxRunDuration"] == "604800s"
 
 
 def test_additional_networks_come_from_the_setting_or_the_pod() -> None:

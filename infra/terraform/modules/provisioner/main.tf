@@ -11,13 +11,13 @@ locals {
   # A variable that is not a setting stops a function's start, so only what exists is set.
   settings_free = [
     "allowed_accelerators", "allowed_label_prefixes", "allowed_namespaces", "allowed_node_networks",
-    "allowed_reservations", "allowed_shared_reservations", "capacity_policies", "copy_labels", "creation_seconds_max",
+    "allowed_reservations", "capacity_policies", "copy_labels", "creation_seconds_max",
     "deletions_per_minute_max", "flex_start_wait_seconds", "force_on_demand", "grace_seconds", "idle_seconds",
     "idle_seconds_max", "kinds", "kueue_admission_check", "limit_chips", "limit_chips_per_namespace",
-    "max_run_duration_seconds", "node_additional_networks", "node_boot_disk_kms_key", "node_confidential_storage",
+    "node_additional_networks", "node_boot_disk_kms_key", "node_confidential_storage",
     "node_daemonsets_cpu_millis", "node_daemonsets_memory_mib", "node_disk_size_gb", "node_disk_size_gb_max",
     "node_disk_type", "node_max_pods", "node_resources", "node_secondary_boot_disk", "node_secure_boot", "node_tags",
-    "node_workload_identity", "nodes_from", "resource_labels", "workload_policy_prefix",
+    "node_workload_identity", "resource_labels", "workload_policy_prefix",
   ]
   # The destroy build deletes no node pool whose label names another deployment (remove_pools.py).
   answers_kueue = lookup(var.settings, "kueue_admission_check", "false") == "true"
