@@ -265,7 +265,8 @@ def _check_reservation(reservation: Reservation, cluster: str, settings: Setting
     project, name = reservation.project, reservation.name
     shared, field = project not in ("", cluster.split("/")[1]), labels.RESERVATION_NAME
     # ``*`` matches any text, so only a pattern that names a project may match another one's.
-    patterns = [each for each in settings.allowed_reservations if ("/" in each) == shared]
+    listed = settings.allowed_reservations
+    patterns = tuple(each for each in listed if ("/" in each) == shared)
     if shared:
         field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
     if name:
