@@ -50,13 +50,14 @@ def find_slice_shape(
     if template.gpus:
         shape = _find_gpus(group, template, room)
     else:
-        shape = _find_tpus(group, template, workload)
-        _check_size(template, shape, room)
+        shape = _find_tpus(group, template, workload, room)
     _check_sharers(group, template, workload, shape)
     return shape
 
 
-def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView) -> Shape:
+def _find_tpus(
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
+) -> Shape:
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
@@ -67,8 +68,7 @@ def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView)
         _check_chipless(template, workload, TPU_TAINT, shape)
     if not group.elastic:
         _check_hosts(group, template, shape)
-        return shape
-    if shape.node_count > 1:
+    elif shape.node_count > 1:
         raise HostsDiffer(
             f"this topology of {shape.family.accelerator} is one slice of {shape.node_count} "
             "hosts, and this workload gives each pod a host of its own",
@@ -76,7 +76,17 @@ def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView)
             value=shape.topology,
             valid="the topology of a single host, or a kind of workload that has slices",
         )
-    return dataclasses.replace(shape, node_count=group.replicas)
+    machine = shape.machine
+    cpu, memory = measure_allocatable(machine, room)
+    if template.cpu_millis > cpu or template.memory_bytes > memory:
+        raise UnsupportedShape(
+            f"a host {machine.name} does not have this much CPU and memory for pods",
+            field="resources.requests",
+            value=describe_size(template.cpu_millis, template.memory_bytes),
+            valid=f"at most {describe_size(cpu, memory)}: the {machine.cpus} vCPUs and "
+            f"{machine.memory_gb:g} GiB of the host without what GKE and DaemonSets need",
+        )
+    return dataclasses.replace(shape, node_count=group.replicas) if group.elastic else shape
 
 
 def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
@@ -194,20 +204,6 @@ def _check_chipless(
             valid=f"{taint.key} in the limits of a container; or, for a pod that needs none "
             f"itself, a toleration with key {taint.key} and operator Exists; or no selector of "
             "such nodes",
-        )
-
-
-def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
-    """Accept pods that fit on a host."""
-    machine = shape.machine
-    cpu, memory = measure_allocatable(machine, room)
-    if template.cpu_millis > cpu or template.memory_bytes > memory:
-        raise UnsupportedShape(
-            f"a host {machine.name} does not have this much CPU and memory for pods",
-            field="resources.requests",
-            value=describe_size(template.cpu_millis, template.memory_bytes),
-            valid=f"at most {describe_size(cpu, memory)}: the {machine.cpus} vCPUs and "
-            f"{machine.memory_gb:g} GiB of the host without what GKE and DaemonSets need",
         )
 
 

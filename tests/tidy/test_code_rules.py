@@ -19,8 +19,8 @@ BUDGETS = {
     "shared/engine": (3_232, 1_950),
     "shared/edges": (2_939, 2_100),
     "shared/kinds": (1_479, 1_300),
-    "shared/shapes": (889, 760),
-    " ".join(DEPLOYED): (18_320, 17_600),
+    "shared/shapes": (885, 760),
+    " ".join(DEPLOYED): (17_850, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
