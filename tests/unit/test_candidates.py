@@ -237,7 +237,9 @@ def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
     found = refuse_shape(annotations={labels.FLEX_START_WAIT: text})
 
     assert found.reason == "capacity_conflict"
-    assert f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: 0 to 604800 seconds" in found.message
+    assert (
+        f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: 0 to 604800 seconds" in found.message
+    )
 
 
 def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
