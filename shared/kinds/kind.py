@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 from shared.kinds.objects import (
     read_flag,
     read_held_conditions,
-    read_identity,
+    read_number,
     read_object,
     read_suspend_set_at,
     read_text,
+    read_texts,
 )
 from shared.model import labels
 from shared.model.errors import Rejected, TooManySlices
+from shared.model.times import parse_time
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.shapes.gpus import RACK_SCALE
 from shared.shapes.slices import TPU_TAINT
@@ -144,8 +146,22 @@ class Kind(Resource, ABC):
         templates = {role: read_template(template) for role, template in listed}
         ending = self.find_ending(body, conditions)
         suspended = read_flag(body, "spec", "suspend")
+        deleted = read_text(body, "metadata", "deletionTimestamp")
         return WorkloadView(
-            **read_identity(self.name, body),
+            kind=self.name,
+            namespace=read_text(body, "metadata", "namespace"),
+            name=read_text(body, "metadata", "name"),
+            uid=read_text(body, "metadata", "uid"),
+            generation=read_number(body, "metadata", "generation"),
+            marks={
+                key: value
+                for place in ("annotations", "labels")
+                for key, value in read_texts(body, "metadata", place).items()
+                if key in labels.OWN_KEYS or labels.resembles_own_key(key)
+            },
+            created_at=parse_time(read_text(body, "metadata", "creationTimestamp")),
+            deleting=bool(deleted),
+            deleting_since=parse_time(deleted),
             groups=tuple(
                 share_nodes(group)
                 for group in self.read_groups(body, templates)
@@ -220,12 +236,8 @@ class Kind(Resource, ABC):
         groups = [each for each in workload.groups if not each.beside]
         slices = sum(max(each.replicas, 0) for each in groups if not each.elastic)
         if slices > SLICES_MAX:
-            raise TooManySlices(
-                "too many slices for one workload",
-                field="spec",
-                value=str(slices),
-                valid=f"at most {SLICES_MAX}: fewer replicas, or several workloads",
-            )
+            what, valid = "too many slices for one workload", f"at most {SLICES_MAX} slices"
+            raise TooManySlices(what, field="spec", value=str(slices), valid=valid)
         self.check_spec(workload)
         return groups
 

@@ -1,7 +1,4 @@
-"""Reads the API's JSON without trusting it: a field of a wrong type is an `UnexpectedValue`.
-
-Fields that every workload has (identity, conditions) are read here; others in the kind's entry.
-"""
+"""Reads the API's JSON without trusting it: a field of a wrong type is an `UnexpectedValue`."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from shared.model import labels
 from shared.model.times import bound_count, parse_time, take_percent
 
 Json = Mapping[str, Any]
@@ -56,8 +52,7 @@ def read_flag(body: Json, *path: str) -> bool:
 
 def read_object(body: Json, *path: str) -> Json:
     """Return an object; empty when it is absent."""
-    value = _read(body, path, dict, "an object")
-    return {} if value is None else value
+    return _read(body, path, dict, "an object") or {}
 
 
 def read_texts(body: Json, *path: str) -> dict[str, str]:
@@ -88,27 +83,6 @@ def read_surge(body: Json, *path: str, replicas: int, default: int | str) -> int
         field = ".".join((*path, "maxSurge"))
         raise UnexpectedValue(field, value, "a whole number or a percentage")
     return surge
-
-
-def read_identity(kind: str, body: Json) -> dict[str, Any]:
-    """Return the fields of `WorkloadView` that come from ``metadata``."""
-    deleted = read_text(body, "metadata", "deletionTimestamp")
-    return {
-        "kind": kind,
-        "namespace": read_text(body, "metadata", "namespace"),
-        "name": read_text(body, "metadata", "name"),
-        "uid": read_text(body, "metadata", "uid"),
-        "generation": read_number(body, "metadata", "generation"),
-        "marks": {
-            key: value
-            for place in ("annotations", "labels")
-            for key, value in read_texts(body, "metadata", place).items()
-            if key in labels.OWN_KEYS or labels.resembles_own_key(key)
-        },
-        "created_at": parse_time(read_text(body, "metadata", "creationTimestamp")),
-        "deleting": bool(deleted),
-        "deleting_since": parse_time(deleted),
-    }
 
 
 def list_suspend_writes(body: Json) -> list[Json]:
@@ -142,4 +116,4 @@ def parse_index(text: str) -> int | None:
 
 def is_index_below(text: str, count: int) -> bool:
     """Return whether a text is an index below `count`."""
-    return _INDEX.fullmatch(text) is not None and int(text) < count
+    return bool(_INDEX.fullmatch(text)) and int(text) < count

@@ -1,4 +1,7 @@
-"""The table. A new kind of workload is a class in its own module, and a line in `KINDS`."""
+"""The table of kinds, and the bare pod, which takes what no other kind does.
+
+A new kind of workload is a class in its own module, and a name in `_CONTROLLED`.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,75 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
+from shared.kinds.kind import Kind
 from shared.kinds.leaderworkerset import LEADERWORKERSET
-from shared.kinds.pod import BarePod
+from shared.kinds.objects import read_flag, read_objects, read_text
 from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
+from shared.model.errors import OwnerKindUnknown
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from shared.kinds.kind import Kind
-    from shared.model.workloads import PodView, WorkloadView
+    from shared.kinds.kind import Json
 
 _CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
-KINDS: tuple[Kind, ...] = (*_CONTROLLED, BarePod(_CONTROLLED))
+_OF_NODES = ("DaemonSet", "Node")
+_OVER = ("Succeeded", "Failed")
+
+
+class BarePod(Kind):
+    """The pod without controller, and every pod whose controller is of no other kind.
+
+    One with a controller is refused. DaemonSet and static pods are not provisioned for.
+    """
+
+    name = "Pod"
+    api_version = "v1"
+    plural = "pods"
+    watched = False
+
+    def find_owner(self, pod: PodView) -> str:
+        """Return the pod's own name."""
+        return "" if pod.controller_kind in _OF_NODES else pod.name
+
+    def find_owner_uid(self, pod: PodView) -> str:
+        """Return the pod's own UID."""
+        return pod.uid
+
+    def list_templates(self, body: Json) -> list[tuple[str, Json]]:
+        """Return the pod itself, which has the metadata and the spec of a template."""
+        return [("main", body)]
+
+    def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
+        """Return one elastic pool of one node, for a pod without controller."""
+        owners = read_objects(body, "metadata", "ownerReferences")
+        if any(read_flag(each, "controller") for each in owners):
+            return []
+        (template,) = templates.values()
+        return [SliceGroup(name="", hosts=1, template=template, elastic=True)]
+
+    def find_ending(self, body: Json, _conditions: Collection[str]) -> str:
+        """Return the phase of a pod that has ended."""
+        phase = read_text(body, "status", "phase")
+        return phase if phase in _OVER else ""
+
+    def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+        """Return the pod's group; one with a controller is refused."""
+        if pod.controller_kind:
+            others = ", ".join(kind.name for kind in _CONTROLLED)
+            raise OwnerKindUnknown(
+                f"its controller {pod.controller_kind} {pod.controller_name} is not a supported "
+                "kind of workload",
+                field="metadata.ownerReferences",
+                value=f"{pod.controller_api_version} {pod.controller_kind}".strip(),
+                valid=f"a pod of {others}, or a pod without controller",
+            )
+        return super().find_group(pod, workload)
+
+
+KINDS: tuple[Kind, ...] = (*_CONTROLLED, BarePod())
 """In the order in which a pod is matched: a kind comes before any kind whose objects it creates."""
 PARENT, judge_parent = RAYJOB, judge_rayjob
 """The kind that makes workloads of another kind, and what it keeps after its own end."""

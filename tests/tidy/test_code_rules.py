@@ -18,7 +18,7 @@ BUDGETS = {
     "shared/plan": (1_855, 1_900),
     "shared/engine": (3_232, 1_950),
     "shared/edges": (2_939, 2_100),
-    "shared/kinds": (1_479, 1_300),
+    "shared/kinds": (1_450, 1_300),
     "shared/shapes": (885, 760),
     " ".join(DEPLOYED): (17_850, 17_600),
 }
