@@ -285,20 +285,19 @@ def decide_need(need: Need, one: Planned) -> Decision:
     creates = _list_creates(need, one)
     own = [answer for answer in told if answer.need and not (creates and answer.reason == Reason.SLICES_MAY_MIX)]
     if own:
-        return explain_answer(own[0], need, one.look)
+        return explain_answer(own[0], one.look)
     if creates:
         decision = explain_act(creates[0], one.look)
         more = f" (and {len(creates) - 1} more)" if len(creates) > 1 else ""
         return Decision(decision.verdict, decision.reason, decision.message + more)
     if told and not one.look.pools:
-        return explain_answer(told[0], None, one.look)
+        return explain_answer(told[0], one.look)
     return describe_wait(one.look).decision
 
 
 def list_decisions(one: Planned) -> list[Decision]:
     """Return what the owner of a workload is told now, in the words of its Events."""
-    needs = {need.key: need for need in one.look.scene.needs}
-    return [explain_answer(answer, needs.get(answer.need), one.look) for answer in one.plan.answers]
+    return [explain_answer(answer, one.look) for answer in one.plan.answers]
 
 
 def needs_a_person(decision: Decision) -> bool:

@@ -226,7 +226,7 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     demand = look.wanted.demands.get(need.key)
     told = [answer for answer in found.answers if answer.need == need.key]
     if not creates or demand is None:
-        decision = explain_answer(told[0], need, look) if told else _explain_other(look.wanted.needs)
+        decision = explain_answer(told[0], look) if told else _explain_other(look.wanted.needs)
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     decision = explain_act(creates[0], look)
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
@@ -238,7 +238,7 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     notes = [f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}" for _ in cut]
     mixing = [answer for answer in told if answer.reason == Reason.SLICES_MAY_MIX]
-    notes += [f"warning: {explain_answer(answer, need, look).message} [{answer.reason}]" for answer in mixing]
+    notes += [f"warning: {explain_answer(answer, look).message} [{answer.reason}]" for answer in mixing]
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=tuple(notes))
 
 

@@ -15,21 +15,12 @@ from typing import TYPE_CHECKING
 
 from shared.engine.look import NO_LIMIT, SLOTS_WITHOUT_NUMBER, Room
 from shared.model.decisions import Reason
-from shared.model.errors import (
-    Denied,
-    InvalidRequest,
-    NoCapacity,
-    NoPlace,
-    ProvisionerError,
-    Throttled,
-    Unavailable,
-)
+from shared.model.errors import Denied, InvalidRequest, NoCapacity, NoPlace, Throttled, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from shared.engine.look import Inventory, Key, Operations
-    from shared.model.times import Clock
     from shared.plan.scene import Way
     from shared.settings import Settings
 
@@ -69,7 +60,7 @@ class Entry:
     """When the first list began that shows it after GKE's answer."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """What GKE refused at once, and until when it is not asked again."""
 
@@ -191,50 +182,39 @@ class Budget:
                 entry.holder, entry.seconds = key, HELD_SECONDS
                 books.entries.append(entry)
 
-    def submit(self, cluster: str, entry: Entry, call: Callable[[], None], clock: Clock) -> None:
-        """Send what was written down.
-
-        It counts until a list that began after GKE's answer shows it, unless GKE refuses it.
+    def expect_slot(self, cluster: str, now: float) -> None:
+        """Return if GKE has not said since the room was counted that it takes no operation.
 
         Raises:
-            NoPlace: GKE has said meanwhile that it runs as many operations as it allows.
+            NoPlace: it has.
         """
-        if clock.now() < self._books[cluster].rests_until:
-            self.forget(cluster, entry)
+        if now < self._books[cluster].rests_until:
             raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
-        try:
-            call()
-        except Unavailable:
-            entry.answered_at = clock.now()
-            raise  # GKE may do it all the same
-        except ProvisionerError as error:
-            self.forget(cluster, entry)
-            with self._lock:
-                self._note(self._books[cluster], error, entry.way, clock.now())
-            raise
-        entry.answered_at = clock.now()
-        with self._lock:
-            if entry.way is not None:
-                self._books[cluster].refusals.pop(entry.way, None)
 
-    def forget(self, cluster: str, entry: Entry) -> None:
-        """Count something no more that was written down and is not done."""
+    def settle(self, cluster: str, entry: Entry, error: Exception | None, now: float) -> None:
+        """Note what came of something that was written down.
+
+        It counts until a list that began after GKE's answer shows it, unless GKE refused it, or it
+        was not sent. After a refusal all operations rest for a time, or one kind of machines.
+        """
         with self._lock:
             books = self._books[cluster]
-            books.entries = [each for each in books.entries if each is not entry]
-
-    def _note(self, books: _Books, error: ProvisionerError, way: Way | None, now: float) -> None:
-        """Remember what GKE refused: all operations for a time, or one kind of machines."""
-        if isinstance(error, Throttled):
-            number = _ALLOWED.search(str(error))
-            if number:
-                books.operations_max = int(number[1]), now
+            if error is None or isinstance(error, Unavailable):  # GKE may do it all the same
+                entry.answered_at = now
             else:
-                books.rests_until = now + REST_SECONDS
-        elif way is not None and isinstance(error, REFUSALS):
-            before = books.refusals.get(way)
-            pause = min(2 * before.pause, REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
-            books.refusals[way] = Refusal(until=now + pause, pause=pause, words=str(error))
+                books.entries = [each for each in books.entries if each is not entry]
+            if error is None and entry.way is not None:
+                books.refusals.pop(entry.way, None)
+            elif isinstance(error, Throttled) and not isinstance(error, NoPlace):
+                number = _ALLOWED.search(str(error))
+                if number:
+                    books.operations_max = int(number[1]), now
+                else:
+                    books.rests_until = now + REST_SECONDS
+            elif entry.way is not None and isinstance(error, REFUSALS):
+                before = books.refusals.get(entry.way)
+                pause = min(2 * before.pause, REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
+                books.refusals[entry.way] = Refusal(now + pause, pause, str(error))
 
     def take_deletion(self, cluster: str, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""

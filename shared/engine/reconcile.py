@@ -1,4 +1,8 @@
-"""The only way: key, look, plan, act. A message, an operation and a tick all come here."""
+"""The only way: key, look, plan, act. A message, an operation and a tick all come here.
+
+Each act compares the age of its look right before its call. Pools that are created, and maxima that
+are raised, are first counted against limits and slots. A refusal is a fact of the next look.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,36 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.act import LOOK_SECONDS, Order, do_act, order, read_cluster_uid, send, take_room
+from shared.engine.budget import REFUSALS, Entry
 from shared.engine.look import Source
 from shared.engine.reads import add_facts, take_look
-from shared.engine.tell import name_pool, note
+from shared.engine.scenes import is_over
+from shared.engine.tell import (
+    claim_slot,
+    describe_act,
+    explain_answer,
+    find_demand,
+    name_pool,
+    note,
+)
+from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import Broken, OldLook, OutOfTime, Rejected
+from shared.model.errors import (
+    AlreadyExists,
+    Broken,
+    Busy,
+    Denied,
+    InvalidRequest,
+    NoCapacity,
+    OldLook,
+    OutOfTime,
+    ProvisionerError,
+    Rejected,
+    Throttled,
+)
+from shared.model.failures import decide_gke_answer
+from shared.model.pools import PoolStatus
+from shared.needs.nodepool import build_body
 from shared.plan.counting import Census
 from shared.plan.plan import make_plan
 from shared.plan.scene import Act, Answer, Plan, Verb
@@ -22,11 +50,11 @@ from shared.plan.scene import Act, Answer, Plan, Verb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from shared.engine.act import Order
     from shared.engine.look import Key, Lists, Look
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
     from shared.model.names import Slot
+    from shared.model.pools import NodePool
 
 ROUNDS_MAX = 4
 POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
@@ -36,6 +64,13 @@ LOOKS_MAX = 3
 LISTS_SECONDS = 5.0
 """How old the lists of a tick may be from which something is created without a look of its own."""
 ACT_SECONDS = 45.0
+
+LOOK_SECONDS = 10.0
+"""How old a look may be when an act rests on it. Most looks take less than a second."""
+REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
+UID_SECONDS = 60.0
+"""How long the UID of a cluster is not read again."""
+KUBE_SYSTEM = "kube-system"
 
 
 class Role(StrEnum):
@@ -132,29 +167,30 @@ class Run:
         """Do acts that add; return those for which the look was too old, and those refused."""
         look, ports = self.look, self.ports
         opens = [act for act in acts if act.verb == Verb.OPEN]
-        late, _ = self._do(opens, [partial(do_act, act, look, ports) for act in opens])
         orders = self._take_room([act for act in acts if act.verb != Verb.OPEN])
-        sends = [partial(send, each, look, ports) for each in orders]
-        later, refused = self._do([each.act for each in orders], sends)
+        tasks = [partial(do_act, act, look, ports) for act in opens]
+        tasks += [partial(send, each, look, ports) for each in orders]
+        late, refused = self._do([*opens, *(each.act for each in orders)], tasks)
         ports.memory.acted[self.key] = ports.clock.now()
-        return [*late, *later], refused
+        return late, refused
 
     def _take_room(self, acts: Sequence[Act]) -> list[Order]:
         """Return what is to be sent and has room; of a gang all that it lacks, or none."""
-        orders: list[Order] = []
+        orders, affordable, look = list[Order](), list[Order](), self.look
         for act in acts:
             try:
-                orders.append(order(act, self.look, self.ports))
+                orders.append(order(act, look, self.ports))
             except Rejected as error:  # GKE would not accept it
                 decision = Decision(Verdict.REFUSE, error.reason, str(error))
-                name = act.pool or name_pool(act, self.look)
-                self.done.append(note(decision, self.look, pool=name))
-        parts = [orders] if self.look.scene.queue else [[each] for each in orders]
-        affordable: list[Order] = []
+                self.done.append(note(decision, look, pool=name_pool(act, look)))
+        parts = [orders] if look.scene.queue else [[each] for each in orders]
         for part in parts:
-            refusals = take_room(part, self.look, self.ports)
-            self.done += refusals
-            affordable += [] if refusals else part
+            entries, now = [each.entry for each in part], self.ports.clock.now()
+            reason = self.ports.budget.take(self.key, entries, look.inventory, now)
+            if reason is None:
+                affordable += part
+            else:
+                self.done += [explain_rest(each, reason, look) for each in part]
         return affordable
 
     def take_away(self) -> None:
@@ -239,3 +275,207 @@ def _cut(acts: Sequence[Act], look: Look) -> Iterator[list[Act]]:
         nodes += more
     if part:
         yield part
+
+
+def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
+    """Return right before a call if what it rests on is young enough.
+
+    Args:
+        look: that the act rests on.
+        ports: of the function.
+        since: when the read began whose age counts; by default that of the look.
+
+    Raises:
+        OldLook: it is too old; look again.
+        OutOfTime: the delivery is about to end.
+    """
+    now, began_at = ports.clock.now(), look.began_at if since is None else since
+    if now > look.until:
+        raise OutOfTime(f"no time is left for {look.key}; a later delivery or tick does it")
+    if not 0 <= now - began_at <= LOOK_SECONDS:
+        raise OldLook(f"the look at {look.key} took too long to act on")
+
+
+def do_act(act: Act, look: Look, ports: Ports) -> Outcome:
+    """Do one act that changes an existing pool, and return what came of it.
+
+    Raises:
+        OldLook: the look is too old to act on.
+        ProvisionerError: GKE or the cluster gave no answer, or refused for a time.
+    """
+    outcome, cluster = describe_act(act, look), look.key.cluster
+    if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
+        _mark(act, look, ports)
+        return outcome
+    if ports.takes is None:
+        raise Broken(f"this function does not {act.verb} node pool {act.pool}")
+    deletes = act.verb == Verb.DELETE
+    obstacle = find_obstacle(act, look, ports) if deletes else None
+    if obstacle is not None:
+        return dataclasses.replace(outcome, decision=obstacle)
+    expect_young(look, ports, look.users_read_at if deletes else None)
+    try:
+        if deletes:
+            ports.takes.delete(cluster, act.pool)
+        else:
+            ports.takes.lower_maximum(cluster, act.pool, act.maximum)
+    except ProvisionerError as error:
+        refusal = explain_refusal(outcome, "deleted" if deletes else "bounded", error)
+        ports.budget.give_back_deletion(cluster, act.pool)
+        return refusal
+    return outcome
+
+
+def explain_refusal(outcome: Outcome, words: str, error: ProvisionerError) -> Outcome:
+    """Return what is told of an act that GKE refused.
+
+    Raises:
+        ProvisionerError: it is another error.
+    """
+    if not isinstance(error, REFUSED):
+        raise error
+    return dataclasses.replace(
+        outcome,
+        decision=decide_gke_answer(outcome.pool, words, error),
+        refused=isinstance(error, REFUSALS),
+        error=error if isinstance(error, Busy) else None,
+    )
+
+
+def _mark(act: Act, look: Look, ports: Ports) -> None:
+    """Mark the nodes of a warm pool as idle or closed, or take the mark away."""
+    live, since = ports.clusters[look.key.cluster], None
+    if act.verb != Verb.OPEN:
+        pool = next(pool for pool in look.scene.pools if pool.name == act.pool)
+        since = ports.clock.now() if pool.idle_since is None else pool.idle_since
+    closed = act.verb == Verb.CLOSE
+    expect_young(look, ports)
+    marks = [
+        partial(live.mark_idle, node.name, since, closed=closed)
+        for node in look.nodes.get(act.pool, ())
+        if (node.idle_since, node.closed) != (since, closed)
+    ]
+    ports.crew.gather(marks)
+
+
+def read_cluster_uid(cluster: str, ports: Ports) -> str:
+    """Return the UID of the namespace ``kube-system``; empty if there is none."""
+    now = ports.clock.now()
+    uid, read_at = ports.memory.uids.get(cluster, ("", now))
+    if not uid or not 0 <= now - read_at <= UID_SECONDS:
+        namespace = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
+        uid = namespace.uid if namespace else ""
+        ports.memory.uids[cluster] = uid, now
+    return uid
+
+
+def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
+    """Return why a pool is not deleted now: the API is not proven, or too many went without a word.
+
+    What the owner itself says needs no bound. Many absent owners or failed pools at once are more
+    often a mistake, for example a list that is wrongly empty, than true.
+    """
+    owner, most = look.workload, ports.settings.deletions_per_minute_max
+    if not _is_proven(look.pools[act.pool], look, ports):
+        text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
+        return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
+    if owner and (is_over(owner) or owner.suspended):
+        return None
+    if ports.budget.take_deletion(look.key.cluster, act.pool, ports.clock.now()):
+        return None
+    text = (
+        f"node pool {act.pool} is left to a later tick: more than {most} would go in a minute "
+        "without a word of their owners"
+    )
+    return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
+
+
+def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
+    """Return whether the API that was read is that of the pool's cluster.
+
+    A pool without the label of its cluster, as those of the Go program, is proven by a node of its
+    own; a failed one without nodes by a node of any other pool.
+    """
+    label = pool.owner.cluster_uid if pool.owner else ""
+    if label:
+        return label == read_cluster_uid(look.key.cluster, ports)
+    if look.nodes.get(pool.name):
+        return True
+    live = ports.clusters[look.key.cluster]
+    return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One create, or one higher maximum, that is ready to be sent."""
+
+    act: Act
+    outcome: Outcome
+    """If GKE accepts it."""
+    entry: Entry
+    call: Callable[[], None]
+
+
+def order(act: Act, look: Look, ports: Ports) -> Order:
+    """Return what is to be sent for an act.
+
+    Raises:
+        Rejected: GKE would not accept it.
+    """
+    outcome, demand, cluster = describe_act(act, look), find_demand(act, look), look.key.cluster
+    need, entry = demand.need, Entry(pool=outcome.pool, namespace=look.key.namespace)
+    if ports.adds is None:
+        raise Broken(f"this function does not {act.verb} node pool {outcome.pool}")
+    if act.verb == Verb.RAISE:
+        entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
+        entry.maximum, least = act.maximum, act.maximum if need.part else 0
+        raises = partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
+        return Order(act, outcome, entry, raises)
+    entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips
+    entry.way = demand.way
+    own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
+    body = build_body(
+        dataclasses.replace(demand, node_labels=demand.node_labels | own),
+        claim_slot(act, look),
+        act,
+        maximum=act.maximum,
+        created_at=int(ports.clock.now()),
+        cluster_uid=read_cluster_uid(cluster, ports),
+        on_channel=bool(ports.pools.find_channel(cluster)),
+        settings=ports.settings,
+    )
+    return Order(act, outcome, entry, partial(ports.adds.create, cluster, body))
+
+
+def explain_rest(each: Order, reason: Reason, look: Look) -> Outcome:
+    """Return what is told of an order that was not sent, as the plan says it of one."""
+    decision = explain_answer(Answer(reason, each.act.need), look)
+    return dataclasses.replace(each.outcome, decision=decision)
+
+
+def send(each: Order, look: Look, ports: Ports) -> Outcome:
+    """Send an order that was written down, and return what GKE answered.
+
+    Raises:
+        OldLook: the look is too old to act on.
+        ProvisionerError: GKE gave no answer.
+    """
+    cluster, budget = look.key.cluster, ports.budget
+    try:
+        expect_young(look, ports)
+        budget.expect_slot(cluster, ports.clock.now())
+        each.call()
+    except ProvisionerError as error:
+        budget.settle(cluster, each.entry, error, ports.clock.now())
+        if isinstance(error, AlreadyExists):
+            text = f"node pool {each.entry.pool} is being created"
+            decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
+            return dataclasses.replace(each.outcome, decision=decision)
+        if isinstance(error, Throttled):
+            wait = explain_rest(each, Reason.NO_OPERATION_SLOT, look)
+            return dataclasses.replace(wait, error=error)
+        # A higher maximum has no other way, so it would be asked for again and again.
+        refusal = explain_refusal(each.outcome, "created", error)
+        return dataclasses.replace(refusal, refused=refusal.refused and not each.entry.maximum)
+    budget.settle(cluster, each.entry, None, ports.clock.now())
+    return each.outcome

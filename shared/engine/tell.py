@@ -14,7 +14,7 @@ from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event_reason, is_warning
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.names import build_name
-from shared.model.pools import ELASTIC_SLOT, PoolStatus
+from shared.model.pools import PoolStatus
 from shared.needs.nodepool import choose_way
 from shared.plan.counting import Census
 from shared.plan.scene import Verb, Word
@@ -75,17 +75,16 @@ WORDS = {
     Reason.PARENT_OVER: "{parent}",
 }
 """What each answer of the plan says, but those that a need brings with it, and Kueue's."""
-_REFUSALS = frozenset(
-    {
-        Reason.KIND_NOT_SERVED,
-        Reason.STOPPED,
-        Reason.LIMIT_REACHED,
-        Reason.POOL_USELESS,
-        Reason.SLICE_DOUBLED,
-    }
-)
 _TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER, Reason.SLICE_MIXED})
 """What becomes of a pool; all other answers say what a demand gets."""
+_VERDICTS = dict.fromkeys(_TOLD_BY_COLLECT, Verdict.KEEP) | {
+    Reason.KIND_NOT_SERVED: Verdict.REFUSE,
+    Reason.STOPPED: Verdict.REFUSE,
+    Reason.LIMIT_REACHED: Verdict.REFUSE,
+    Reason.POOL_USELESS: Verdict.REFUSE,
+    Reason.SLICE_DOUBLED: Verdict.REFUSE,
+}
+"""Of answers; all others wait."""
 _OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
 ENDED_BY_OPERATIONS = frozenset(
     {Reason.NO_OPERATION_SLOT, Reason.LIMIT_REACHED, Reason.POOL_GOES_FIRST}
@@ -149,20 +148,19 @@ def note(decision: Decision, look: Look, *, pool: str = "", **facts: Any) -> Out
     )
 
 
-def find_need(act: Act, look: Look) -> Need:
-    """Return what an act is for."""
-    return next(need for need in look.scene.needs if need.key == act.need)
+def find_need(key: str, look: Look) -> Need | None:
+    """Return a need of the workload by its key."""
+    return next((need for need in look.scene.needs if need.key == key), None)
 
 
 def claim_slot(act: Act, look: Look) -> Claim:
     """Return whose slot a create is for."""
-    need, uid = find_need(act, look), look.workload.uid if look.workload else ""
-    return make_claim(look.key, uid, need.key, ELASTIC_SLOT if need.elastic else act.slot)
+    return make_claim(look.key, look.workload.uid if look.workload else "", act.need, act.slot)
 
 
 def name_pool(act: Act, look: Look) -> str:
-    """Return the name of the pool that a create makes."""
-    return build_name(claim_slot(act, look), act.attempt, act.useless)
+    """Return the name of the pool that an act changes or makes."""
+    return act.pool or build_name(claim_slot(act, look), act.attempt, act.useless)
 
 
 def find_demand(act: Act, look: Look) -> Demand:
@@ -172,28 +170,23 @@ def find_demand(act: Act, look: Look) -> Demand:
 
 def describe_act(act: Act, look: Look) -> Outcome:
     """Return what is told of an act when it is done."""
-    facts = {"attempt": act.attempt, "slot": str(act.slot)}
+    facts: dict[str, Any] = {"attempt": act.attempt, "slot": str(act.slot)}
     if act.verb == Verb.CREATE:
-        facts |= _describe_create(act, look)
-    return note(explain_act(act, look), look, pool=act.pool or name_pool(act, look), **facts)
-
-
-def _describe_create(act: Act, look: Look) -> dict[str, Any]:
-    """Return what the log record of a create has for programs."""
-    demand = find_demand(act, look)
-    waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
-    waited = {"waited_seconds": round(look.scene.now - min(waits), 1)} if waits else {}
-    return {
-        "tier": str(demand.way.tier),
-        "accelerator": demand.shape.family.accelerator,
-        "chips": demand.shape.chips,
-        "machine_type": demand.shape.machine.name,
-        "node_count": demand.shape.node_count,
-        "topology": demand.shape.topology,
-        "reservation": demand.way.reservation.path,
-        "zone": demand.way.zone,
-        **waited,
-    }
+        demand = find_demand(act, look)
+        waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
+        facts |= {
+            "tier": str(demand.way.tier),
+            "accelerator": demand.shape.family.accelerator,
+            "chips": demand.shape.chips,
+            "machine_type": demand.shape.machine.name,
+            "node_count": demand.shape.node_count,
+            "topology": demand.shape.topology,
+            "reservation": demand.way.reservation.path,
+            "zone": demand.way.zone,
+        }
+        if waits:
+            facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
+    return note(explain_act(act, look), look, pool=name_pool(act, look), **facts)
 
 
 def explain_act(act: Act, look: Look) -> Decision:
@@ -236,32 +229,30 @@ def _describe_failure(name: str, look: Look) -> str:
 
 
 def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
-    """Return the answers of a plan, as far as the function tells them."""
-    answers = [
-        _describe_answer(answer, look, ports) for answer in plan.answers if _is_mine(answer, ports)
-    ]
-    if ports.adds is None:
-        return answers
-    return answers + [
-        Outcome(
-            decision=refusal.decision,
-            cluster=look.key.cluster,
-            subject=f"Pod {refusal.pod.namespace}/{refusal.pod.name}",
-            pod=refusal.pod,
-        )
-        for refusal in look.wanted.refusals
-    ]
+    """Return the answers of a plan that the function tells; ports that can do both tell all."""
+    cluster, outcomes = look.key.cluster, list[Outcome]()
+    for answer in plan.answers:
+        of_collect = answer.reason in _TOLD_BY_COLLECT
+        teller = ports.takes if of_collect else ports.adds
+        if teller is not None and answer.reason not in _OF_KUEUE:
+            need = find_need(answer.need, look)
+            words = ports.budget.quote_refusal(cluster, need.ways if need else ())
+            decision = explain_answer(answer, look, refusal=words)
+            outcomes.append(note(decision, look, pool=answer.pool))
+    for refusal in look.wanted.refusals if ports.adds else ():
+        subject, decision = f"Pod {refusal.pod.namespace}/{refusal.pod.name}", refusal.decision
+        outcome = Outcome(decision=decision, cluster=cluster, subject=subject, pod=refusal.pod)
+        outcomes.append(outcome)
+    return outcomes
 
 
 def describe_wait(look: Look) -> Outcome:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
-    ready = sum(pool.ready or 0 for pool in look.scene.pools)
-    errors = [pool.cause for pool in look.scene.pools if pool.cause]
-    errors += [pool.error for pool in look.pools.values() if pool.error]
-    text = f"{len(look.scene.pools)} node pools exist or come, and {ready} of their nodes are Ready"
-    said = f": {leave_out_operations(errors[-1])}" if errors else ""
-    decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}{said}")
-    return note(decision, look)
+    pools, error = look.scene.pools, _find_error(look)
+    ready = sum(pool.ready or 0 for pool in pools)
+    text = f"{len(pools)} node pools exist or come, and {ready} of their nodes are Ready"
+    text += f": {error}" if error else ""
+    return note(Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text), look)
 
 
 def tell(
@@ -275,15 +266,6 @@ def tell(
     for outcome in news:
         write_event(ports.clusters[look.key.cluster], outcome, look.workload)
     return news
-
-
-def _is_mine(answer: Answer, ports: Ports) -> bool:
-    """Return whether the function tells an answer; ports that can do both tell all."""
-    reason = answer.reason
-    if reason in _OF_KUEUE:
-        return False
-    of_collect = reason in _TOLD_BY_COLLECT
-    return (of_collect and ports.takes is not None) or (not of_collect and ports.adds is not None)
 
 
 def _is_news(outcome: Outcome, look: Look, memory: Memory, *, tick: bool) -> bool:
@@ -312,57 +294,41 @@ def forget_old(memory: Memory, now: float) -> None:
             times.pop(place, None)
 
 
-def _describe_answer(answer: Answer, look: Look, ports: Ports) -> Outcome:
-    need = next((need for need in look.scene.needs if need.key == answer.need), None)
-    words = ports.budget.quote_refusal(look.key.cluster, need.ways if need else ())
-    return note(explain_answer(answer, need, look, refusal=words), look, pool=answer.pool)
-
-
-def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: str = "") -> Decision:
+def explain_answer(answer: Answer, look: Look, *, refusal: str = "") -> Decision:
     """Return an answer of the plan in words for the owner; `refusal` is what GKE said at once."""
-    reason = answer.reason
+    reason, need = answer.reason, find_need(answer.need, look)
     if need and need.never and need.never.reason == reason:
         return Decision(Verdict.REFUSE, reason, need.never.message)
     if need and need.waits_for and need.waits_for.reason == reason:
         return Decision(Verdict.WAIT, reason, need.waits_for.message)
-    facts = _list_facts(need, look, refusal) | {"slices": answer.slices}
-    text = WORDS[reason].format(**facts)
-    return Decision(_find_verdict(reason), reason, text)
-
-
-def _find_verdict(reason: Reason) -> Verdict:
-    if reason in _TOLD_BY_COLLECT:
-        return Verdict.KEEP
-    return Verdict.REFUSE if reason in _REFUSALS else Verdict.WAIT
-
-
-def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
-    """Return what the words of an answer may name."""
     said = next((pod.scheduler_message for pod in look.pods if pod.scheduler_message), "")
-    errors = [pool.error for pool in look.pools.values() if pool.error]
-    error = refusal or (leave_out_operations(errors[-1]) if errors else "")
-    return {
-        "kind": look.key.kind,
-        "stop": look.stop[1],
-        "error": f": {error}" if error else "",
-        "scheduler": f" (the scheduler says: {said})" if said else "",
-        "takers": _name_takers(look),
-        "exclusive": get_kind(look.key.kind).exclusive,
-        "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
-        **_list_sizes(need),
-    }
+    error = refusal or _find_error(look)
+    text = WORDS[reason].format(
+        kind=look.key.kind,
+        chips=need.hosts * need.chips if need else "some",
+        what=need.asks.shape.accelerator if need else "it",
+        slices=answer.slices,
+        stop=look.stop[1],
+        error=f": {error}" if error else "",
+        scheduler=f" (the scheduler says: {said})" if said else "",
+        takers=_name_takers(look),
+        exclusive=get_kind(look.key.kind).exclusive,
+        parent=look.parent.keeps if look.parent else "the parent has ended and keeps it",
+    )
+    return Decision(_VERDICTS.get(reason, Verdict.WAIT), reason, text)
+
+
+def _find_error(look: Look) -> str:
+    """Return GKE's last words about a pool of the workload that failed; empty if there are none."""
+    errors = [pool.cause for pool in look.scene.pools if pool.cause]
+    errors += [pool.error for pool in look.pools.values() if pool.error]
+    return leave_out_operations(errors[-1]) if errors else ""
 
 
 def _name_takers(look: Look) -> str:
     names = [f"{kind} {space}/{name}" for kind, space, name in sorted(list_takers(look))]
     more = f" and {len(names) - TAKERS_MAX} more" if len(names) > TAKERS_MAX else ""
     return f" ({', '.join(names[:TAKERS_MAX])}{more})" if names else ""
-
-
-def _list_sizes(need: Need | None) -> dict[str, str]:
-    if need is None:
-        return {"chips": "some", "what": "it"}
-    return {"chips": str(need.hosts * need.chips), "what": need.asks.shape.accelerator}
 
 
 def explain_end(ended: EndedOperation) -> Decision | None:
