@@ -16,7 +16,7 @@ from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.engine.look import Key, Look, Standing
+from shared.engine.look import Key, Look
 from shared.engine.tell import claim_slot, explain_act, explain_answer
 from shared.kinds.kind import SLICES_MAX
 from shared.model import labels
@@ -203,9 +203,7 @@ def _plan_workload(
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
     room = made.count_room(key.namespace)
     scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
-    look = Look(
-        key=key, scene=scene, wanted=wanted, workload=workload, pools={}, standing=Standing(), began_at=_NOW
-    )
+    look = Look(key=key, scene=scene, wanted=wanted, workload=workload, began_at=_NOW)
     found = make_plan(scene)
     later = _count_growth(workload, wanted, cluster, settings)
     planned = [_plan_need(need, look, found, settings, later.get(need.key, 0)) for need in wanted.needs]

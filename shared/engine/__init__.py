@@ -1,7 +1,7 @@
 """The one way of both functions: key, look, plan, act, tell.
 
 - `reads` makes a `look` of what it reads of one workload, and `scenes` its scene.
-- `reconcile` makes the plan, a second one before anything is taken away; `act` does it.
+- `reconcile` makes the plan, a second one before anything is taken away, and does its acts.
 - `budget` counts chips, operation slots, refusals and deletions, and whose turn a free slot is.
 - `work` lets one thread work on a key, for a message, the end of an operation and a `tick` alike.
 - `tell` says what was decided, to Kueue too; `kueue` is what Kueue says.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shared.model.pools import UNDER_WAY
 from shared.plan.limits import count_nodes
-from shared.plan.scene import Queue, Scene, Stop
+from shared.plan.scene import Queue, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.needs.wanted import Wanted
-    from shared.plan.scene import Way
+    from shared.plan.scene import Scene, Way
 
     Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
     """By the hash in the name of their pool, with that name."""
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 WorkloadName = tuple[str, str, str]
 """Kind, namespace and name."""
-NO_LIMIT = 10**9
-SLOTS_WITHOUT_NUMBER = 20
 StopAndCause = tuple[Stop, str]
 """What the label of a namespace forbids, and where it is."""
 FREE: StopAndCause = Stop.NOTHING, ""
@@ -122,14 +120,6 @@ def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int 
     return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What limits and operation slots leave at one moment."""
-
-    chips: int = NO_LIMIT
-    slots: int = SLOTS_WITHOUT_NUMBER
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What Kueue says of a workload now."""
@@ -195,14 +185,12 @@ class Look:
 
     key: Key
     workload: WorkloadView | None
-    is_known: bool = True
-    """Whether the workload is there or not."""
-    standing: Standing
+    standing: Standing = Standing()
     """What Kueue says of it."""
     parent: Parent | None = None
     stop: StopAndCause = FREE
-    inventory: Inventory = field(default_factory=Inventory)
-    pools: Mapping[str, NodePool]
+    inventory: Inventory = Inventory()
+    pools: Mapping[str, NodePool] = field(default_factory=dict)
     """Of the owner, by name."""
     nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)
     """By pool."""
@@ -212,9 +200,8 @@ class Look:
     """The pools of the cluster that the last tick found too many."""
     pods: Sequence[PodView] = ()
     wanted: Wanted
-    room: Room = field(default_factory=Room)
-    refused: frozenset[Way] = frozenset()
-    """Ways that GKE refused at once a moment ago."""
+    refusals: Mapping[Way, str] = field(default_factory=dict)
+    """The ways that GKE refused at once a moment ago, each with its words."""
     operations: Operations | None = None
     """None: they were not read."""
     machines: Mapping[str, Machines | None] = field(default_factory=dict)
@@ -225,11 +212,7 @@ class Look:
     """The pool of each pod that these nodes have, by its UID."""
     unread: frozenset[str] = frozenset()
     """Pools of which a node gave no answer. Nothing is done to them: they may be in use."""
-    cluster_uid: str = ""
-    """Of the namespace ``kube-system``; read before an act only."""
-    scene: Scene = Scene(now=0.0)  # noqa: RUF009 -- it is frozen
-    now: float = 0.0
-    """When the reads that each look has were done."""
+    scene: Scene
     began_at: float
     users_read_at: float | None = None
     """When the pods on its nodes began to be read, one node after the other."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from shared.engine.budget import Turns
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -151,7 +149,6 @@ class Memory:
     """By cluster, what workloads wanted in the last tick."""
     left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By cluster, the keys for which the last tick had no time."""
-    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

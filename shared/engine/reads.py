@@ -16,7 +16,6 @@ from shared.engine.kueue import read_standing
 from shared.engine.look import (
     FREE,
     Look,
-    Room,
     Standing,
     count_chips,
     map_nodes,
@@ -28,8 +27,8 @@ from shared.engine.scenes import (
     counts,
     has_lost_nodes,
     is_over,
-    make_scene,
     sort_operations,
+    view,
     want_nothing,
 )
 from shared.kinds.table import get_kind
@@ -37,7 +36,7 @@ from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
 from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
-from shared.plan.scene import Fact, Stop
+from shared.plan.scene import Fact, Scene, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.plan.limits import Means
     from shared.plan.scene import Ask
 
 DELIVERY_SECONDS = 50.0
@@ -70,17 +70,16 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
     deployment = ports.settings.resource_labels.get(labels.DEPLOYMENT, "")
     pools = ports.pools.list(cluster)
     inventory = take_inventory(pools, deployment, began_at, nodes_before=before)
-    ports.budget.forget_listed(cluster, inventory)
+    ports.budget[cluster].forget_listed(inventory)
     ports.memory.inventories[cluster] = inventory
     return inventory
 
 
 def take_look(key: Key, ports: Ports, source: Source) -> Look:
     """Return what a workload has and wants now."""
-    began_at = source.lists.began_at if source.lists else ports.clock.now()
-    reads = Reads(key, ports, source, began_at)
-    stop = reads.begin_stop()
-    listing = reads.begin_pools()
+    lists, settings = source.lists, ports.settings
+    reads = Reads(key, ports, source, lists.began_at if lists else ports.clock.now())
+    stop, listing = reads.begin_stop(), reads.begin_pools()
     workload, is_known = reads.read_owner()
     standing = Standing()
     if workload and ports.queues:
@@ -91,33 +90,50 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     nodes_listing = reads.begin_nodes(list(pools))
     pods = reads.read_pods(workload)
     workload = reads.add_disks(workload, pods)
-    nodes = nodes_listing()
+    nodes, parent = nodes_listing(), reads.find_parent(workload) if lists else None
     inventory = reads.leave_out_unused(inventory, pools, nodes)
     room, operations = reads.count_room(inventory)
-    now, until = ports.clock.now(), source.lists.until if source.lists else source.until
+    now = ports.clock.now()
+    wanted = reads.list_wanted(workload, pods, nodes, standing.plain)
+    stop_and_cause, refusals = stop(), ports.budget[key.cluster].list_refused(now)
+    scene = Scene(
+        now=now,
+        needs=wanted.needs,
+        over=workload is None or is_over(workload),
+        owner_known=is_known,
+        queue=standing.queue,
+        quota_lost_at=standing.lost_at,
+        retried=standing.retried,
+        part_seconds=standing.seconds,
+        room=room.chips,
+        slots=room.slots,
+        stop=stop_and_cause[0],
+        refused=frozenset(refusals),
+        parent_over=bool(parent and parent.keeps),
+        creation_seconds=settings.creation_seconds_max,
+        grace_seconds=settings.grace_seconds,
+    )
     look = Look(
         key=key,
         workload=workload,
-        is_known=is_known,
         standing=standing,
-        parent=reads.find_parent(workload) if source.lists else None,
-        stop=stop(),
+        parent=parent,
+        stop=stop_and_cause,
         inventory=inventory,
         pools=pools,
         nodes=nodes,
         missing_since=reads.note_missing(pools, nodes, now),
         spare=ports.memory.spare.get(key.cluster, frozenset()),
         pods=pods,
-        wanted=reads.list_wanted(workload, pods, nodes, standing.plain),
-        room=room,
-        refused=ports.budget.list_refused(key.cluster, now),
+        wanted=wanted,
+        refusals=refusals,
         operations=operations,
         users=reads.list_users(pools, pods),
-        now=now,
+        scene=scene,
         began_at=reads.began_at,
-        until=reads.began_at + DELIVERY_SECONDS if until is None else until,
+        until=source.until or reads.began_at + DELIVERY_SECONDS,
     )
-    return dataclasses.replace(look, scene=make_scene(look, ports.settings))
+    return view(look)
 
 
 @dataclass(slots=True)
@@ -263,21 +279,14 @@ class Reads:
         used[namespace] = used.get(namespace, 0) - unused
         return dataclasses.replace(inventory, chips=used)
 
-    def count_room(self, inventory: Inventory) -> tuple[Room, Operations | None]:
-        """Return what limits and slots leave, and GKE's operations, as far as they are read.
-
-        At first what ran before this process counts too.
-        """
-        budget, before = self.ports.budget, self.source.lists or self.source.again
+    def count_room(self, inventory: Inventory) -> tuple[Means, Operations | None]:
+        """Return what limits and slots leave, and GKE's operations, as far as they are read."""
+        books, cluster = self.ports.budget[self.key.cluster], self.key.cluster
+        before = self.source.lists or self.source.again
         operations = before.operations if before else None
-        room = budget.count_room(self.key, inventory, self.ports.clock.now())
-        if self.ports.adds is None or not budget.needs_operations(self.key.cluster):
-            return room, operations
-        if operations is None:
-            operations = list_operations(self.key.cluster, self.ports)
-        if not budget.count_running(self.key.cluster, operations, inventory):
-            room = Room(0, room.slots)
-        return room, operations
+        if self.ports.adds and operations is None and books.needs_operations:
+            operations = list_operations(cluster, self.ports)
+        return books.count_room(self.key, inventory, self.ports.clock.now(), operations), operations
 
     def note_missing(
         self, pools: Mapping[str, NodePool], nodes: Mapping[str, Sequence[PoolNode]], now: float
@@ -395,7 +404,7 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
         look = dataclasses.replace(look, machines=machines, errors=(*look.errors, *errors.values()))
     if pools[Fact.USERS]:
         look = _add_users(look, pools[Fact.USERS], ports)
-    return dataclasses.replace(look, scene=make_scene(look, ports.settings))
+    return view(look)
 
 
 def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:

@@ -50,6 +50,7 @@ from shared.plan.scene import Act, Answer, Plan, Verb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from shared.engine.budget import Books
     from shared.engine.look import Key, Lists, Look
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
@@ -82,7 +83,7 @@ class Role(StrEnum):
 
 def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Run:
     """Look at a workload, plan, do the acts of one function, and return what came of them."""
-    look, plan = plan_for(key, ports, Source(lists=lists))
+    look, plan = plan_for(key, ports, Source(lists=lists, until=lists.until if lists else None))
     run = Run(key, ports, look, plan)
     if role == Role.PROVISION:
         run.add()
@@ -123,6 +124,11 @@ class Run:
     """The creates among them that GKE accepted."""
     errors: list[Exception] = field(default_factory=list)
 
+    @property
+    def books(self) -> Books:
+        """Return what is counted in the cluster."""
+        return self.ports.budget[self.key.cluster]
+
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
         self._hold_rest(self.plan.adds)
@@ -148,16 +154,17 @@ class Run:
         if fresh:
             self._look_anew()
         else:
-            ways = self.ports.budget.list_refused(self.key.cluster, self.ports.clock.now())
-            scene = dataclasses.replace(self.look.scene, refused=ways)
-            self.look, self.plan = dataclasses.replace(self.look, scene=scene), make_plan(scene)
+            refusals = self.books.list_refused(self.ports.clock.now())
+            scene = dataclasses.replace(self.look.scene, refused=frozenset(refusals))
+            self.look = dataclasses.replace(self.look, scene=scene, refusals=refusals)
+            self.plan = make_plan(scene)
         again = {_place(act) for act in acts}
         return [act for act in self.plan.adds if _place(act) in again]
 
     def _hold_rest(self, acts: Sequence[Act]) -> None:
         """Keep room for what a gang lacks beside what is sent, so that no other takes it."""
         rest = count_rest(self.look, acts) if self.look.scene.queue else 0
-        self.ports.budget.hold(self.key, rest, self.ports.clock.now())
+        self.books.hold(self.key, rest, self.ports.clock.now())
 
     def _look_anew(self) -> None:
         source = Source(until=self.look.until)
@@ -186,7 +193,7 @@ class Run:
         parts = [orders] if look.scene.queue else [[each] for each in orders]
         for part in parts:
             entries, now = [each.entry for each in part], self.ports.clock.now()
-            reason = self.ports.budget.take(self.key, entries, look.inventory, now)
+            reason = self.books.take(self.key, entries, look.inventory, now)
             if reason is None:
                 affordable += part
             else:
@@ -321,7 +328,7 @@ def do_act(act: Act, look: Look, ports: Ports) -> Outcome:
             ports.takes.lower_maximum(cluster, act.pool, act.maximum)
     except ProvisionerError as error:
         refusal = explain_refusal(outcome, "deleted" if deletes else "bounded", error)
-        ports.budget.give_back_deletion(cluster, act.pool)
+        ports.budget[cluster].give_back_deletion(act.pool)
         return refusal
     return outcome
 
@@ -381,7 +388,7 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
     if owner and (is_over(owner) or owner.suspended):
         return None
-    if ports.budget.take_deletion(look.key.cluster, act.pool, ports.clock.now()):
+    if ports.budget[look.key.cluster].take_deletion(act.pool, ports.clock.now()):
         return None
     text = (
         f"node pool {act.pool} is left to a later tick: more than {most} would go in a minute "
@@ -460,13 +467,13 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
         OldLook: the look is too old to act on.
         ProvisionerError: GKE gave no answer.
     """
-    cluster, budget = look.key.cluster, ports.budget
+    books = ports.budget[look.key.cluster]
     try:
         expect_young(look, ports)
-        budget.expect_slot(cluster, ports.clock.now())
+        books.expect_slot(ports.clock.now())
         each.call()
     except ProvisionerError as error:
-        budget.settle(cluster, each.entry, error, ports.clock.now())
+        books.note_answer(each.entry, error, ports.clock.now())
         if isinstance(error, AlreadyExists):
             text = f"node pool {each.entry.pool} is being created"
             decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
@@ -477,5 +484,5 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
         # A higher maximum has no other way, so it would be asked for again and again.
         refusal = explain_refusal(each.outcome, "created", error)
         return dataclasses.replace(refusal, refused=refusal.refused and not each.entry.maximum)
-    budget.settle(cluster, each.entry, None, ports.clock.now())
+    books.note_answer(each.entry, None, ports.clock.now())
     return each.outcome

@@ -12,7 +12,7 @@ from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
 from shared.model.times import find_end, measure_seconds
 from shared.needs.wanted import NO_NEED, PodRefusal, Wanted
-from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Scene, Whose, Word
+from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.workloads import PodView, WorkloadView
     from shared.plan.scene import Need
-    from shared.settings import Settings
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
 LIST_SECONDS = 120.0
@@ -37,37 +36,24 @@ _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 _NOWHERE = Asks(PoolShape(""))
 
 
-def make_scene(look: Look, settings: Settings) -> Scene:
-    """Return the scene of what was read; what was not read is unknown in it."""
+def view(look: Look) -> Look:
+    """Return a look with the scene of what was read; what was not read is unknown in it."""
+    before, queued, workload = look.scene, look.standing.queued, look.workload
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
-    standing, workload = look.standing, look.workload
     creations, deletions = _list_records(look) if look.operations else ([], [])
-    return Scene(
-        now=look.now,
-        needs=look.wanted.needs,
+    scene = dataclasses.replace(
+        before,
         pods=tuple(_list_pods(look)),
         pools=pools,
-        over=workload is None or is_over(workload),
-        owner_known=look.is_known,
         owner_created_at=workload.created_at if workload else None,
-        suspended_since=_find_suspension(workload, pools, look.now),
-        queue=standing.queue,
-        quota_lost_at=standing.lost_at,
-        retried=standing.retried,
-        part_held_since=_find_held_since(standing.queued, pools) if standing.queued else None,
-        part_seconds=standing.seconds,
-        room=look.room.chips,
-        slots=look.room.slots,
-        stop=look.stop[0],
-        refused=look.refused,
+        suspended_since=_find_suspension(workload, pools, before.now),
+        part_held_since=_find_held_since(queued, pools) if queued else None,
         creations=None if look.operations is None else tuple(creations),
         deletions=tuple(deletions),
-        creation_seconds=settings.creation_seconds_max,
-        grace_seconds=settings.grace_seconds,
         takers_served=_are_served(look),
-        parent_over=bool(look.parent and look.parent.keeps),
         autoscaled_elsewhere=look.inventory.autoscaled - sum(pool.autoscaled for pool in pools),
     )
+    return dataclasses.replace(look, scene=scene)
 
 
 def is_over(workload: WorkloadView) -> bool:
@@ -114,10 +100,11 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
     """Return a pool with what its labels say of it, and with what was read of its nodes."""
     owner, nodes = pool.owner or _NOBODY, look.nodes.get(pool.name, ())
     ready = [node.ready_at or 0.0 for node in nodes if node.ready]
+    idle, closed = _list_marks(nodes)
     word, word_at, cause = _find_word(pool, ready, look)
     return Pool(
         name=pool.name,
-        whose=_find_maker(pool.owner),
+        whose=Whose.GO if owner.slot is None else Whose.DEPLOYMENT,
         status=pool.status,
         shape=pool.shape,
         node_labels=pool.node_labels,
@@ -141,24 +128,20 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
         machines=_count_machines(look.machines.get(pool.name)),
         users_read=pool.name in look.users,
         spare_before=pool.name in look.spare,
-        idle_since=_find_first(node.idle_since for node in nodes),
-        closed_since=_find_first(node.idle_since for node in nodes if node.closed),
+        idle_since=min(idle, default=None),
+        closed_since=min(closed, default=None),
         warm_seconds=owner.warm_seconds,
     )
-
-
-def _find_maker(owner: Owner | None) -> Whose:
-    if owner is None:
-        return Whose.OTHER
-    return Whose.GO if owner.slot is None else Whose.DEPLOYMENT
 
 
 def _count_machines(machines: Machines | None) -> int | None:
     return machines.present + machines.coming if machines else None
 
 
-def _find_first(moments: Iterable[float | None]) -> float | None:
-    return min(filter(None, moments), default=None)
+def _list_marks(nodes: Sequence[PoolNode]) -> tuple[list[float], list[float]]:
+    """Return since when nodes of a warm pool are idle, and that of those that are closed."""
+    marked = [(node.idle_since, node.closed) for node in nodes if node.idle_since]
+    return [since for since, _ in marked], [since for since, closed in marked if closed]
 
 
 def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | None, float, str]:
@@ -171,7 +154,7 @@ def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | N
     if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, len(ready)):
         return None, since, ""
     overcome_at = max(ready, default=0.0) if pool.elastic else 0.0
-    causes = machines.list_causes(overcome_at, look.now) if machines else []
+    causes = machines.list_causes(overcome_at, look.scene.now) if machines else []
     if not causes:
         return word, since, ""
     return word or Word.CAUSE, min(causes)[0], causes[-1][1]
@@ -286,37 +269,30 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
 
 def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
     """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
+    creations, deletions = list[Creation](), list[Deletion]()
     tries = list(_list_tries(look, look.operations or {}))
     deleted = {each.pool for *_, each in tries if not each.creates}
-    creations = [
-        Creation(
-            need=need,
-            slot=slot,
-            attempt=name.attempt,
-            began_at=each.began_at or 0.0,
-            failed=bool(each.error),
-            listed=each.pool in look.inventory.pools,
-            deleted=each.pool in deleted or _is_past(each, look.now),
-        )
-        for need, slot, name, each in tries
-        if each.creates
-    ]
-    deletions = [
-        Deletion(
-            need=need,
-            slot=slot,
-            attempt=name.attempt,
-            useless=name.useless,
-            began_at=each.began_at or 0.0,
-        )
-        for need, slot, name, each in tries
-        if not each.creates
-    ]
+    for need, slot, name, each in tries:
+        began_at = each.began_at or 0.0
+        if each.creates:
+            creation = Creation(
+                need=need,
+                slot=slot,
+                attempt=name.attempt,
+                began_at=began_at,
+                failed=bool(each.error),
+                listed=each.pool in look.inventory.pools,
+                deleted=each.pool in deleted or _is_past(each, look.scene.now),
+            )
+            creations.append(creation)
+            continue
+        deletion = Deletion(need=need, slot=slot, attempt=name.attempt, useless=name.useless)
+        deletions.append(dataclasses.replace(deletion, began_at=began_at))
     return creations, deletions
 
 
 def _is_past(create: Operation, now: float) -> bool:
-    """Return whether a create ended so long ago that a list which has not its pool is no late one."""
+    """Return whether a create ended so long ago that a list without its pool is not late."""
     return create.ended_at is not None and now - create.ended_at >= LIST_SECONDS
 
 
@@ -328,7 +304,7 @@ def _list_tries(
     for need, slot in ((each, slot) for each in look.wanted.needs for slot in list_slots(each)):
         claim = make_claim(look.key, uid, need.key, slot)
         for name, each in operations.get(claim.hash[:HASH_CHARACTERS], ()):
-            if look.now - (each.began_at or 0.0) <= HOUR:
+            if look.scene.now - (each.began_at or 0.0) <= HOUR:
                 yield need.key, slot, name, each
 
 

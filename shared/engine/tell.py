@@ -235,10 +235,7 @@ def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
         of_collect = answer.reason in _TOLD_BY_COLLECT
         teller = ports.takes if of_collect else ports.adds
         if teller is not None and answer.reason not in _OF_KUEUE:
-            need = find_need(answer.need, look)
-            words = ports.budget.quote_refusal(cluster, need.ways if need else ())
-            decision = explain_answer(answer, look, refusal=words)
-            outcomes.append(note(decision, look, pool=answer.pool))
+            outcomes.append(note(explain_answer(answer, look), look, pool=answer.pool))
     for refusal in look.wanted.refusals if ports.adds else ():
         subject, decision = f"Pod {refusal.pod.namespace}/{refusal.pod.name}", refusal.decision
         outcome = Outcome(decision=decision, cluster=cluster, subject=subject, pod=refusal.pod)
@@ -294,28 +291,38 @@ def forget_old(memory: Memory, now: float) -> None:
             times.pop(place, None)
 
 
-def explain_answer(answer: Answer, look: Look, *, refusal: str = "") -> Decision:
-    """Return an answer of the plan in words for the owner; `refusal` is what GKE said at once."""
+def explain_answer(answer: Answer, look: Look) -> Decision:
+    """Return an answer of the plan in words for the owner."""
     reason, need = answer.reason, find_need(answer.need, look)
     if need and need.never and need.never.reason == reason:
         return Decision(Verdict.REFUSE, reason, need.never.message)
     if need and need.waits_for and need.waits_for.reason == reason:
         return Decision(Verdict.WAIT, reason, need.waits_for.message)
+    facts = _list_facts(need, look) | {"slices": answer.slices}
+    return Decision(_VERDICTS.get(reason, Verdict.WAIT), reason, WORDS[reason].format(**facts))
+
+
+def _list_facts(need: Need | None, look: Look) -> dict[str, str]:
+    """Return what the words of an answer may name."""
     said = next((pod.scheduler_message for pod in look.pods if pod.scheduler_message), "")
-    error = refusal or _find_error(look)
-    text = WORDS[reason].format(
-        kind=look.key.kind,
-        chips=need.hosts * need.chips if need else "some",
-        what=need.asks.shape.accelerator if need else "it",
-        slices=answer.slices,
-        stop=look.stop[1],
-        error=f": {error}" if error else "",
-        scheduler=f" (the scheduler says: {said})" if said else "",
-        takers=_name_takers(look),
-        exclusive=get_kind(look.key.kind).exclusive,
-        parent=look.parent.keeps if look.parent else "the parent has ended and keeps it",
-    )
-    return Decision(_VERDICTS.get(reason, Verdict.WAIT), reason, text)
+    error = _find_refusal(need, look) or _find_error(look)
+    return {
+        "kind": look.key.kind,
+        "chips": str(need.hosts * need.chips) if need else "some",
+        "what": need.asks.shape.accelerator if need else "it",
+        "stop": look.stop[1],
+        "error": f": {error}" if error else "",
+        "scheduler": f" (the scheduler says: {said})" if said else "",
+        "takers": _name_takers(look),
+        "exclusive": get_kind(look.key.kind).exclusive,
+        "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
+    }
+
+
+def _find_refusal(need: Need | None, look: Look) -> str:
+    """Return GKE's words about the first way of a need that it refused at once; else empty."""
+    ways = need.ways if need else ()
+    return next((look.refusals[way] for way in ways if way in look.refusals), "")
 
 
 def _find_error(look: Look) -> str:

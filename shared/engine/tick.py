@@ -70,7 +70,7 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     memory.nodes[cluster] = {name: len(nodes) for name, nodes in lists.nodes.items()}
     forget_old(memory, lists.began_at)
     if role == Role.PROVISION:
-        ports.budget.begin_tick(cluster)
+        ports.budget[cluster].begin_tick()
         done.outcomes += _report_limits(lists, ports)
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
@@ -147,7 +147,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
             users[pools_of[pod.node_name]].append(pod)
     deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
     inventory = take_inventory(pools, deployment, began_at, nodes)
-    ports.budget.forget_listed(cluster, inventory)
+    ports.budget[cluster].forget_listed(inventory)
     return Lists(
         cluster=cluster,
         inventory=inventory,

@@ -100,12 +100,12 @@ def _work_once(key: Key, role: Role, ports: Ports, lists: Lists | None, work: Wo
 
 def _take_turn(run: Run, outcomes: list[Outcome]) -> None:
     """Let a workload wait for the end of an operation if that may let it go on."""
-    scene, turns = run.look.scene, run.ports.memory.turns
+    scene, books = run.look.scene, run.books
     if ENDED_BY_OPERATIONS.isdisjoint(each.decision.reason for each in outcomes):
-        turns.leave(run.key)
+        books.leave(run.key)
         return
     since = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now)
-    turns.wait(run.key, since, begun=bool(scene.queue and scene.pools))
+    books.wait(run.key, since, begun=bool(scene.queue and scene.pools))
 
 
 def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
@@ -123,7 +123,7 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
     key = _find_owner(ended, pool, role, ports)
     gives_slot = role == Role.PROVISION and not _is_slow(ended, pool, ports)
     if role == Role.PROVISION and not gives_slot:
-        ports.budget.leave_to_deletions(ended.cluster)
+        ports.budget[ended.cluster].leave_to_deletions()
     work = work_on(key, role, ports) if key else Work()
     _tell_end(ended, work, ports)
     if gives_slot:
@@ -141,7 +141,7 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
     while len(tried) <= TURNS_MAX and ports.clock.now() <= until:
         if any(each.acted for each in work.outcomes):
             return
-        following = ports.memory.turns.take_next(cluster, but=tried)
+        following = ports.budget[cluster].take_next(but=tried)
         if following is None:
             return
         tried.append(following)

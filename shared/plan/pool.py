@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
 from shared.plan.limits import Means, count_wanted, lower_maximum
-from shared.plan.scene import Act, Verb, Whose, Word
+from shared.plan.scene import Act, Verb, Whose
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from shared.engine.budget import Turns
+from shared.engine.budget import Budget
 from shared.engine.look import Key
 from shared.model.errors import Throttled, Unavailable
 from shared.model.pools import PoolStatus
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, settings
 from tests.engine.test_budget import FULL
 from tests.engine.world import World, list_reasons
 
@@ -16,7 +16,8 @@ def key(namespace: str, name: str) -> Key:
 
 
 def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_wait() -> None:
-    turns = Turns()
+    budget = Budget(settings())
+    turns = budget[CLUSTER]
     turns.wait(key("a", "old"), 1.0, begun=False)
     turns.wait(key("a", "older"), 0.0, begun=False)
     turns.wait(key("b", "young"), 9.0, begun=False)
@@ -24,10 +25,10 @@ def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_w
     turns.wait(key("c", "gone"), 0.0, begun=False)
     turns.leave(key("c", "gone"))
 
-    order = [turns.take_next(CLUSTER) for _ in range(5)]
+    order = [turns.take_next() for _ in range(5)]
 
     assert [each.name if each else None for each in order] == ["gang", "older", "young", "old", None]
-    assert turns.take_next("projects/p/locations/l/clusters/other") is None
+    assert budget["projects/p/locations/l/clusters/other"].take_next() is None
 
 
 def full_world() -> World:
@@ -156,7 +157,7 @@ def test_a_gang_that_cannot_use_a_free_slot_leaves_it_to_the_next() -> None:
     world.come(first)
     stuck = key("default", "stuck")
     world.set_jobset(name="stuck", replicas=1, terminal="Completed")
-    world.memory.turns.wait(stuck, 0.0, begun=True)
+    world.ports.budget[CLUSTER].wait(stuck, 0.0, begun=True)
 
     work = world.provisioner.end(first, created=True)
 

@@ -254,10 +254,10 @@ MUTATIONS = (
     Mutation(
         "no stop", (("Reads.begin_stop", _start),), lambda each: each.mode != "active" or _ends(each, "stop")
     ),
-    Mutation("no cap", (("Budget.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=140),
+    Mutation("no cap", (("Books.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=140),
     Mutation("no pause", (("find_pause", _always(0)),), story=_NO_CHIPS),
     Mutation("no try after a pause", (("find_pause", _always(10**9)),), _fails, seed=2),
-    Mutation("no limit", (("Budget.count_room", _forget_limit),), lambda each: bool(each.limit_chips)),
+    Mutation("no limit", (("Books.count_room", _forget_limit),), lambda each: bool(each.limit_chips)),
     Mutation("no grace", (("find_life", _forget_grace),), lambda each: _ends(each, "suspend"), seed=95),
     Mutation("short pools kept", (("is_short", _always(False)),), story=_DRY_ZONE),
     Mutation(
