@@ -5,11 +5,10 @@ Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that pr
 provider. The image tier (marker `image`) needs a container engine. The browser tier (marker
 `browser`) needs the system's Chromium, Playwright, and axe-core from npm. The corpus tier (marker
 `corpus`) needs public manifests, from GitHub or from clones. The recordings tier (marker
-`recordings`) needs a clone with recorded traffic of Google's APIs. The docs tier (marker `docs`)
-needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and builds
-a real control plane from its modules first. The real tier (marker `real`) needs a project of Google
-Cloud, so only a person starts it. None skips quietly: asked for without what it needs, it fails and
-says how to get it.
+`recordings`) needs a clone with recorded traffic of Google's APIs. The cluster tier (marker
+`cluster`) needs Go, and builds a real control plane from its modules first. The real tier (marker
+`real`) needs a project of Google Cloud, so only a person starts it. None skips quietly: asked for
+without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -47,12 +46,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 _TERRAFORM_ROOT = ROOT / "infra/terraform/modules/provisioner/versions.tf"
 """All that a root needs to ask for the provider."""
-_TARGETS = {"tool": "tools"} | {
-    name: name for name in ("terraform", "image", "browser", "corpus", "recordings", "docs")
-}
 _FIRST = "not"
 """The first word of the first tier's marker: it has what no other tier has."""
-_PROCESSES = {"cluster": 2, "image": 0, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
+_PROCESSES = {"cluster": 2, "image": 0, "browser": 0, "corpus": 0, "recordings": 0}
 """How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
 tier's runs control planes, and there is one engine for all images."""
 _ENVIRONMENTS = {tier: {"GOGC": "300"} for tier in ("cluster", "terraform")}
@@ -137,8 +133,6 @@ BROWSER_TO_RUN = (*BROWSER, Tool("axe-core", lambda: bool(find_axe()), AXE_REMED
 """To look for axe-core is to fetch it."""
 CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
 RECORDINGS = (Tool("the recorded traffic", find_recordings, RECORDINGS_REMEDY),)
-MKDOCS = Path(sys.prefix) / "docs/bin/mkdocs"
-DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
 _NEEDS = {
     "tool": TOOLS,
     "terraform": TERRAFORM,
@@ -146,32 +140,19 @@ _NEEDS = {
     "browser": BROWSER_TO_RUN,
     "corpus": CORPUS,
     "recordings": RECORDINGS,
-    "docs": DOCS,
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     tier = parser.add_mutually_exclusive_group()
-    tier.add_argument("--tools", action="store_true", help="run the tool tier only")
-    tier.add_argument("--terraform", action="store_true", help="run the terraform tier only")
-    tier.add_argument("--image", action="store_true", help="run the image tier only")
-    tier.add_argument("--browser", action="store_true", help="run the browser tier only")
-    tier.add_argument("--corpus", action="store_true", help="run the corpus tier only")
-    tier.add_argument("--recordings", action="store_true", help="run the recordings tier only")
-    tier.add_argument("--docs", action="store_true", help="run the docs tier only")
-    tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
+    tier.add_argument("--tier", choices=sorted([*_NEEDS, "cluster"]), help="run this tier only")
     tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
-    tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what is missing")
     options, rest = parser.parse_known_args()
-    if options.missing:
-        sys.stdout.write(_named(_missing(_NEEDS[options.missing])))
-        return 0
-    chosen = next((marker for marker in _NEEDS if getattr(options, _TARGETS[marker])), None)
-    if chosen:
-        return _run_tier(chosen, _missing(_NEEDS[chosen]), rest)
-    if options.cluster:
+    if options.tier == "cluster":
         return _run_cluster(_missing(TOOLS), rest)
+    if options.tier:
+        return _run_tier(options.tier, _missing(_NEEDS[options.tier]), rest)
     code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster", "real")), rest)
     for marker, title, tools in (
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
@@ -180,14 +161,14 @@ def main() -> int:
         ("browser", "that open the board in Chromium", BROWSER),
         ("corpus", "that put public manifests to `plan`", CORPUS),
         ("recordings", "that compare with recorded traffic of Google's APIs", RECORDINGS),
-        ("docs", "that build the site of the documentation", DOCS),
     ):
-        if options.all and not _missing(tools):
+        missing = _missing(_NEEDS[marker] if options.all else tools)
+        if options.all and not missing:
             code = code or _pytest(f"{marker} and not cluster", rest)
         else:
-            _say_not_run(marker, title, _missing(tools), asked=options.all)
-    _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
-    _say("NOT RUN: the real tier, the tests that ask Google; run it with: make test-real PROJECT=…")
+            _say_not_run(marker, title, missing)
+    _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test TIER=cluster")
+    _say("NOT RUN: the real tier, the tests that ask Google; run it with: python -m pytest tests/real --project=…")
     return code
 
 
@@ -202,7 +183,8 @@ def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
         marker += " and not tool"
     if not is_built("--with=all"):
         _say(
-            "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: make controllers"
+            "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: "
+            "python -m standins.controlplane build --with=all"
         )
         marker += " and not controller"
     return _pytest(marker, rest)
@@ -217,10 +199,9 @@ def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:
     return 1
 
 
-def _say_not_run(marker: str, title: str, missing: list[Tool], *, asked: bool) -> None:
+def _say_not_run(marker: str, title: str, missing: list[Tool]) -> None:
     state = f"missing here: {_named(missing)}" if missing else "all that it needs is here"
-    why = state if asked else f"{state}; run it with: make test-{_TARGETS[marker]}"
-    _say(f"NOT RUN: the {marker} tier, the tests {title} ({why}).")
+    _say(f"NOT RUN: the {marker} tier, the tests {title} ({state}; run it with: make test TIER={marker}).")
 
 
 def _named(missing: list[Tool]) -> str:

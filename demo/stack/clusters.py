@@ -52,5 +52,6 @@ def check_present(kind: ClusterKind, controllers: tuple[str, ...] = ()) -> None:
             find_addition_build(default_cache(), each)
     except (BuildBroken, RecipeBroken) as error:
         raise ClusterMissing(
-            f"the real control plane is not built; build it, once, with: make controlplane controllers\n({error})"
+            "the real control plane is not built; build it, once, with: "
+            f"python -m standins.controlplane build\n({error})"
         ) from error

@@ -32,7 +32,7 @@ def test_without_the_programs_the_command_that_builds_them_is_named(
     answer = run(module, tmp_path, *options(tmp_path, arguments))
 
     assert answer.returncode == 2
-    assert "the real control plane is not built; build it, once, with: make controlplane" in answer.stderr
+    assert "is not built; build it, once, with: python -m standins.controlplane build" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
 

@@ -1,4 +1,4 @@
-"""Scarce capacity (`make demo-scarce`) on both clusters: each slice goes on until there is room."""
+"""Scarce capacity (docs/capacity.md) on both clusters: each slice goes on until there is room."""
 
 import re
 from pathlib import Path
@@ -15,12 +15,13 @@ V6E = "ct6e-standard-4t"
 
 
 def read_option(name: str) -> str:
-    """Return what `make demo-scarce` gives the demo for an option."""
-    recipe = re.search(r"^demo-scarce:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert recipe
-    found = re.search(rf"--{name}=(?:\$\(or \$\(\w+\),)?([\w/.-]+)", recipe[1])
-    assert found, name
-    return found[1]
+    """Return what docs/capacity.md gives the demo for an option."""
+    page = (ROOT / "docs/capacity.md").read_text()
+    command = re.search(r"^make demo JOBSET=examples/scarce(?:.*\\\n)*.*", page, re.MULTILINE)
+    assert command
+    value = re.search(rf"\b{name}=([\w/.-]+)", command[0], re.IGNORECASE)
+    assert value, name
+    return value[1]
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ Links between the pages of docs/ work as they are. A link to a file outside docs
 only, because the project has no address of its own yet. So each such file becomes a page of the
 site, below ``repository/``: Markdown as it is, a folder as a list, other text as code.
 
-MkDocs runs this file in an environment of its own (requirements/docs.in): it imports nothing of the
-project.
+It imports nothing of the project.
 """
 
 from __future__ import annotations

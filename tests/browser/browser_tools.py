@@ -13,7 +13,7 @@ from pathlib import Path
 
 CHROMIUM_VARIABLE = "BOARD_CHROMIUM"
 CHROMIUM_REMEDY = f"apt-get install chromium, or {CHROMIUM_VARIABLE}, which names a program"
-DRIVER_REMEDY = "make test-browser installs requirements/browser.txt"
+DRIVER_REMEDY = "make installs requirements/development.txt"
 AXE = "axe-core@4.14.1"
 AXE_SHA_512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 """``dist.integrity`` of https://registry.npmjs.org/axe-core/4.14.1."""

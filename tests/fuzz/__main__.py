@@ -1,4 +1,4 @@
-"""Passes a large number of spoilt inputs over the borders: ``make fuzz INPUTS=1000000``."""
+"""Passes many spoilt inputs over the borders: ``python -m tests.fuzz --inputs=1000000``."""
 
 import argparse
 import sys

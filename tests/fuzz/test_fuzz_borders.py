@@ -1,4 +1,4 @@
-"""Some hundred spoilt inputs at each border, the same in every run; `make fuzz` passes more."""
+"""Some hundred spoilt inputs at each border, the same in every run; `tests.fuzz` passes more."""
 
 import pytest
 

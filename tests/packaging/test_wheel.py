@@ -4,18 +4,20 @@ Built without the network by the build backend that requirements/development.in 
 """
 
 import json
-import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from email import message_from_bytes
 from email.message import Message
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from shared.version import VERSION
 from tests.program_runs import run_program, run_python
@@ -106,15 +108,35 @@ def test_the_installed_command_runs_from_another_folder(installed: Path) -> None
     assert need["pools"] == 2
 
 
-def test_the_command_imports_itself_and_what_its_requirements_lock(installed: Path) -> None:
+def list_needed(names: Iterable[str]) -> set[str]:
+    """Return these distributions and all that they need in turn, by their normal names."""
+    needed: set[tuple[str, frozenset[str]]] = set()
+    waiting = [Requirement(name) for name in names]
+    while waiting:
+        requirement = waiting.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if (name, extras) in needed:
+            continue
+        needed.add((name, extras))
+        environments = [{"extra": extra} for extra in ("", *extras)]
+        waiting += [
+            each
+            for each in map(Requirement, metadata.requires(name) or ())
+            if each.marker is None or any(each.marker.evaluate(environment) for environment in environments)
+        ]
+    return {name for name, _ in needed}
+
+
+def test_the_command_imports_itself_and_what_its_requirements_bring(installed: Path) -> None:
     output = run_installed(installed, sys.executable, "-c", ASK_FOR_FILES).stdout
     files = json.loads(output.splitlines()[-1])
-    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "cli/requirements.txt").read_text(), re.MULTILINE))
+    lines = (ROOT / "requirements/cli.in").read_text().splitlines()
+    needed = list_needed(line for line in lines if not line.startswith("#"))
     owners = metadata.packages_distributions()
     foreign = {
         top: owners[top]
         for top in {name.partition(".")[0] for name, file in files.items() if "site-packages" in file}
-        if top in owners and not {re.sub(r"[-_.]+", "-", name).lower() for name in owners[top]} & locked
+        if top in owners and not {canonicalize_name(name) for name in owners[top]} & needed
     }
     ours = [file for name, file in files.items() if name.partition(".")[0] in PACKAGES]
 

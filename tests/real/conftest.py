@@ -1,4 +1,4 @@
-"""The project, the budget and the clean-up of the questions: ``make test-real PROJECT=…``.
+"""The project, the budget and the clean-up of the questions: ``pytest tests/real --project=…``.
 
 Each question creates node pools of its own in a test cluster, and deletes them. All are without
 nodes, but those of ``--tpu``.
@@ -41,7 +41,7 @@ def asked(request: pytest.FixtureRequest) -> SimpleNamespace:
     """What the options say, with the time when the budget is over."""
     found = {name: request.config.getoption(name, default=default) for name, (default, _) in OPTIONS.items()}
     if not found["project"]:
-        pytest.exit("PROJECT: is required; valid: make test-real PROJECT=ID", returncode=2)
+        pytest.exit("--project: is required; valid: --project=ID", returncode=2)
     return SimpleNamespace(**found, ends_at=time.time() + 60 * float(found["minutes"]))
 
 

@@ -1,0 +1,41 @@
+"""The locks: what is deployed has the versions and files that the tests ran with."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK_LINES_MAX = 200
+TARGETS_MAX = 14
+PYPROJECT_LINES_MAX = 180
+
+
+def read_pins(name: str) -> dict[str, list[str]]:
+    """Return the hashes of each pin of a lock, by name and version."""
+    text = (ROOT / name).read_text()
+    pins = re.findall(r"^(\S+==[^ \\]+)((?:.*\\\n)+.*)", text, re.MULTILINE)
+    return {pin: re.findall(r"sha256:\w+", rest) for pin, rest in pins}
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "exporter/requirements.txt"])
+def test_a_deployed_program_gets_the_files_that_the_development_lock_names(name: str) -> None:
+    deployed, development = read_pins(name), read_pins("requirements/development.txt")
+
+    assert len(deployed) > 20
+    assert len((ROOT / name).read_text().splitlines()) <= LOCK_LINES_MAX
+    assert {pin: hashes for pin, hashes in deployed.items() if not {*hashes} <= {*development.get(pin, ())}} == {}
+
+
+def test_make_has_few_targets() -> None:
+    (targets,) = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+    assert len(targets.split()) <= TARGETS_MAX
+
+
+def test_the_settings_of_the_tools_are_read_in_one_go() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+
+    assert tomllib.loads(text)["project"]["name"] == "tpu-provisioner"
+    assert len(text.splitlines()) <= PYPROJECT_LINES_MAX
