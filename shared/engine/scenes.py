@@ -281,8 +281,7 @@ def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
                 attempt=name.attempt,
                 began_at=began_at,
                 failed=bool(each.error),
-                listed=each.pool in look.inventory.pools,
-                deleted=each.pool in deleted or _is_past(each, look.scene.now),
+                pending=_is_pending(each, deleted, look),
             )
             creations.append(creation)
             continue
@@ -291,9 +290,14 @@ def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
     return creations, deletions
 
 
-def _is_past(create: Operation, now: float) -> bool:
-    """Return whether a create ended so long ago that a list without its pool is not late."""
-    return create.ended_at is not None and now - create.ended_at >= LIST_SECONDS
+def _is_pending(create: Operation, deleted: set[str], look: Look) -> bool:
+    """Return whether the list does not show the pool of a create yet, which may still come.
+
+    Another delivery or instance sent it after the list, or the list lags.
+    """
+    late = create.ended_at is not None and look.scene.now - create.ended_at >= LIST_SECONDS
+    listed = create.pool in look.inventory.pools or create.pool in deleted
+    return not (create.error or late or listed)
 
 
 def _list_tries(

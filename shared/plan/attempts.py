@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shared.model.names import Slot
     from shared.plan.counting import Census
     from shared.plan.limits import Means
-    from shared.plan.scene import Creation, Need, Pool, Way
+    from shared.plan.scene import Creation, Deletion, Need, Pool, Way
 
 PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
@@ -62,16 +62,6 @@ def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]
     return census.creations.get((need.key, slot), ())
 
 
-def is_on_its_way(census: Census, need: Need, slot: Slot) -> bool:
-    """Return whether GKE accepted a create of a slot whose pool the list does not show yet.
-
-    Another delivery or instance sent it after the list, or the list lags: a create that did not
-    fail has a pool until GKE's operations show its delete.
-    """
-    creations = list_creations(census, need, slot)
-    return not all(each.failed or each.listed or each.deleted for each in creations)
-
-
 def number_attempt(census: Census, need: Need, slot: Slot) -> int:
     """Return the number of the next attempt: never one that GKE still lists."""
     used = {pool.attempt for pool in list_tries(census, need, slot)}
@@ -96,7 +86,7 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
     """
     record, ways = find_record(census, need, slot), len(need.ways)
     creations = list_creations(census, need, slot)
-    if creations and is_on_its_way(census, need, slot):
+    if any(each.pending for each in creations):
         return Reason.POOL_IN_PROGRESS
     if is_refused_useless(census, need) or (record and is_last_useless(record, census)):
         return Reason.POOL_USELESS
@@ -178,13 +168,8 @@ def count_lost(census: Census, need: Need, slot: Slot) -> int:
     creations = list_creations(census, need, slot)
     if not creations or list_tries(census, need, slot):
         return 0
-    oldest = _find_oldest_wait(census, need)
-    ends = (
-        each.began_at
-        for each in census.scene.deletions
-        if (each.need, each.slot) == (need.key, slot)
-    )
-    if oldest < max(ends, default=0.0):
+    oldest, last = _find_oldest_wait(census, need), _find_last_end(census, need, slot)
+    if last and oldest < last.began_at:
         return len(creations)
     return sum(oldest < each.began_at for each in creations)
 
@@ -205,8 +190,7 @@ def count_gone(census: Census, need: Need, slot: Slot) -> int:
     Under a limit the machines of a useless pool had to go before its successor. It was useless if
     a pod that was older than it waits still, after the time in which it should have helped.
     """
-    ends = [each for each in census.scene.deletions if (each.need, each.slot) == (need.key, slot)]
-    last = max(ends, key=lambda each: each.began_at, default=None)
+    last = _find_last_end(census, need, slot)
     if last is None or list_tries(census, need, slot):
         return 0
     oldest = _find_oldest_wait(census, need)
@@ -219,6 +203,11 @@ def count_gone(census: Census, need: Need, slot: Slot) -> int:
         for each in list_creations(census, need, slot)
     )
     return last.useless + served_nobody
+
+
+def _find_last_end(census: Census, need: Need, slot: Slot) -> Deletion | None:
+    ends = [each for each in census.scene.deletions if (each.need, each.slot) == (need.key, slot)]
+    return max(ends, key=lambda each: each.began_at, default=None)
 
 
 def _find_oldest_wait(census: Census, need: Need) -> float:

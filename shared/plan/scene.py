@@ -137,10 +137,8 @@ class Creation:
     """Unix seconds."""
     failed: bool = False
     """It ended in an error."""
-    listed: bool = False
-    """The list of pools shows its pool, whosever it is now."""
-    deleted: bool = False
-    """GKE's operations have a delete of its pool, or it ended long ago: one not listed is gone."""
+    pending: bool = False
+    """The list of pools does not show its pool yet, which may still come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

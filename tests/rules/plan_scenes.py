@@ -158,7 +158,7 @@ def build_scene(row: Scene) -> model.Scene:
                 slot=slot,
                 attempt=attempt,
                 began_at=NOW - sum(age or [AN_AGE]),
-                deleted=not row.operation_state,
+                pending=row.operation_state == "stands",
                 failed=row.operation_state == "failed",
             )
             for slot, attempt, *age in row.operations

@@ -16,7 +16,7 @@ from shared.model.names import Slot
 from shared.plan import attempts, counting
 from shared.plan.counting import Census
 from shared.plan.plan import Life
-from shared.plan.scene import Act, Asks, Need, Pool, Scene, Verb, Word
+from shared.plan.scene import Act, Asks, Creation, Need, Pool, Scene, Verb, Word
 from shared.plan.short import Trouble
 
 Rule = Callable[..., Any]
@@ -43,6 +43,7 @@ RIGHT = {
         "find_spare",
         "find_taken",
         "is_short",
+        "list_creations",
         "list_demands",
         "lower_maximum",
     )
@@ -115,6 +116,10 @@ def wait_also_in_vain(each: Any) -> bool:
     return bool(RIGHT["_waits_for_pool"](dataclasses.replace(each, need=need)))
 
 
+def forget_pending(census: Census, need: Need, slot: Slot) -> list[Creation]:
+    return [dataclasses.replace(each, pending=False) for each in RIGHT["list_creations"](census, need, slot)]
+
+
 def hang_when_lost(pool: Pool, census: Census) -> bool:
     return pool.word == Word.LOST and bool(RIGHT["_hangs"](pool, census))
 
@@ -181,7 +186,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "nothing is useless": ("is_useless", always(False)),
     "useless for ever": ("is_last_useless", always(False)),
     "a refusal as useless is forgotten": ("is_refused_useless", always(False)),
-    "a create that no list shows yet is forgotten": ("is_on_its_way", lambda *_: False),
+    "a create that no list shows yet is forgotten": ("list_creations", forget_pending),
     "a useless pool that went first is forgotten": ("count_gone", lambda *_: 0),
     "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.scene.deletions)),
     "failed pools count": ("has_failed", always(False)),
