@@ -92,13 +92,13 @@ def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) ->
     return run
 
 
-def plan_for(key: Key, ports: Ports, source: Source) -> tuple[Look, Plan]:
-    """Return a look and the plan for it; a kind of fact is asked for once.
+def plan_for(key: Key, ports: Ports, source: Source, look: Look | None = None) -> tuple[Look, Plan]:
+    """Return a look, a new one if there is none, and the plan; a kind of fact is asked for once.
 
     Raises:
         Broken: a plan asked for more rounds than it may.
     """
-    look = take_look(key, ports, source)
+    look = look or take_look(key, ports, source)
     if key.kind not in ports.settings.kinds:
         return look, Plan(answers=(Answer(Reason.KIND_NOT_SERVED),))
     for _ in range(ROUNDS_MAX):
@@ -156,8 +156,8 @@ class Run:
         else:
             refusals = self.books.list_refused(self.ports.clock.now())
             scene = dataclasses.replace(self.look.scene, refused=frozenset(refusals))
-            self.look = dataclasses.replace(self.look, scene=scene, refusals=refusals)
-            self.plan = make_plan(scene)
+            look = dataclasses.replace(self.look, scene=scene, refusals=refusals)
+            self.look, self.plan = plan_for(self.key, self.ports, Source(), look)
         again = {_place(act) for act in acts}
         return [act for act in self.plan.adds if _place(act) in again]
 

@@ -39,6 +39,8 @@ LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
 """A look that begins later could outlive the request: one call of GKE may take 30 s."""
 TURNS_MAX = 3
 """So many workloads are looked at for one free slot."""
+TOLD_SECONDS = 7200.0
+"""So long after its create the end of it is told; an older one is a message that comes again."""
 SLOW_SECONDS = 600.0
 """The end of a create that took so long gives its operation slot to deletions."""
 
@@ -125,7 +127,7 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
     if role == Role.PROVISION and not gives_slot:
         ports.budget[ended.cluster].leave_to_deletions()
     work = work_on(key, role, ports) if key else Work()
-    _tell_end(ended, work, ports)
+    _tell_end(ended, pool, work, ports)
     if gives_slot:
         _work_on_next(key, ended.cluster, ports, work)
     return work
@@ -167,10 +169,12 @@ def _is_slow(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> bool
     return ports.clock.now() - pool.owner.created_at >= SLOW_SECONDS
 
 
-def _tell_end(ended: EndedOperation, work: Work, ports: Ports) -> None:
-    """Tell the owner what came of a create."""
-    decision = explain_end(ended)
+def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: Ports) -> None:
+    """Tell the owner what came of a create, unless that is old: its message has come again."""
+    decision, created_at = explain_end(ended), pool.owner.created_at if pool and pool.owner else 0
     if decision is None or work.look is None or ports.adds is None:
+        return
+    if ports.clock.now() - (created_at or 0) >= TOLD_SECONDS:
         return
     outcome = note(decision, work.look, pool=ended.pool)
     write_event(ports.clusters[ended.cluster], outcome, work.look.workload)

@@ -21,9 +21,10 @@ from shared.model.kueue import Check
 from shared.model.messages import EventType
 from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
-from shared.plan.scene import Word
+from shared.plan.plan import make_plan
+from shared.plan.scene import Ask, Fact, Plan, Scene, Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
-from tests.engine.test_budget import FULL, two
+from tests.engine.test_budget import FULL, LIST, QUOTA, two
 from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
 from tests.engine.world import World, list_reasons
@@ -405,3 +406,41 @@ def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
 
     assert not has_lost_nodes(off, [])
     assert has_lost_nodes(dataclasses.replace(off, node_count=1), [])
+
+
+@pytest.mark.parametrize(("seconds", "pools"), [(60, 0), (600, 1)])
+def test_a_pool_that_is_gone_without_an_operation_frees_its_slot(seconds: float, pools: int) -> None:
+    world = World()
+    (name,) = world.run_all()
+    ended_at = world.clock.time
+    world.gke.operations = [Operation(pool=name, creates=True, ended=True, began_at=NOW, ended_at=ended_at)]
+    world.gke.pools.clear()
+    world.clock.time += seconds
+    world.wait(0, age=400)
+    world.provisioner.work()
+
+    assert len(world.gke.pools) == pools
+
+
+def test_the_end_of_a_create_is_not_told_again_when_its_message_comes_again() -> None:
+    world = World()
+    (name,) = world.run_all()
+    assert list_reasons(world.provisioner.end(name, created=True)) == ["pool_created"]
+    world.clock.time += 3 * 3600
+
+    assert list_reasons(world.provisioner.end(name, created=True)) == []
+
+
+def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(capacity_policies=LIST)
+    world.wait(0)
+    world.gke.refusals = [QUOTA]
+
+    def ask(scene: Scene) -> Plan:
+        asks = (Ask(Fact.OPERATIONS),) if scene.refused and scene.creations is None else ()
+        return Plan(asks=asks) if asks else make_plan(scene)
+
+    monkeypatch.setattr("shared.engine.reconcile.make_plan", ask)
+    world.provisioner.work()
+
+    assert len(world.gke.pools) == 1

@@ -16,6 +16,7 @@ from tests.simulation.sim_truth import (
     count_slices,
     find_workload,
     fits,
+    follows,
     is_of,
     list_homes,
 )
@@ -51,17 +52,6 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"
-
-
-def _follows(later: Pool, pool: Pool) -> bool:
-    """Return whether a pool is an earlier try that GKE made after a later one of its slot.
-
-    GKE did it long after the caller had given up; the later one stands for the slot.
-    """
-    old, new = pool.owner, later.owner
-    if old is None or new is None or (old.need, old.slot) != (new.need, new.slot):
-        return False
-    return new.attempt > old.attempt and later.made_at < pool.made_at
 
 
 class Judge:
@@ -355,7 +345,7 @@ class Judge:
         needed = 1 if made.elastic else count_slices(made) - elsewhere
         few = sum(map(self._may_serve, others)) < needed
         young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
-        young = young and not any(_follows(each, pool) for each in others)
+        young = young and not any(follows(each, pool) for each in others)
         quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
         if waits and few and young and quiet:
             self.report("needed pools", f"delete of {pool.name}, whose nodes come and for which pods wait")

@@ -41,6 +41,17 @@ def answers(pool: Pool, made: Workload) -> bool:
     return same and sized and pool.spot == made.spot
 
 
+def follows(later: Pool, pool: Pool) -> bool:
+    """Return whether a pool is an earlier try that GKE made after a later one of its slot.
+
+    GKE did it long after the caller had given up; the later one stands for the slot.
+    """
+    old, new = pool.owner, later.owner
+    if old is None or new is None or (old.need, old.slot) != (new.need, new.slot):
+        return False
+    return new.attempt > old.attempt and later.made_at < pool.made_at
+
+
 def count_slices(made: Workload) -> int:
     """Return how many pools a workload with slices may have now."""
     slices = len({plan.slice_name for plan in list_wanted(made)})
