@@ -14,15 +14,21 @@ from cli.exit_codes import BadInput, told
 from cli.printing import open_console
 
 _HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)
+_ROW = re.compile(r"^\| <a id=\"\w+\"></a>`(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
+"""Of the table of reasons that ask nothing of a person."""
 _MEANS = "- **Means:** "
 """Begins the text about a reason."""
 _LINK = re.compile(r"\[([^\]]+)\]\((?:#[-\w]+|[^)\s]+\.md[^)\s]*)\)")
 
 
 def read_sections() -> dict[str, str]:
-    """Return the text below each heading of the runbook, which is installed with the command."""
-    parts = _HEADING.split((files("cli") / "runbook.md").read_text(encoding="utf-8"))
-    return dict(zip(parts[1::2], (each.strip() for each in parts[2::2]), strict=True))
+    """Return the text about each heading and row of the runbook, which is installed with the command."""
+    page = (files("cli") / "runbook.md").read_text(encoding="utf-8")
+    parts = _HEADING.split(page)
+    sections = dict(zip(parts[1::2], (each.strip() for each in parts[2::2]), strict=True))
+    for reason, means, following in _ROW.findall(page):
+        sections[reason] = f"{_MEANS}{means}\n- **Next:** {following}\n- **You:** nothing."
+    return sections
 
 
 def find_section(reason: str) -> tuple[str, str]:
