@@ -1,5 +1,6 @@
 """What the rules make of the plain case's pods: the demand, or why there is none."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,12 +81,13 @@ def a_pool_body(
     **more: Any,
 ) -> dict[str, Any]:
     """The request for a pool of a demand; an elastic one has at most the nodes of the spec."""
+    if use is not None:
+        demand = dataclasses.replace(demand, wish=dataclasses.replace(demand.wish, settings=use))
     plain = {"maximum": demand.shape.node_count, "cluster_uid": "", "on_channel": True}
     return build_body(
         choose_way(demand, candidate, empty=empty),
         claim or a_claim(),
         tried or Try(),
         created_at=created_at,
-        settings=use or settings(),
         **{**plain, **more},
     )

@@ -177,7 +177,7 @@ def _refuse(manifest: Manifest, cluster: str) -> list[PlannedNeed]:
     workload = manifest.workload
     key = Key(cluster, workload.kind, workload.namespace, workload.name)
     need = Need(key="refused", asks=Asks(PoolShape("")))
-    decisions = (Decision(Verdict.REFUSE, error.reason, str(error)) for error in manifest.refusals)
+    decisions = (error.decision for error in manifest.refusals)
     return [PlannedNeed(key=key, need=need, decision=each) for each in decisions]
 
 
@@ -206,7 +206,7 @@ def _plan_workload(
     look = Look(key=key, scene=scene, wanted=wanted, workload=workload, began_at=_NOW)
     found = make_plan(scene)
     later = _count_growth(workload, wanted, cluster, settings)
-    planned = [_plan_need(need, look, found, settings, later.get(need.key, 0)) for need in wanted.needs]
+    planned = [_plan_need(need, look, found, later.get(need.key, 0)) for need in wanted.needs]
     planned += [PlannedNeed(key=key, need=need, decision=other) for need, other in wanted.left]
     made.chips[key.namespace] += sum(each.chips for each in planned)
     return planned
@@ -219,7 +219,7 @@ def _list_pods(need: Need) -> Iterator[Pod]:
         yield Pod(need=need.key, slice=name, waits=True, asks=need.asks)
 
 
-def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: int) -> PlannedNeed:
+def _plan_need(need: Need, look: Look, found: Plan, later: int) -> PlannedNeed:
     creates = tuple(act for act in found.adds if act.need == need.key)
     demand = look.wanted.demands.get(need.key)
     told = [answer for answer in found.answers if answer.need == need.key]
@@ -230,9 +230,9 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     first = choose_way(demand, creates[0].candidate, empty=creates[0].empty)
     try:
-        body = _build(first, creates[0], look, settings)
+        body = _build(first, creates[0], look)
     except Rejected as error:
-        return dataclasses.replace(planned, decision=Decision(Verdict.REFUSE, error.reason, str(error)))
+        return dataclasses.replace(planned, decision=error.decision)
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     notes = [f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}" for _ in cut]
     mixing = [answer for answer in told if answer.reason == Reason.SLICES_MAY_MIX]
@@ -250,17 +250,10 @@ def _explain_other(needs: Sequence[Need]) -> Decision:
     return Decision(Verdict.WAIT, waits[0].reason, f"{what} waits: {waits[0].message}")
 
 
-def _build(chosen: Demand, act: Act, look: Look, settings: Settings) -> dict[str, Any]:
+def _build(chosen: Demand, act: Act, look: Look) -> dict[str, Any]:
     """Return the body of a pool without its name, and without the labels that need the UID."""
     body = build_body(
-        chosen,
-        claim_slot(act, look),
-        Try(),
-        maximum=act.maximum,
-        created_at=0,
-        cluster_uid="",
-        on_channel=True,
-        settings=settings,
+        chosen, claim_slot(act, look), Try(), maximum=act.maximum, created_at=0, cluster_uid="", on_channel=True
     )
     del body["name"]
     own = body["config"]["labels"]

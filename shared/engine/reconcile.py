@@ -188,7 +188,7 @@ class Run:
             try:
                 orders.append(order(act, look, self.ports))
             except Rejected as error:  # GKE would not accept it
-                decision = Decision(Verdict.REFUSE, error.reason, str(error))
+                decision = error.decision
                 self.done.append(note(decision, look, pool=name_pool(act, look)))
         parts = [orders] if look.scene.queue else [[each] for each in orders]
         for part in parts:
@@ -449,7 +449,6 @@ def order(act: Act, look: Look, ports: Ports) -> Order:
         created_at=int(ports.clock.now()),
         cluster_uid=read_cluster_uid(cluster, ports),
         on_channel=bool(ports.pools.find_channel(cluster)),
-        settings=ports.settings,
     )
     return Order(act, outcome, entry, partial(ports.adds.create, cluster, body))
 

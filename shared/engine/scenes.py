@@ -238,10 +238,7 @@ def want_nothing(
 def blame_flavor(wanted: Wanted) -> Wanted:
     """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
     needs = tuple(
-        dataclasses.replace(need, never=dataclasses.replace(need.never, of_flavor=True))
-        if need.never
-        else need
-        for need in wanted.needs
+        dataclasses.replace(need, of_flavor=need.never is not None) for need in wanted.needs
     )
     return dataclasses.replace(wanted, needs=needs)
 

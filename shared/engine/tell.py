@@ -294,10 +294,9 @@ def forget_old(memory: Memory, now: float) -> None:
 def explain_answer(answer: Answer, look: Look) -> Decision:
     """Return an answer of the plan in words for the owner."""
     reason, need = answer.reason, find_need(answer.need, look)
-    if need and need.never and need.never.reason == reason:
-        return Decision(Verdict.REFUSE, reason, need.never.message)
-    if need and need.waits_for and need.waits_for.reason == reason:
-        return Decision(Verdict.WAIT, reason, need.waits_for.message)
+    for decision in (need.never, need.waits_for) if need else ():
+        if decision and decision.reason == reason:
+            return decision
     facts = _list_facts(need, look) | {"slices": answer.slices}
     return Decision(_VERDICTS.get(reason, Verdict.WAIT), reason, WORDS[reason].format(**facts))
 

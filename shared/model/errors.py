@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from shared.model.decisions import Reason
+from shared.model.decisions import Decision, Reason, Verdict
 
 JSON_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Not JSON, or of another shape; not UTF-8; nested more deeply than the stack, which takes about
@@ -42,6 +42,11 @@ class Rejected(ProvisionerError):
         shown = f" (got {short!r})" if value else ""
         hint = f"; valid: {valid}" if valid else ""
         super().__init__(f"{where}{message}{shown}{hint}")
+
+    @property
+    def decision(self) -> Decision:
+        """Return what its owner is told."""
+        return Decision(Verdict.REFUSE, self.reason, str(self))
 
 
 MalformedEvent = partial(Rejected, Reason.EVENT_MALFORMED)

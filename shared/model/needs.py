@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shared.model.decisions import Reason
+    from shared.model.decisions import Decision
     from shared.model.pools import PoolShape
     from shared.model.workloads import Toleration
 
@@ -120,16 +120,6 @@ class Asks:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a need gets nothing now, or never."""
-
-    reason: Reason
-    message: str
-    of_flavor: bool = False
-    """A flavor of Kueue brings it, so with another one the need may be served."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """What the groups of a workload whose pods ask the same ask for."""
@@ -148,8 +138,12 @@ class Need:
     """How many nodes the spec wants now, if GKE's autoscaler may give any number; None: slices."""
     part: bool = False
     """Its pods use less than half of a host."""
-    waits_for: Obstacle | None = None
-    never: Obstacle | None = None
+    waits_for: Decision | None = None
+    """Why it gets nothing now."""
+    never: Decision | None = None
+    """Why it can never be served."""
+    of_flavor: bool = False
+    """A flavor of Kueue brings that, so with another one the need may be served."""
     apart: bool = False
     """No other part of the workload waits for its pods."""
     loose: bool = False

@@ -21,8 +21,8 @@ from shared.model.needs import NodeSource, Tier
 from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
-from shared.needs.selectors import check_affinity, read_node_labels
-from shared.needs.ways import Wish, find_unbound, list_ways, read_flex_wait, read_selected
+from shared.needs.selectors import check_affinity
+from shared.needs.ways import find_unbound, list_ways
 from shared.shapes.catalogue import GPUS, Placement
 from shared.shapes.slices import find_disk
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from shared.model.names import Claim, Try
     from shared.model.needs import Need, Way
-    from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
+    from shared.model.workloads import PodTemplate, SliceGroup
+    from shared.needs.ways import Wish
     from shared.settings import Settings
     from shared.shapes.catalogue import Shape
 
@@ -48,6 +49,7 @@ class Demand:
     """What one need asks of GKE: everything that a body is built from, and nothing else."""
 
     need: Need
+    wish: Wish
     shape: Shape
     index: int = 0
     """Of the way that was chosen."""
@@ -57,13 +59,9 @@ class Demand:
     """Labels that the pods select or copy, or that the setting copies from them; none of ours."""
     networks: tuple[str, ...]
     """``network:subnetwork`` pairs."""
-    network_profile: bool
-    """GKE makes the networks that the machine needs."""
     node_service_account: str
     disk_gb: int
     """Size of the boot disk; 0: GKE's default."""
-    tolerated: tuple[Toleration, ...]
-    """The pods' own; a pool carries no taint of ours that they do not tolerate."""
 
     @property
     def way(self) -> Way:
@@ -79,53 +77,30 @@ class Demand:
         return f"candidate {self.index + 1} of {choices}, {self.way}"
 
 
-def build_demand(
-    cluster: str,
-    workload: WorkloadView,
-    group: SliceGroup,
-    need: Need,
-    *,
-    shape: Shape,
-    settings: Settings,
-) -> Demand:
-    """Return the demand of a need of some slices, whose shape `find_slice_shape` has found."""
-    template = group.template
-    check_workload(workload, template, settings)
-    check_own_keys(template, workload)
+def build_demand(wish: Wish, need: Need) -> Demand:
+    """Return the demand of a need; what is refused first is what its owner should mend first."""
+    template, shape, settings = wish.template, wish.shape, wish.settings
+    check_workload(wish.workload, template, settings)
+    check_own_keys(template, wish.workload)
     check_resources(template, settings)
     check_affinity(template, several=shape.node_count > 1)
-    selected = read_selected(template, shape, cluster, settings)
-    node_labels = read_node_labels(template, shape, selected, settings)
-    # The nodes of an elastic pool come and go, so that it has none is no failure.
-    flex_wait = 0 if group.elastic else read_flex_wait(template, settings)
-    claims = template.volume_claims
-    wish = Wish(
-        template=template,
-        shape=shape,
-        selected=selected,
-        node_labels=node_labels,
-        flex_wait=flex_wait,
-        cluster=cluster,
-        disks=[each for each in workload.disks if each.zones and each.claim in claims],
-        settings=settings,
+    node_labels = wish.node_labels
+    need = dataclasses.replace(
+        need,
+        flex_wait_seconds=wish.flex_wait,
+        ways=list_ways(wish),
+        part=wish.group.elastic and 2 * template.units < shape.units_per_host,
+        waits_for=find_unbound(template, wish.workload),
+        warm_seconds=_read_idle_seconds(wish),
     )
-    networks = _read_networks(template, settings) or settings.node_additional_networks
     return Demand(
-        need=dataclasses.replace(
-            need,
-            ways=list_ways(wish, workload),
-            part=group.elastic and 2 * template.units < shape.units_per_host,
-            waits_for=find_unbound(template, workload),
-            warm_seconds=_read_idle_seconds(group, shape, settings),
-            flex_wait_seconds=flex_wait,
-        ),
+        need=need,
+        wish=wish,
         shape=shape,
         node_labels=node_labels,
-        networks=networks,
-        network_profile=shape.machine.networks and not networks,
+        networks=_read_networks(template, settings) or settings.node_additional_networks,
         node_service_account=_read_service_account(template, settings),
         disk_gb=find_disk(template, shape, settings.room, settings.node_disk_size_gb),
-        tolerated=template.tolerations,
     )
 
 
@@ -156,15 +131,15 @@ def _read_service_account(template: PodTemplate, settings: Settings) -> str:
     return account or settings.node_service_account
 
 
-def _read_idle_seconds(group: SliceGroup, shape: Shape, settings: Settings) -> int:
+def _read_idle_seconds(wish: Wish) -> int:
     """Return for how long the annotation, else the setting, asks that the pool stays.
 
     A pool that no other workload may use never stays. What the setting asks for is 0 there, and an
     annotation is refused, because its author would pay for a pool that waits for nothing, or wonder
     why it does not wait.
     """
-    text = group.template.annotations.get(labels.IDLE_SECONDS)
-    field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(group, shape)
+    settings, text = wish.settings, wish.template.annotations.get(labels.IDLE_SECONDS)
+    field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(wish.group, wish.shape)
     if text is None:
         return 0 if obstacle else settings.idle_seconds
     seconds = parse_count(text)
@@ -203,7 +178,6 @@ def build_body(
     created_at: int,
     cluster_uid: str,
     on_channel: bool,
-    settings: Settings,
 ) -> Json:
     """Return the ``nodePool`` of a CreateNodePool request; an elastic one has a maximum.
 
@@ -214,12 +188,13 @@ def build_body(
     owner = build_owner_labels(
         claim, tried, created_at=created_at, cluster_uid=cluster_uid, warm_seconds=warm
     )
+    settings = demand.wish.settings
     # Owner labels last, so that no label of a pod can overwrite them.
     node_labels = demand.node_labels | owner
     check_label_budget(node_labels)
     pool: Json = {
         "name": build_name(claim, tried.attempt, tried.useless),
-        "config": _build_config(demand, claim, node_labels, settings),
+        "config": _build_config(demand, claim, node_labels),
         "locations": [demand.way.zone],
         **_size_pool(demand, maximum),
         **_build_upkeep(demand, on_channel=on_channel),
@@ -228,13 +203,13 @@ def build_body(
             "maxPodsPerNode": str(settings.node_max_pods + demand.shape.pods_per_node - 1)
         },
     }
-    if placement := _build_placement(demand, settings):
+    if placement := _build_placement(demand):
         pool["placementPolicy"] = placement
     if demand.networks:
         pairs = [pair.partition(":") for pair in demand.networks]
         networks = [{"network": name, "subnetwork": subnetwork} for name, _, subnetwork in pairs]
         pool["networkConfig"] = {"additionalNodeNetworkConfigs": networks}
-    elif demand.network_profile:
+    elif demand.shape.machine.networks:
         # GKE creates and maintains the networks itself.
         pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
     return pool
@@ -266,7 +241,7 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
     return {"initialNodeCount": 0, "autoscaling": autoscaling}  # assumes: empty-slice
 
 
-def _build_placement(demand: Demand, settings: Settings) -> Json:
+def _build_placement(demand: Demand) -> Json:
     shape = demand.shape
     policy = dict(demand.need.asks.labels).get(labels.PLACEMENT_POLICY)
     if policy:
@@ -275,7 +250,8 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
     if shape.placement == Placement.COMPACT:
         return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
-        return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
+        prefix = demand.wish.settings.workload_policy_prefix
+        return {"policyName": f"{prefix}{shape.topology}"}
     gang = shape.gpus and shape.node_count > 1 and not demand.need.elastic
     return {"type": "COMPACT"} if gang and GPUS[shape.family.accelerator].compact else {}
 
@@ -321,9 +297,8 @@ def _build_accelerators(demand: Demand) -> list[Json]:
     return [accelerator]
 
 
-def _build_config(
-    demand: Demand, claim: Claim, node_labels: dict[str, str], settings: Settings
-) -> Json:
+def _build_config(demand: Demand, claim: Claim, node_labels: dict[str, str]) -> Json:
+    settings = demand.wish.settings
     config: Json = {
         "machineType": demand.shape.machine.name,
         "labels": node_labels,
@@ -385,9 +360,8 @@ def _build_taints(demand: Demand, claim: Claim) -> list[Json]:
     GKE does not add that of spot nodes, and pods may select spot without a toleration:
     https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
     """
-    tolerated = any(each.covers(SPOT_TAINT) for each in demand.tolerated)
     keys = []
-    if demand.way.tier == Tier.SPOT and tolerated:
+    if demand.way.tier == Tier.SPOT and demand.wish.template.tolerates(SPOT_TAINT):
         keys.append(labels.SPOT)  # assumes: spot-taint
     if demand.need.pin:
         keys.append(get_kind(claim.kind).pin_taint)

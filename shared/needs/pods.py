@@ -16,7 +16,6 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import PodContradictsSpec, Rejected, UnsupportedSelector
-from shared.model.needs import Obstacle
 from shared.needs.refusals import find_other_server
 from shared.needs.selectors import OF_TIER
 from shared.shapes.slices import find_slice_shape
@@ -84,7 +83,7 @@ class Place:
     sizes: bool = False
     """Its slice needs nodes that are large enough for it."""
     refusal: Decision | None = None
-    lost: Obstacle | None = None
+    lost: Decision | None = None
     """Why its slice is not clear, so that the pods of others would wait for it in vain."""
 
 
@@ -123,7 +122,7 @@ class _Finder:
         try:
             place.refusal = self._find_slice(place)
         except Rejected as error:
-            place.refusal = Decision(Verdict.REFUSE, error.reason, str(error))
+            place.refusal = error.decision
         return place
 
     def _find_slice(self, place: Place) -> Decision | None:
@@ -151,7 +150,7 @@ class _Finder:
             own = self.kind.find_slice(place.pod, self.workload)
         except Rejected as error:
             if not self.kind.groups_apart:
-                place.lost = Obstacle(error.reason, str(error))
+                place.lost = error.decision
             raise
         if own is not None:
             place.slice, place.group, place.elastic = own.name, own.group.name, own.group.elastic

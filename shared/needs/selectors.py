@@ -16,7 +16,7 @@ from shared.model.workloads import Requirement, is_own
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from shared.model.needs import Way
     from shared.model.workloads import PodTemplate
@@ -80,8 +80,8 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
         hidden |= OF_TIER
     required = {(key, values[0]) for key, values in template.selection.items() if len(values) == 1}
     shown = frozenset((key, value) for key, value in required if key not in hidden)
-    tier = None if settings.force_on_demand else find_tier(template)
-    return shown | ({(_LABEL_OF_TIER[tier], "true")} if tier in _LABEL_OF_TIER else frozenset())
+    tiers = [] if settings.force_on_demand else list_tiers(template)
+    return shown | {(_LABEL_OF_TIER[each], "true") for each in tiers[:1] if each in _LABEL_OF_TIER}
 
 
 def read_node_labels(
@@ -203,12 +203,10 @@ def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
         raise UnsupportedSelector(problem, field=each.key, value=str(each), valid=valid)
 
 
-def _list_requirements(template: PodTemplate) -> Iterator[Requirement]:
-    for key, values in template.selection.items():
-        if values:
-            yield Requirement(key, "In", values)
-    for term in template.node_terms:
-        yield from term
+def _list_requirements(template: PodTemplate) -> list[Requirement]:
+    selection = template.selection.items()
+    selected = [Requirement(key, "In", values) for key, values in selection if values]
+    return [*selected, *(each for term in template.node_terms for each in term)]
 
 
 def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:
@@ -252,13 +250,6 @@ def _list_accelerator_labels(shape: Shape) -> dict[str, str]:
         labels.GPU_NODE: "true",
         labels.GPU_PARTITION: shape.gpus.partition,
     }
-
-
-def find_tier(template: PodTemplate) -> Tier | None:
-    """Return the first tier that a template names; None if it leaves the tier open."""
-    tiers = list_tiers(template)
-    standard = template.find_selector(labels.PROVISIONING) == "standard"
-    return tiers[0] if tiers else Tier.ON_DEMAND if standard else None
 
 
 def list_tiers(template: PodTemplate) -> list[Tier]:

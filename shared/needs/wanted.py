@@ -19,7 +19,7 @@ from shared.kinds.kind import merge_requests, name_slice
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import Rejected
-from shared.model.needs import Asks, Need, Obstacle, Pod
+from shared.model.needs import Asks, Need, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
 from shared.needs.nodepool import Demand, build_demand
@@ -31,6 +31,7 @@ from shared.needs.refusals import (
     find_other_server,
 )
 from shared.needs.selectors import list_copied_labels, list_required
+from shared.needs.ways import Wish
 from shared.shapes.catalogue import Placement
 from shared.shapes.slices import find_slice_shape
 
@@ -93,11 +94,11 @@ def list_wanted(
 ) -> Wanted:
     """Return what a workload needs; `pools_of` has the pool of each node that a pod may run on."""
     groups: Sequence[SliceGroup] = ()
-    unclear: list[Obstacle] = []
+    unclear: list[Decision] = []
     try:
         groups = get_kind(workload.kind).list_groups(workload)
     except Rejected as error:
-        unclear.append(Obstacle(error.reason, str(error)))
+        unclear.append(error.decision)
     places = place_pods(pods, groups, workload, settings)
     unclear += filter(None, (each.lost for each in places))
     refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
@@ -282,12 +283,18 @@ class _Asker:
                 check_resources(template, settings)  # it may be a misspelt accelerator
             shape = find_slice_shape(group, template, workload, settings.room)
             need = _shape(need, part, shape, list_required(template, settings))
-            demand = build_demand(
-                self.cluster, workload, group, need, shape=shape, settings=settings
+            wish = Wish(
+                cluster=self.cluster,
+                workload=workload,
+                group=group,
+                template=template,
+                shape=shape,
+                settings=settings,
             )
+            demand = build_demand(wish, need)
         except Rejected as error:
-            never = Obstacle(error.reason, str(error), of_flavor=part.added)
-            return Answer(dataclasses.replace(need, never=never))
+            need = dataclasses.replace(need, never=error.decision, of_flavor=part.added)
+            return Answer(need)
         return Answer(demand.need, demand)
 
     def pin(self, answer: Answer, pin: str) -> Answer:

@@ -15,24 +15,31 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.capacity_texts import UnreadableList, read_ways
 from shared.model import labels
-from shared.model.decisions import Reason
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
-from shared.model.needs import Obstacle, Reservation, Tier, Way
+from shared.model.needs import Reservation, Tier, Way
 from shared.model.times import parse_count
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
-from shared.needs.selectors import CHECKED_BY_GKE, check_nodes, list_offered_labels, list_tiers
+from shared.needs.selectors import (
+    CHECKED_BY_GKE,
+    check_nodes,
+    list_offered_labels,
+    list_tiers,
+    read_node_labels,
+)
 from shared.settings import WAIT_SECONDS_MAX, is_allowed
 from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from shared.model.workloads import Disk, PodTemplate, WorkloadView
+    from shared.model.workloads import Disk, PodTemplate, SliceGroup, WorkloadView
     from shared.settings import Settings
     from shared.shapes.catalogue import Shape
 
@@ -40,58 +47,132 @@ WAYS_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
 FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
 """Ten minutes to seven days."""
-_RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What decides which ways pods can run on."""
+    """What some slices ask for, and by whose settings they get it."""
 
-    template: PodTemplate
-    shape: Shape
-    selected: Way
-    """What the pods select, without a zone (`read_selected`)."""
-    node_labels: Mapping[str, str]
-    """That their pool gets."""
-    flex_wait: int
-    """How long a flex-start pool waits for its first node; 0: without end."""
     cluster: str
-    disks: Sequence[Disk]
+    workload: WorkloadView
+    group: SliceGroup
+    template: PodTemplate
+    """Of the group, with what live pods add."""
+    shape: Shape
     settings: Settings
 
-    def check(self, way: Way) -> None:
-        """Accept a way that GKE offers in the cluster, and on whose nodes the pods can run."""
-        template, location = self.template, self.cluster.split("/")[3]
-        region = "-".join(location.split("-")[:2])
-        if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
-            raise UnsupportedSelector(
-                "not a zone of the cluster's region",
-                field=labels.ZONE,
-                value=way.zone,
-                valid=f"a zone of {region}",
-            )
-        offered = list_offered_labels(self.shape, way, self.settings) | dict(self.node_labels)
-        check_nodes(template, offered)
-        if way.tier == Tier.RESERVATION:
-            _check_names(way.reservation)
-        elif way.tier == Tier.FLEX_START:
-            _check_flex_start(way.run_seconds, self.shape)
-        # GKE adds the toleration to pods that select spot nodes.
-        added = Tier.SPOT in list_tiers(template)
-        if way.tier == Tier.SPOT and not (added or template.tolerates(SPOT_TAINT)):
-            raise CapacityConflict(
-                "the pods do not tolerate the taint of spot nodes",
-                value=str(SPOT_TAINT),
-                valid=f"a toleration of {labels.SPOT}, or no spot candidate",
-            )
+    @cached_property
+    def disks(self) -> list[Disk]:
+        """Return the disks of the pods that are in certain zones only."""
+        claims = self.template.volume_claims
+        return [each for each in self.workload.disks if each.zones and each.claim in claims]
 
-    @property
+    @cached_property
+    def node_labels(self) -> dict[str, str]:
+        """Return the labels that their pool gets, without those of its owner."""
+        return read_node_labels(self.template, self.shape, self.selected, self.settings)
+
+    @cached_property
+    def selected(self) -> Way:
+        """Return the way that the pods select, without a zone; on-demand when they select none."""
+        tiers = [] if self.settings.force_on_demand else list_tiers(self.template)
+        if len(tiers) > 1:
+            raise CapacityConflict(
+                "the pod selects more than one of spot, flex-start and reservation",
+                field="spec.nodeSelector",
+                value=" + ".join(tiers),
+                valid="one of them",
+            )
+        tier = tiers[0] if tiers else Tier.ON_DEMAND
+        words = frozenset((key, self.template.find_selector(key)) for key in CHECKED_BY_GKE)
+        way = Way(tier, machine=self.shape.machine.name, words=words)
+        if tier == Tier.RESERVATION:
+            return dataclasses.replace(way, reservation=self._read_reservation())
+        if tier == Tier.FLEX_START:
+            text = self.template.find_selector(labels.MAX_RUN_DURATION)
+            seconds = parse_count(text or str(FLEX_SECONDS_MAX))
+            _check_flex_start(seconds, self.shape, text or "")
+            return dataclasses.replace(way, run_seconds=seconds or 0)
+        return way
+
+    def _read_reservation(self) -> Reservation:
+        select = self.template.find_selector
+        reservation = Reservation(
+            name=select(labels.RESERVATION_NAME) or "",
+            project=select(labels.RESERVATION_PROJECT) or "",
+            block=select(labels.RESERVATION_BLOCKS) or "",
+            subblock=select(labels.RESERVATION_SUBBLOCKS) or "",
+        )
+        _check_names(reservation)
+        if reservation.subblock and not reservation.block:
+            raise CapacityConflict(
+                "the pod selects a sub-block without its block",
+                field=labels.RESERVATION_BLOCKS,
+                valid="the name of the block",
+            )
+        self.check_listed(reservation)
+        return reservation
+
+    def check_listed(self, reservation: Reservation) -> None:
+        """Accept a reservation that the settings list, and none."""
+        project, name = reservation.project, reservation.name
+        shared, field = project not in ("", self.cluster.split("/")[1]), labels.RESERVATION_NAME
+        # ``*`` matches any text, so only a pattern that names a project may match another one's.
+        listed = self.settings.allowed_reservations
+        patterns = tuple(each for each in listed if ("/" in each) == shared)
+        if shared:
+            field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
+        if name:
+            check_listed(name, patterns, "allowed_reservations", field)
+
+    @cached_property
+    def flex_wait(self) -> int:
+        """Return the seconds that a flex-start pool may wait for its first node; 0: without end.
+
+        The annotation replaces the setting. A pool that waits costs nothing, so both have one
+        bound. The nodes of an elastic pool come and go, so that it has none is no failure.
+        """
+        if self.group.elastic:
+            return 0
+        usual = str(self.settings.flex_start_wait_seconds)
+        text = self.template.annotations.get(labels.FLEX_START_WAIT, usual)
+        seconds = parse_count(text)
+        if seconds is None or seconds > WAIT_SECONDS_MAX:
+            field, valid = (
+                f"annotation {labels.FLEX_START_WAIT}",
+                f"0 to {WAIT_SECONDS_MAX} seconds",
+            )
+            raise CapacityConflict("not a time to wait", field=field, value=text, valid=valid)
+        return seconds
+
+    @cached_property
     def zone(self) -> str:
-        """Return the zone that the pool has where no list names one."""
-        return read_zone(self.template, self.cluster, self.settings, self.disks)
+        """Return the zone of the pool where no list names one.
+
+        It is that of the pods, else of their disks, of the setting, or of a zonal cluster.
+        """
+        location = self.cluster.split("/")[3]
+        usual = self.settings.clusters[self.cluster].zone
+        if not usual and _ZONE.fullmatch(location):
+            usual = location
+        own, reserved = map(self.template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
+        chosen = own or reserved or ""
+        if chosen:
+            _check_zone(chosen, self.disks, field=f"spec.nodeSelector {labels.ZONE}")
+        elif self.disks:
+            chosen = _choose_zone(usual, self.disks)
+        if not (chosen or usual):
+            raise ZoneMissing(
+                "no zone is set for the node pool",
+                field=f"spec.nodeSelector {labels.ZONE}",
+                valid=f"a zone of {location} in this selector, or in the setting "
+                f"clusters.{self.cluster}.zone",
+            )
+        return chosen or usual
 
     def complete(self, way: Way) -> Way:
         """Return a way of a list with what the list leaves to the pods and to the operator."""
@@ -107,18 +188,52 @@ class Wish:
             run_seconds=(way.run_seconds or FLEX_SECONDS_MAX) * (way.tier == Tier.FLEX_START),
         )
 
+    def check(self, way: Way) -> None:
+        """Accept a way that GKE offers in the cluster, and on whose nodes the pods can run."""
+        region = "-".join(self.cluster.split("/")[3].split("-")[:2])
+        if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
+            raise UnsupportedSelector(
+                "not a zone of the cluster's region",
+                field=labels.ZONE,
+                value=way.zone,
+                valid=f"a zone of {region}",
+            )
+        offered = list_offered_labels(self.shape, way, self.settings)
+        check_nodes(self.template, offered | self.node_labels)
+        if way.tier == Tier.RESERVATION:
+            _check_names(way.reservation)
+        elif way.tier == Tier.FLEX_START:
+            _check_flex_start(way.run_seconds, self.shape)
+        # GKE adds the toleration to pods that select spot nodes.
+        added = Tier.SPOT in list_tiers(self.template)
+        if way.tier == Tier.SPOT and not (added or self.template.tolerates(SPOT_TAINT)):
+            raise CapacityConflict(
+                "the pods do not tolerate the taint of spot nodes",
+                value=str(SPOT_TAINT),
+                valid=f"a toleration of {labels.SPOT}, or no spot candidate",
+            )
 
-def list_ways(wish: Wish, workload: WorkloadView) -> tuple[Way, ...]:
+    def find_misfit(self, way: Way) -> Rejected | None:
+        """Return why the pods could not run on the nodes of a way; None if they can."""
+        try:
+            self.check(way)
+        except Rejected as error:
+            return error
+        return None
+
+
+def list_ways(wish: Wish) -> tuple[Way, ...]:
     """Return the ways of pods, at least one, and at most `WAYS_MAX`.
 
     Those in whose zone the pods cannot use their disks are left out: the author of an annotation
     does not know where the disks are made that the pods create.
     """
-    if labels.CAPACITY in wish.template.annotations and not wish.settings.force_on_demand:
+    settings = wish.settings
+    if labels.CAPACITY in wish.template.annotations and not settings.force_on_demand:
         return _list_annotated(wish)
-    listed = () if wish.settings.force_on_demand else _list_policy(wish, workload)
+    listed = [] if settings.force_on_demand else _list_policy(wish)
     fitting = [
-        way for way in listed if _reaches(way.zone, wish.disks) and not _find_misfit(way, wish)
+        way for way in listed if _reaches(way.zone, wish.disks) and not wish.find_misfit(way)
     ]
     if fitting:
         return tuple(fitting)
@@ -138,7 +253,7 @@ def read_list(template: PodTemplate) -> tuple[Way, ...]:
 
 def _list_annotated(wish: Wish) -> tuple[Way, ...]:
     checked: list[Way] = []
-    for way in (wish.complete(each) for each in read_list(wish.template)):
+    for way in map(wish.complete, read_list(wish.template)):
         number = len(checked) + 1
         if number > WAYS_MAX:
             raise CapacityConflict(
@@ -146,8 +261,8 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
                 field=_FIELD,
                 valid=f"at most {WAYS_MAX}",
             )
-        _check_reservation(way.reservation, wish.cluster, wish.settings)
-        misfit = _find_misfit(way, wish) or _find_needless(way, checked, wish.flex_wait)
+        wish.check_listed(way.reservation)
+        misfit = wish.find_misfit(way) or _find_needless(way, checked, wish.flex_wait)
         if misfit is not None:
             raise CapacityConflict(f"candidate {number}, {way}: {misfit}", field=_FIELD)
         checked.append(way)
@@ -157,13 +272,12 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
     return reached
 
 
-def _list_policy(wish: Wish, workload: WorkloadView) -> list[Way]:
+def _list_policy(wish: Wish) -> list[Way]:
     """Return the ways of the operator's first policy for these pods."""
-    template = wish.template
-    key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
-    accelerator = template.find_selector(key) or ""
+    key = labels.GPU_ACCELERATOR if wish.template.gpus else labels.ACCELERATOR
+    accelerator = wish.template.find_selector(key) or ""
     for policy in wish.settings.capacity_policies:
-        of_namespace = is_allowed(workload.namespace, policy.namespaces)
+        of_namespace = is_allowed(wish.workload.namespace, policy.namespaces)
         if of_namespace and is_allowed(accelerator, policy.accelerators):
             return [wish.complete(way) for way in policy.ways]
     return []
@@ -183,94 +297,17 @@ def _find_needless(way: Way, earlier: list[Way], flex_wait: int) -> Rejected | N
     return None
 
 
-def _find_misfit(way: Way, wish: Wish) -> Rejected | None:
-    """Return why the pods could not run on the nodes of a way; None if they can."""
-    try:
-        wish.check(way)
-    except Rejected as error:
-        return error
-    return None
-
-
-def read_selected(template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> Way:
-    """Return the way that a pod selects, without a zone; on-demand when it selects none."""
-    tiers = [] if settings.force_on_demand else list_tiers(template)
-    if len(tiers) > 1:
-        raise CapacityConflict(
-            "the pod selects more than one of spot, flex-start and reservation",
-            field="spec.nodeSelector",
-            value=" + ".join(tiers),
-            valid="one of them",
-        )
-    tier = tiers[0] if tiers else Tier.ON_DEMAND
-    words = frozenset((key, template.find_selector(key)) for key in CHECKED_BY_GKE)
-    way = Way(tier, machine=shape.machine.name, words=words)
-    if tier == Tier.RESERVATION:
-        reservation = _read_reservation(template, cluster, settings)
-        return dataclasses.replace(way, reservation=reservation)
-    if tier == Tier.FLEX_START:
-        text = template.find_selector(labels.MAX_RUN_DURATION)
-        seconds = parse_count(text or str(FLEX_SECONDS_MAX))
-        _check_flex_start(seconds, shape, text or "")
-        return dataclasses.replace(way, run_seconds=seconds or 0)
-    return way
-
-
-def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
-    """Return the seconds that a flex-start pool may wait for its first node; 0 without end.
-
-    The annotation replaces the setting. A pool that waits costs nothing, so both have one bound.
-    """
-    text = template.annotations.get(labels.FLEX_START_WAIT, str(settings.flex_start_wait_seconds))
-    seconds = parse_count(text)
-    if seconds is None or seconds > WAIT_SECONDS_MAX:
-        field, valid = f"annotation {labels.FLEX_START_WAIT}", f"0 to {WAIT_SECONDS_MAX} seconds"
-        raise CapacityConflict("not a time to wait", field=field, value=text, valid=valid)
-    return seconds
-
-
-def _read_reservation(template: PodTemplate, cluster: str, settings: Settings) -> Reservation:
-    reservation = Reservation(
-        name=template.find_selector(labels.RESERVATION_NAME) or "",
-        project=template.find_selector(labels.RESERVATION_PROJECT) or "",
-        block=template.find_selector(labels.RESERVATION_BLOCKS) or "",
-        subblock=template.find_selector(labels.RESERVATION_SUBBLOCKS) or "",
-    )
-    _check_names(reservation)
-    if reservation.subblock and not reservation.block:
-        raise CapacityConflict(
-            "the pod selects a sub-block without its block",
-            field=labels.RESERVATION_BLOCKS,
-            valid="the name of the block",
-        )
-    _check_reservation(reservation, cluster, settings)
-    return reservation
-
-
 def _check_names(reservation: Reservation) -> None:
-    """Accept a reservation whose names are valid."""
+    """Accept a reservation whose names are valid; its name alone is required."""
     names = (
-        (labels.RESERVATION_NAME, reservation.name, _RESOURCE_NAME),
+        (labels.RESERVATION_NAME, reservation.name, _NAME),
         (labels.RESERVATION_PROJECT, reservation.project or "own-project", _PROJECT),
-        (labels.RESERVATION_BLOCKS, reservation.block or "none", _RESOURCE_NAME),
-        (labels.RESERVATION_SUBBLOCKS, reservation.subblock or "none", _RESOURCE_NAME),
+        (labels.RESERVATION_BLOCKS, reservation.block or "none", _NAME),
+        (labels.RESERVATION_SUBBLOCKS, reservation.subblock or "none", _NAME),
     )
     for key, value, rule in names:
         if not rule.fullmatch(value):
             raise CapacityConflict("not a name", field=key, value=value, valid=rule.pattern)
-
-
-def _check_reservation(reservation: Reservation, cluster: str, settings: Settings) -> None:
-    """Accept a reservation that the settings list, and none."""
-    project, name = reservation.project, reservation.name
-    shared, field = project not in ("", cluster.split("/")[1]), labels.RESERVATION_NAME
-    # ``*`` matches any text, so only a pattern that names a project may match another one's.
-    listed = settings.allowed_reservations
-    patterns = tuple(each for each in listed if ("/" in each) == shared)
-    if shared:
-        field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
-    if name:
-        check_listed(name, patterns, "allowed_reservations", field)
 
 
 def _check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
@@ -300,14 +337,14 @@ def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
     return tuple(dict.fromkeys(claim for template in asking for claim in template.volume_claims))
 
 
-def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | None:
+def find_unbound(template: PodTemplate, workload: WorkloadView) -> Decision | None:
     """Return the claim because of which no node can help the pods now; None without one."""
     # A claim that no template names is one that a controller makes for a pod that waits.
     others = {*list_volume_claims(workload)} - {*template.volume_claims}
     for disk in workload.disks:
         if disk.unbound and disk.claim not in others:
             text = f"PersistentVolumeClaim {workload.namespace}/{disk.claim} {disk.unbound}"
-            return Obstacle(Reason.CLAIM_UNBOUND, text)
+            return Decision(Verdict.WAIT, Reason.CLAIM_UNBOUND, text)
     return None
 
 
@@ -326,33 +363,11 @@ def _check_zone(zone: str, disks: Iterable[Disk], *, field: str) -> None:
 
 def _choose_zone(zone: str, disks: Sequence[Disk]) -> str:
     """Return a zone in which pods can use all of some disks: the one named, if it will do."""
-    common = [each for each in (zone, *disks[0].zones) if _reaches(each, disks)]
-    if common:
-        return common[0]
+    for each in (zone, *disks[0].zones):
+        if _reaches(each, disks):
+            return each
     raise CapacityConflict(
         f"the pods can use all of their disks in no zone: {', and '.join(map(str, disks))}",
         field=f"PersistentVolumeClaim {disks[-1].claim}",
         valid="disks with a zone in common",
     )
-
-
-def read_zone(
-    template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
-) -> str:
-    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
-    location = cluster.split("/")[3]
-    usual = settings.clusters[cluster].zone or (location if _ZONE.fullmatch(location) else "")
-    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
-    chosen = own or reserved or ""
-    if chosen:
-        _check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
-    elif disks:
-        chosen = _choose_zone(usual, disks)
-    if not (chosen or usual):
-        raise ZoneMissing(
-            "no zone is set for the node pool",
-            field=f"spec.nodeSelector {labels.ZONE}",
-            valid=f"a zone of {location} in this selector, or in the setting "
-            f"clusters.{cluster}.zone",
-        )
-    return chosen or usual

@@ -26,7 +26,7 @@ def decide_check(census: Census) -> Reason | None:
 
     With another flavor a workload may still be served, so only its spec itself is refused.
     """
-    never = [need.never for need in census.scene.needs if need.never]
+    never = [need for need in census.scene.needs if need.never]
     if any(not each.of_flavor for each in never):
         return Reason.CHECK_REJECTED
     if not never and is_complete(census):

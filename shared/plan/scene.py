@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.model.names import Try
-from shared.model.needs import Asks, Need, Obstacle, Pod, Way
+from shared.model.needs import Asks, Need, Pod, Way
 from shared.model.pools import PoolStatus
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shared.model.pools import PoolShape
     from shared.model.workloads import Taint
 
-__all__ = ["Asks", "Need", "Obstacle", "Pod", "Way"]
+__all__ = ["Asks", "Need", "Pod", "Way"]
 
 
 class Whose(StrEnum):

@@ -84,7 +84,6 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
         created_at=1_800_000_000,
         cluster_uid="u",
         on_channel=True,
-        settings=use,
     )
 
 

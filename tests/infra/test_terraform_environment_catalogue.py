@@ -60,7 +60,6 @@ def what_would_come(given: dict[str, Any]) -> tuple[str, int, str]:
         created_at=int(NOW),
         cluster_uid="",
         on_channel=True,
-        settings=settings(),
     )
     placement = pool.get("placementPolicy", {})
     made = "workload-policy" if "policyName" in placement else placement.get("type", "none").lower()

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.model.decisions import Reason
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Taint
@@ -202,8 +202,9 @@ def _build_need(need: Need, *, warm: bool) -> model.Need:
         pin=need.pin,
         nodes=need.wants if elastic else None,
         part=need.part,
-        waits_for=model.Obstacle(Reason(need.waits_for), "") if need.waits_for else None,
-        never=model.Obstacle(Reason(need.never), "", of_flavor=need.of_flavor) if need.never else None,
+        waits_for=Decision(Verdict.WAIT, Reason(need.waits_for), "") if need.waits_for else None,
+        never=Decision(Verdict.REFUSE, Reason(need.never), "") if need.never else None,
+        of_flavor=need.of_flavor,
         apart=need.apart,
         flex_wait_seconds=need.wait,
         warm_seconds=600 if warm else 0,

@@ -8,7 +8,6 @@ import pytest
 from shared.capacity_texts import read_policies
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.needs import Obstacle
 from shared.model.workloads import Disk, SliceGroup
 from shared.needs.nodepool import Demand
 from shared.settings import ClusterSettings
@@ -109,7 +108,9 @@ def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
     both = a_jobset(template=template, disks=(others,))
     needs, _ = want(dataclasses.replace(both, groups=(*both.groups, beside))).needs
 
-    assert waits.waits_for == Obstacle(Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist")
+    assert waits.waits_for == Decision(
+        Verdict.WAIT, Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist"
+    )
     assert (waits.key, needs.waits_for) == (needs.key, None)
 
 

@@ -13,15 +13,35 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import CapacityConflict, NotAllowed, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.names import Try, build_owner_labels
 from shared.model.needs import Tier, Way
+from shared.model.workloads import PodTemplate, SliceGroup
 from shared.needs.nodepool import Demand
 from shared.needs.selectors import COPIED_FROM_SELECTORS
-from shared.needs.ways import read_selected, read_zone
-from shared.settings import ClusterSettings
+from shared.needs.ways import Wish
+from shared.settings import ClusterSettings, Settings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, a_pool_body, decide_demand
 from tests.refusals import refuses
 from tests.unit.asked_shapes import refuse_shape
+
+
+def a_wish(
+    template: PodTemplate,
+    cluster: str,
+    use: Settings,
+    *,
+    accelerator: str = "tpu-v6e-slice",
+    topology: str = "4x4",
+) -> Wish:
+    return Wish(
+        cluster=cluster,
+        workload=a_jobset(template=template),
+        group=SliceGroup(name="", template=template),
+        template=template,
+        shape=find_shape(accelerator=accelerator, topology=topology, chips_per_pod=4),
+        settings=use,
+    )
+
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
@@ -186,14 +206,14 @@ def test_the_zone_is_the_pod_s_else_the_setting_s_else_the_cluster_s(
 ) -> None:
     cluster, use = in_cluster(location, setting)
 
-    assert read_zone(a_template(selectors=selectors), cluster, use) == zone
+    assert a_wish(a_template(selectors=selectors), cluster, use).zone == zone
 
 
 def test_without_any_zone_the_setting_to_make_is_named() -> None:
     cluster, use = in_cluster("us-east5")
 
     with refuses(ZoneMissing) as missing:
-        read_zone(a_template(), cluster, use)
+        _ = a_wish(a_template(), cluster, use).zone
     assert missing.value.reason == Reason.ZONE_MISSING
     assert f"clusters.{cluster}.zone" in str(missing.value)
 
@@ -219,8 +239,8 @@ def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) 
 
 def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: Any) -> Way:
     template = a_template(accelerator=accelerator, topology=topology, **shape)
-    found = find_shape(accelerator=accelerator, topology=topology, chips_per_pod=4)
-    return read_selected(template, found, CLUSTER, settings(allowed_reservations=("*", "other-project/r")))
+    use = settings(allowed_reservations=("*", "other-project/r"))
+    return a_wish(template, CLUSTER, use, accelerator=accelerator, topology=topology).selected
 
 
 @pytest.mark.parametrize(
@@ -331,12 +351,11 @@ def test_a_run_duration_that_is_selected_is_on_the_nodes() -> None:
     "selectors", [SPOT, FLEX, RESERVED, SPOT | RESERVED, {labels.RESERVATION_AFFINITY: "any"}]
 )
 def test_forced_on_demand_ignores_what_the_pod_selects(selectors: dict[str, str]) -> None:
-    found = find_shape(accelerator="tpu-v6e-slice", topology="4x4", chips_per_pod=4)
-    template = a_template(selectors=selectors)
+    wish = a_wish(a_template(selectors=selectors), CLUSTER, settings(force_on_demand=True))
 
-    way = read_selected(template, found, CLUSTER, settings(force_on_demand=True))
-
-    assert dataclasses.replace(way, words=frozenset()) == Way(Tier.ON_DEMAND, machine=found.machine.name)
+    assert dataclasses.replace(wish.selected, words=frozenset()) == Way(
+        Tier.ON_DEMAND, machine=wish.shape.machine.name
+    )
 
 
 ANY_VALUE = st.one_of(st.sampled_from(["true", "false", "spot", "any", "specific", ZONE, "4", "r"]), NAMES)

@@ -137,7 +137,7 @@ def test_what_a_pod_adds_is_refused_as_if_its_spec_said_it(
     need, *_ = want(a_workload("JobSet", spec), a_leader("JobSet", pod)).needs
 
     assert need.never is not None
-    assert (need.never.reason, need.never.of_flavor) == (reason, True)
+    assert (need.never.reason, need.of_flavor) == (reason, True)
 
 
 def test_a_pod_without_the_topology_annotation_of_its_spec_buys_nothing() -> None:

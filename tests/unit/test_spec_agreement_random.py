@@ -8,7 +8,7 @@ from shared.model.errors import Rejected
 from shared.model.needs import Tier
 from shared.model.workloads import WorkloadView
 from shared.needs.nodepool import Demand
-from shared.needs.selectors import find_tier
+from shared.needs.selectors import list_tiers
 from tests.demands import plan_demands
 from tests.slices import list_slices
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
@@ -58,11 +58,15 @@ def a_random_pod(draw: random.Random, spec: Json) -> Json:
     return copy.deepcopy(pod)
 
 
-def find_tier_or_none(workload: WorkloadView) -> object:
+def find_tier_or_none(workload: WorkloadView) -> Tier | None:
+    """The first tier that the spec names; None if it leaves the tier open."""
+    template = list_slices(workload)[0].group.template
     try:
-        return find_tier(list_slices(workload)[0].group.template)
+        tiers = list_tiers(template)
+        standard = template.find_selector(labels.PROVISIONING) == "standard"
     except Rejected:
         return None
+    return tiers[0] if tiers else Tier.ON_DEMAND if standard else None
 
 
 def test_a_pod_gets_no_more_chips_and_no_other_tier_than_its_spec_describes() -> None:
