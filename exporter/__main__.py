@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=(
             f"environment variables: {', '.join(map(name_variable, ExporterSettings.__struct_fields__))}.\n"
             "exit codes: 0 clean end; 1 the lease was lost or a part failed: start again; 2 wrong settings.\n"
-            "See docs/exporter.md and docs/reference/settings.md."
+            "See docs/messages.md and docs/reference/settings.md."
         ),
     )
     parser.add_argument("--check", action="store_true", help="check the settings and exit")

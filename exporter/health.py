@@ -103,7 +103,7 @@ class Health:
 class Metrics:
     """All metrics of one exporter, in their own registry without the default collectors.
 
-    docs/exporter.md lists them for operators.
+    docs/messages.md lists them for operators.
     """
 
     def __init__(self) -> None:

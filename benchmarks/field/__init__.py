@@ -1,5 +1,5 @@
 """The same work for this provisioner and for the Go TPU Provisioner, on the same local cloud.
 
-`python -m benchmarks.field --help` says how to run it. docs/evidence/field.md is written from the
+`python -m benchmarks.field --help` says how to run it. docs/figures.md is written from the
 records of the runs.
 """

@@ -48,7 +48,7 @@ Faults = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
 Cluster = Annotated[
     ClusterKind,
-    typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/control-plane.md)."),
+    typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/local-stack.md)."),
 ]
 IdleSeconds = Annotated[
     int, typer.Option(help="Real seconds for which a workload may keep its pools when it is over.", min=0)

@@ -45,7 +45,7 @@ Faults = Annotated[
 ]
 Cluster = Annotated[
     ClusterKind,
-    typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/control-plane.md)."),
+    typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/local-stack.md)."),
 ]
 Restart = Annotated[bool, typer.Option("--restart/--no-restart", help="Restart crashed stateless processes.")]
 

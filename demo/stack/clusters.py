@@ -18,7 +18,7 @@ class ClusterKind(StrEnum):
     EMBEDDED = "embedded"
     """Our own, in one Python process: starts in a second, needs nothing, is an opinion."""
     REAL = "real"
-    """Kubernetes and JobSet themselves, as plain processes (docs/control-plane.md)."""
+    """Kubernetes and JobSet themselves, as plain processes (docs/local-stack.md)."""
 
 
 class ClusterMissing(Exception):

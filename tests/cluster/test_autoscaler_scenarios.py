@@ -1,7 +1,7 @@
 """What upstream's autoscaler does with groups and pods, on the real control plane.
 
 The stand-in plays the same table in `standins/autoscaler/tests`. The words and times of upstream's
-program are told in docs/evidence/autoscaler.md.
+program are told in docs/tested.md.
 """
 
 from pathlib import Path

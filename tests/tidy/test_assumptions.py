@@ -48,7 +48,7 @@ def test_each_question_and_switch_exists_and_each_question_is_about_an_entry() -
 
 
 def test_each_piece_names_what_google_itself_says_about_it_or_none() -> None:
-    table = (ROOT / "docs/proof.md").read_text().partition("## The pieces\n")[2].partition("\n\n## ")[0]
+    table = (ROOT / "docs/tested.md").read_text().partition("## The pieces\n")[2].partition("\n\n## ")[0]
     answer = [line.rstrip(" |").rpartition(" | ")[2] for line in table.splitlines() if line.startswith("| ")][2:]
     questions = list_questions()
     whole = re.compile(r"none|(?:\[recorded\]|its source|each question|`).*")

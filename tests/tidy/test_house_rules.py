@@ -12,7 +12,7 @@ DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
 CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests")
 FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 70
-PAGES_MAX, PAGE_LINES_MAX = 49, 5_450
+PAGES_MAX, PAGE_LINES_MAX = 48, 4_950
 """Of docs/; the goal is 48 pages with 4,800 lines. The numbers only ever fall."""
 RECORDS_MAX, RECORD_LINES_MAX = 15, 40
 KEYS_OF_OWNERS = (ROOT / "shared/model/labels.py", ROOT / "shared/model/names.py")

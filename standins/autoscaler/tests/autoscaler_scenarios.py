@@ -1,7 +1,7 @@
 """What an autoscaler does, told once for the stand-in and for upstream's program.
 
 `ROWS` says which of the two shows each scenario, and why the other one does not. What GKE's own
-program does where upstream's differs is in docs/evidence/autoscaler.md.
+program does where upstream's differs is in docs/tested.md.
 """
 
 import re

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 NOT_PLAYED = (
     "Forbidden: the embedded cluster does not play this. Run it on the real control plane: "
-    "CLUSTER=real, docs/control-plane.md"
+    "CLUSTER=real, docs/local-stack.md"
 )
 
 

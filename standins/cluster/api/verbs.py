@@ -87,5 +87,5 @@ class Verbs:
 def _refuse_dry_run(query: Mapping[str, str]) -> None:
     if query.get("dryRun"):
         raise bad_request(
-            "dryRun: the embedded cluster has no dry runs. Ask the real control plane: docs/control-plane.md"
+            "dryRun: the embedded cluster has no dry runs. Ask the real control plane: docs/local-stack.md"
         )
