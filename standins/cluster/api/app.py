@@ -26,9 +26,7 @@ _JSON = "application/json"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _OPENAPI = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _READ_ONLY = {"GET", "HEAD"}
-_ONLY_STORED = (
-    "the embedded cluster stores a {} and does nothing with it; CLUSTER=real does (docs/local-stack.md)"
-)
+_ONLY_STORED = "the embedded cluster stores a {} and does nothing with it; CLUSTER=real does (docs/local-stack.md)"
 """kubectl prints it as a warning: https://kubernetes.io/blog/2020/09/03/warnings/."""
 _ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
