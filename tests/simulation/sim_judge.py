@@ -134,8 +134,7 @@ class Judge:
     def _judge_pace(self, pool: Pool) -> None:
         """Report more creates of a slot in an hour than its ways and some more.
 
-        A person who takes labels or pools away takes the record with them. One who resumes a
-        workload makes a new demand, whose first create is not held against earlier ones.
+        A person who takes labels or pools away takes the record with them.
         """
         owner, now, ways = pool.owner, self._world.time.now, max(self._world.scenario.candidates, 1)
         if owner is None:
@@ -146,7 +145,7 @@ class Judge:
         touched = bool(self._count_done("relabel", "remove-pool", name=owner.name))
         self._judge_pause(key, pool, touched=touched)
         # One that GKE does long after the caller has given up was counted as lost.
-        most = ways + SPARE_CREATES + self._count_done("resume", name=owner.name) + self._may_fail("late")
+        most = ways + SPARE_CREATES + self._may_fail("late")
         if len(times) >= most and not touched and not self._is_several(Role.PROVISION):
             self.report("creates per hour", f"{pool.name} is create {len(times) + 1} of its slot in an hour")
 
