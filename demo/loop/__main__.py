@@ -25,7 +25,7 @@ from demo.stack.layout import PROJECT_ROOT, Layout
 from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
-from standins.fakegke.faults.scenario import ScenarioError
+from standins.google.gke.faults.scenario import ScenarioError
 from standins.processes.shutdown import exit_on_sigterm
 from terminal.wrong_arguments import Command, refuse
 
@@ -43,7 +43,7 @@ Timeout = Annotated[
 ]
 ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused workload as a failure.")]
 Faults = Annotated[
-    str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/fakegke/README.md).")
+    str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/google/gke/README.md).")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
 Cluster = Annotated[

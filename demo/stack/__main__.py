@@ -21,7 +21,7 @@ from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied, ProcessState
 from demo.stack.tool_environment import export_lines, tool_environment
-from standins.fakegke.faults.scenario import ScenarioError
+from standins.google.gke.faults.scenario import ScenarioError
 from standins.processes.child import last_words
 from terminal.wrong_arguments import Commands, refuse
 
@@ -41,7 +41,7 @@ RunSeconds = Annotated[
     float, typer.Option(help="Virtual seconds that a pod runs, unless an annotation sets them.", min=0)
 ]
 Faults = Annotated[
-    str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/fakegke/README.md).")
+    str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/google/gke/README.md).")
 ]
 Cluster = Annotated[
     ClusterKind,

@@ -112,31 +112,12 @@ def control_plane(layout: Layout, *options: str) -> Command:
     )
 
 
-def pubsub(layout: Layout) -> Command:
-    """Return the command of the Pub/Sub broker."""
-    return run_module("pubsub", "standins.pubsub", "serve", f"--ports-file={layout.ports_file('pubsub')}")
-
-
-def logging(layout: Layout) -> Command:
-    """Return the command of the process that lets the logs be asked as Cloud Logging is."""
-    return run_module(
-        "logging",
-        "standins.logging",
-        "serve",
-        f"--folder={layout.logs}",
-        f"--project={PROJECT}",
-        f"--ports-file={layout.ports_file('logging')}",
-    )
-
-
-def fake_gke(
-    layout: Layout, settings: StackSettings, *, pubsub_rest: str, operations_topic: str = OPERATIONS_TOPIC
-) -> Command:
-    """Return the command of the fake GKE: nodes go to Kubernetes, the audit log to Pub/Sub."""
+def google(layout: Layout, settings: StackSettings, *, operations_topic: str = OPERATIONS_TOPIC) -> Command:
+    """Return the command of Google's APIs: GKE, whose nodes go to Kubernetes, Pub/Sub, and logs."""
     faults = (f"--faults={settings.faults}",) if settings.faults else ()
     return run_module(
-        "fakegke",
-        "standins.fakegke",
+        "google",
+        "standins.google",
         "serve",
         f"--project={PROJECT}",
         f"--location={LOCATION}",
@@ -144,9 +125,10 @@ def fake_gke(
         f"--speed={settings.speed:g}",
         f"--seed={settings.seed}",
         f"--kubernetes={layout.kubeconfig}",
-        f"--pubsub={pubsub_rest}",
+        "--pubsub",
         f"--operations-topic={operations_topic}",
-        f"--ports-file={layout.ports_file('fakegke')}",
+        f"--logs={layout.logs}",
+        f"--ports-file={layout.ports_file('google')}",
         "--machines-everywhere",  # its one cluster is in one region, and the examples have all machines
         *faults,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from demo.stack.layout import ZONE
-from standins.fakegke.model.node_objects import labels_of_host
+from standins.google.gke.model.node_objects import labels_of_host
 from standins.processes.kubeconfig import open_client
 
 NAME = "cpu-0"

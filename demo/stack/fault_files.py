@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from standins.fakegke.faults.scenario import load_scenario
+from standins.google.gke.faults.scenario import load_scenario
 
 
 def find_faults(path: str) -> str:

@@ -12,12 +12,7 @@ from standins.processes.child import Command
 from standins.processes.free_ports import draw_ports, is_free
 
 _PORT_MAX = 65_535
-_OPTIONS = {
-    "cluster": ("--port",),
-    "pubsub": ("--rest-port", "--grpc-port"),
-    "logging": ("--rest-port",),
-    "fakegke": ("--rest-port",),
-}
+_OPTIONS = {"cluster": ("--port",), "google": ("--rest-port", "--grpc-port")}
 """Which options tell each stand-in its ports."""
 
 

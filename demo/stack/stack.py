@@ -33,8 +33,8 @@ from standins.processes.private_files import write_private
 _CLUSTER_SECONDS_MAX = 195.0
 """Longer than a control plane waits for one of its own parts, so that it can say which."""
 _STARTING = {
-    ClusterKind.EMBEDDED: "starting the cluster and Pub/Sub",
-    ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, and Pub/Sub",
+    ClusterKind.EMBEDDED: "starting the cluster, GKE and Pub/Sub",
+    ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, GKE and Pub/Sub",
 }
 _STAGE_SCRIPT = PROJECT_ROOT / "infra" / "build" / "stage_functions.py"
 
@@ -116,31 +116,27 @@ class Stack:
         ports = self._choose_ports()
         if self._plane is None:
             self.supervisor.start(listen_on(commands.cluster(self.layout, self.settings), ports))
-        self.supervisor.start(listen_on(commands.pubsub(self.layout), ports))
-        self.supervisor.start(listen_on(commands.logging(self.layout), ports))
+        self.supervisor.start(listen_on(commands.google(self.layout, self.settings), ports))
         _stage(self.layout)
         if self._plane:
             kubernetes = self._move_in(self._plane)
         else:
             kubernetes = self.supervisor.wait_for_ports("cluster", _CLUSTER_SECONDS_MAX)["url"]
-        broker = self.supervisor.wait_for_ports("pubsub")
-        gke_command = commands.fake_gke(self.layout, self.settings, pubsub_rest=broker["rest"])
-        self.supervisor.start(listen_on(gke_command, ports))
         self.supervisor.start(commands.kubelet(self.layout, self.settings))
         register_cpu_node(self.layout.kubeconfig)
         create_own_namespace(self.layout.kubeconfig)
-        self._say("starting GKE and the functions")
-        gke = self.supervisor.wait_for_ports("fakegke")
-        self.supervisor.start(commands.autoscaler(self.layout, self.settings, gke_rest=gke["rest"]))
+        google = self.supervisor.wait_for_ports("google")
+        self._say("starting the functions")
+        self.supervisor.start(commands.autoscaler(self.layout, self.settings, gke_rest=google["rest"]))
         self._addresses = Addresses(
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),
-            gke_rest=gke["rest"],
-            pubsub_rest=broker["rest"],
-            pubsub_grpc=broker["grpc"],
+            gke_rest=google["rest"],
+            pubsub_rest=google["rest"],
+            pubsub_grpc=google["grpc"],
             functions={name: f"http://127.0.0.1:{ports[name]}/" for name in FUNCTIONS},
             exporter=f"http://127.0.0.1:{ports['exporter']}",
-            logging=self.supervisor.wait_for_ports("logging")["rest"],
+            logging=google["rest"],
         )
         self._start_functions(ports)
         self._start_exporter(ports["exporter"])

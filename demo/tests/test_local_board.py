@@ -49,7 +49,7 @@ def find(acts: list[Act], name: str) -> Act:
 @pytest.fixture(scope="module")
 def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     where = (f"--project={PROJECT}", f"--location={LOCATION}", f"--cluster={CLUSTER}", f"--zone={ZONE}")
-    with stand_in(tmp_path_factory.mktemp("gke"), "standins.fakegke", "serve", *where) as ports:
+    with stand_in(tmp_path_factory.mktemp("gke"), "standins.google", "serve", *where) as ports:
         yield ports["rest"]
 
 

@@ -132,7 +132,7 @@ class CannedRest(GoogleSession):
 @contextmanager
 def logs_of(folder: Path) -> Iterator[Any]:
     """Show the lines of a folder's files as Cloud Logging does; yield what opens them."""
-    with stand_in(folder, "standins.logging", "serve", f"--folder={folder}", "--project=p") as ports:
+    with stand_in(folder, "standins.google", "serve", f"--logs={folder}", "--project=p") as ports:
         yield partial(open_logs, ports["rest"], NOBODY)
 
 

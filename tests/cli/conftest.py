@@ -36,7 +36,7 @@ def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Pub/Sub without topics."""
-    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
+    with stand_in(tmp_path_factory.mktemp("broker"), "standins.google", "serve", "--pubsub") as ports:
         yield ports["rest"]
 
 

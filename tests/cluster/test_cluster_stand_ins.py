@@ -36,7 +36,7 @@ def pools(plane: ControlPlane, folder: Path, *, run_seconds: int) -> Iterator[ht
     gke = (*place, f"--speed={SPEED}", f"--kubernetes={plane.kubeconfig}")
     kubelet = (f"--kubeconfig={plane.kubeconfig}", f"--speed={SPEED}", f"--run-seconds={run_seconds}")
     with (
-        running_stand_in(folder, "standins.fakegke", *gke) as fake,
+        running_stand_in(folder, "standins.google", *gke) as fake,
         running(module("standins.kubelet", *kubelet), folder, lambda: True) as pods,
         httpx.Client(base_url=f"{fake.addresses['rest']}/v1/{PARENT}", trust_env=False) as client,
     ):
@@ -90,7 +90,7 @@ def test_the_exporter_reports_demand_with_no_more_than_its_own_account(
         "TPU_PROVISIONER_TOKEN_FILE": str(tmp_path / "token"),
         "TPU_PROVISIONER_HTTP_PORT": "0",
     }
-    with running_stand_in(tmp_path, "standins.pubsub") as stand_in:
+    with running_stand_in(tmp_path, "standins.google", "--pubsub") as stand_in:
         broker = stand_in.addresses
         httpx.put(f"{broker['rest']}/v1/{topic}", trust_env=False).raise_for_status()
         environment["PUBSUB_EMULATOR_HOST"] = broker["grpc"]

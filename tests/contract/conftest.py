@@ -11,7 +11,7 @@ from tests.contract.stand_ins import ask, stand_in
 
 @pytest.fixture(scope="module")
 def gke_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    command = ("standins.google", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
     with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
         yield Gke(ports)
 

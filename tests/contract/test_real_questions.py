@@ -14,7 +14,7 @@ from tests.contract.stand_ins import ask, stand_in
 from tests.real import test_google as questions
 from tests.real.lab import ACCEPTED, Lab
 
-FAKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--machines-everywhere")
+FAKE = ("standins.google", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--machines-everywhere")
 TPU, ZONE, FOREIGN = "ct6e-standard-4t:4x4", "us-east5-b", "of-another"
 OF_A_DEPLOYMENT = {"audit_entry", "push", "ingress", "user_name", "metric_names"}
 ASKED = sorted(list_questions() - {f"test_{name}" for name in (*OF_A_DEPLOYMENT, "stockout")})

@@ -10,18 +10,19 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from standins.fakegke.model.machines import find_machine
-from standins.fakegke.model.node_events import Event, NodesDown, NodesDraining, NodeUp
-from standins.fakegke.model.node_objects import node_object
-from standins.fakegke.model.proto_messages import NodePool
-from standins.fakegke.nodes.kubernetes_calls import connect
-from standins.fakegke.nodes.registrar import Registrar
-from standins.fakegke.resource_names import ClusterName
+from standins.google.gke.model.machines import find_machine
+from standins.google.gke.model.node_events import Event, NodesDown, NodesDraining, NodeUp
+from standins.google.gke.model.node_objects import node_object
+from standins.google.gke.model.proto_messages import NodePool
+from standins.google.gke.nodes.kubernetes_calls import connect
+from standins.google.gke.nodes.registrar import Registrar
+from standins.google.gke.resource_names import ClusterName
 from standins.kubelet import statuses
 from tests.differential.differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer
 from tests.differential.differential_rest import TRACKING, is_going
@@ -273,7 +274,7 @@ def _now() -> str:
 
 
 async def _play(kubeconfig: str, events: Iterable[Event]) -> None:
-    registrar = Registrar(connect(kubeconfig))
+    registrar = Registrar(partial(connect, kubeconfig))
     try:
         for event in events:
             registrar.note(event)

@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pubsub(folder: Path) -> Iterator[dict[str, str]]:
-    with stand_in(folder, "standins.pubsub", "serve") as ports:
+    with stand_in(folder, "standins.google", "serve", "--pubsub") as ports:
         yield ports
 
 

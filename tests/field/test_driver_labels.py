@@ -4,7 +4,7 @@ import pytest
 
 from demo.stack import cpu_node
 from demo.stack.layout import LOCATION, ZONE
-from standins.fakegke.model.node_objects import labels_of_host
+from standins.google.gke.model.node_objects import labels_of_host
 
 PLACES = {
     "topology.kubernetes.io/zone": "us-east5-a",

@@ -86,7 +86,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
     for folder in folders:
         folder.mkdir()
     with (
-        running_stand_in(folders[0], "standins.pubsub") as pubsub,
+        running_stand_in(folders[0], "standins.google", "--pubsub") as pubsub,
         running_stand_in(folders[1], "standins.cluster") as cluster,
     ):
         broker = pubsub.addresses

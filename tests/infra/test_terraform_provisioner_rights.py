@@ -53,7 +53,7 @@ there."""
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """What each function called, in GKE's words."""
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    command = ("standins.google", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
     with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
         return run_all(ports["rest"])
 

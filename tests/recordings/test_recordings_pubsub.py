@@ -1,12 +1,13 @@
 """The stand-in of Pub/Sub answers recorded requests as Pub/Sub did."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import httpx
 import pytest
 
-from standins.pubsub.server import PubSubServer, ServerSettings
+from standins.google.server import Google, Settings
 from tests.recordings.answer_comparison import compare, gather
 from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
@@ -26,10 +27,11 @@ LATE = "a subscription is seen by others a moment after the answer to its creati
 async def play_all(exchanges: list[Exchange]) -> list[tuple[str, str]]:
     """Send the requests in their order, and return what differs."""
     differences, made = [], ""
-    async with (
-        PubSubServer(ServerSettings()).running() as addresses,
-        httpx.AsyncClient(base_url=addresses["rest"]) as http,
-    ):
+    google = Google(Settings(pubsub=True))
+    await google.start()
+    async with contextlib.AsyncExitStack() as running:
+        running.push_async_callback(google.stop)
+        http = await running.enter_async_context(httpx.AsyncClient(base_url=google.ports["rest"]))
         for each in exchanges:
             body = strip(each.body)
             answer = await http.request(each.method, f"/{each.version}/{each.path}", params=each.query, json=body)

@@ -39,8 +39,8 @@ GRACE_SECONDS = 20
 RELEASE_SECONDS = 5.0 * GRACE_SECONDS
 LONG_CREATION = 30 * SPEED
 """Virtual seconds: longer than a preemption takes on a busy machine."""
-TICKS, MESSAGES = "ticker", "pubsub"
-"""The processes that call the functions."""
+DECIDING = ("ticker", "provision", "collect")
+"""The functions, and what calls them."""
 PROVISION, EXPORTER = "tpu-provisioner-provision", "tpu-provisioner-exporter"
 
 
@@ -121,7 +121,7 @@ def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again
 
 def test_without_any_tick_the_check_is_answered_by_messages(cloud: Cloud, stack: Stack) -> None:
     queue = Queue(cloud, "swift", V6E, chips=16, check=CHECK)
-    with paused(stack, TICKS):
+    with paused(stack, DECIDING[0]):
         queue.submit("JobSet", two_slices(queue.workload))
         assert queue.pools_of(queue.wait_running(4)) == queue.pools()
         assert queue.check_state(queue.workload)["state"] == "Ready"
@@ -254,7 +254,7 @@ def test_without_any_one_right_something_fails(
     plane: ControlPlane, cloud: Cloud, accounts: Accounts, stack: Stack
 ) -> None:
     queue = Queue(cloud, "rights", V6E, check=CHECK)
-    with paused(stack, TICKS, MESSAGES):  # else a function answers the check, and it is Pending no more
+    with paused(stack, *DECIDING):  # else a function answers the check, and it is Pending no more
         queue.submit("JobSet", jobset(queue.workload, Job(does=LONG)))
         _take_each_right(plane, accounts, queue)
         queue.delete("JobSet")

@@ -1,1 +1,0 @@
-"""What happened: the calls that were made, and the log."""

@@ -1,0 +1,170 @@
+"""The Kubernetes Node object that a host of a pool registers: labels, taints, capacity. Pure.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (labels, the `google.com/tpu`
+taint), https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (the spot taint is not
+automatic on Standard), https://github.com/GoogleCloudPlatform/cluster-autoscaler (which labels the
+control plane writes from a pool's fields).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from standins.google.gke.model.gpu_machines import architecture_of, gpus_of
+from standins.google.gke.model.machines import Machine
+from standins.google.gke.model.proto_messages import Message, is_queued, reservation_path, tier_of
+from standins.google.gke.resource_names import ClusterName, region_of
+
+_GKE = "cloud.google.com"
+_DEFAULT_PODS = 110
+_GKE_METADATA = 2  # of WorkloadMetadataConfig.Mode
+_EFFECTS = {1: "NoSchedule", 2: "PreferNoSchedule", 3: "NoExecute"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host of a pool and the Node object that stands for it."""
+
+    cluster: ClusterName
+    pool: str
+    name: str
+    zone: str
+    manifest: dict[str, Any]
+
+
+def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, str]:
+    """Return node labels that the control plane writes from a pool's fields, without the zone."""
+    tier = tier_of(pool)
+    labels = {
+        f"{_GKE}/gke-nodepool": pool.name,
+        f"{_GKE}/machine-family": machine.name.split("-", 1)[0],
+        f"{_GKE}/gke-os-distribution": "cos",
+        f"{_GKE}/gke-max-pods-per-node": str(_pods(pool)),
+        f"{_GKE}/gke-provisioning": tier if tier in ("spot", "preemptible", "flex-start") else "standard",
+    }
+    if tier in ("spot", "preemptible", "flex-start"):
+        labels[f"{_GKE}/gke-{tier}"] = "true"
+    if machine.family is not None:
+        labels[f"{_GKE}/gke-tpu-accelerator"] = machine.family.accelerator
+        labels[f"{_GKE}/gke-tpu-topology"] = topology
+        labels[f"{_GKE}/gke-accelerator-count"] = str(machine.chips)
+    gpus = gpus_of(pool.config)
+    if gpus is not None:
+        labels |= gpus.labels
+    for piece, key in (
+        ("reservations", "reservation-name"),
+        ("projects", "reservation-project"),
+        ("reservationBlocks", "reservation-blocks"),
+        ("reservationSubBlocks", "reservation-subblocks"),
+    ):
+        value = reservation_path(pool).get(piece)
+        if value:
+            labels[f"{_GKE}/{key}"] = value
+    if pool.placement_policy.policy_name:
+        labels[f"{_GKE}/placement-policy-name"] = pool.placement_policy.policy_name.rsplit("/", 1)[-1]
+    if pool.config.workload_metadata_config.mode == _GKE_METADATA:
+        labels["iam.gke.io/gke-metadata-server-enabled"] = "true"
+    if pool.network_config.accelerator_network_profile:
+        profile = pool.network_config.accelerator_network_profile
+        labels["gke.networks.io/accelerator-network-profile"] = profile
+    return labels
+
+
+def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]:
+    """Return the labels that every node of GKE has by its machine and its place, old names too.
+
+    Drivers of disks place pods by ``topology.gke.io/zone``:
+    https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver.
+    """
+    region = region_of(zone)
+    return {
+        "node.kubernetes.io/instance-type": machine,
+        "beta.kubernetes.io/instance-type": machine,
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": architecture,
+        "beta.kubernetes.io/arch": architecture,
+        "topology.kubernetes.io/zone": zone,
+        "topology.gke.io/zone": zone,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/region": region,
+    }
+
+
+def node_object(
+    cluster: ClusterName, pool: Message, machine: Machine, topology: str, place: tuple[str, str]
+) -> Node:
+    """Return the node called `place[0]` in zone `place[1]`, with everything but its conditions."""
+    name, zone = place
+    labels = {
+        **labels_by_gke(pool, machine, topology),
+        **labels_of_host(machine.name, architecture_of(machine.name), zone),
+        "kubernetes.io/hostname": name,
+        **dict(pool.config.labels),
+    }
+    resources = resources_of(pool, machine)
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"providerID": f"gce://{cluster.project}/{zone}/{name}", "taints": taints_of(pool, machine)},
+        "status": {
+            "capacity": resources,
+            "allocatable": dict(resources),
+            "nodeInfo": _node_info(pool, name),
+            "addresses": [{"type": "Hostname", "address": name}],
+        },
+    }
+    return Node(cluster, pool.name, name, zone, manifest)
+
+
+def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
+    """Return the taints of a pool's nodes in Kubernetes' spelling: GKE's own, then the pool's."""
+    architecture = architecture_of(machine.name)
+    own = {
+        "google.com/tpu": ("present", machine.is_tpu),
+        "nvidia.com/gpu": ("present", gpus_of(pool.config) is not None),
+        "kubernetes.io/arch": (architecture, architecture != "amd64"),
+        f"{_GKE}/gke-queued": ("true", is_queued(pool)),
+    }
+    values = {(key, "NoSchedule"): value for key, (value, holds) in own.items() if holds}
+    values |= {(each.key, _EFFECTS[each.effect]): each.value for each in pool.config.taints}
+    return [{"key": key, "value": value, "effect": effect} for (key, effect), value in values.items()]
+
+
+def resources_of(pool: Message, machine: Machine) -> dict[str, str]:
+    """Return capacity in Kubernetes quantities.
+
+    The fake reserves nothing, so allocatable is the same.
+    """
+    resources = {
+        "cpu": str(machine.cpus),
+        "memory": f"{machine.memory_gb}Gi",
+        "ephemeral-storage": f"{pool.config.boot_disk.size_gb or pool.config.disk_size_gb or 100}Gi",
+        "pods": str(_pods(pool)),
+    }
+    if machine.chips:
+        resources["google.com/tpu"] = str(machine.chips)
+    gpus = gpus_of(pool.config)
+    if gpus is not None:
+        resources["nvidia.com/gpu"] = str(gpus.units)
+    return resources
+
+
+def _pods(pool: Message) -> int:
+    return int(pool.max_pods_constraint.max_pods_per_node) or _DEFAULT_PODS
+
+
+def _node_info(pool: Message, name: str) -> dict[str, str]:
+    return {
+        "machineID": name,
+        "systemUUID": name,
+        "bootID": name,
+        "kernelVersion": "6.6.93+",
+        "osImage": "Container-Optimized OS from Google",
+        "containerRuntimeVersion": "containerd://2.0.6",
+        "kubeletVersion": f"v{pool.version or '1.34.1-gke.3084001'}",
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }

@@ -1,0 +1,209 @@
+"""What the model remembers.
+
+Clusters, pools, their history, and the shared room in which its parts meet.
+
+Records only: who may change them and when is decided in `lifecycle`, `operations` and `admission`.
+"""
+
+import random
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from standins.google.gke.faults.capacity_script import Stock
+from standins.google.gke.faults.fault_rules import FaultPlan, Target
+from standins.google.gke.faults.scenario import Scenario
+from standins.google.gke.model.agenda import Agenda
+from standins.google.gke.model.clock import Clock, rfc3339
+from standins.google.gke.model.instances import Coming, PastError, Wait
+from standins.google.gke.model.node_events import Event, Listener
+from standins.google.gke.model.node_objects import Node
+from standins.google.gke.model.proto_messages import Message, PoolStatus, copy_of, reservation_of, tier_of
+from standins.google.gke.model.validation import Shape
+from standins.google.gke.resource_names import ClusterName
+
+_HISTORY_SECONDS = 3600.0
+_ERRORS_KEPT = 200
+
+
+@dataclass
+class PoolRecord:
+    """One node pool: the message that callers see, and what they do not see."""
+
+    message: Message
+    shape: Shape
+    zones: list[str]
+    accepted_at: float
+    finished_at: float | None = None
+    failed: bool = False
+    stock: Stock | None = None
+    """Where its machines come from; None: there is no bound."""
+    held: int = 0
+    """Machines of a reservation that a broken pool keeps although it has no nodes."""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    coming: dict[str, Coming] = field(default_factory=dict)
+    """The instances that have a machine and are no nodes yet, by name."""
+    waiting: dict[str, str] = field(default_factory=dict)
+    """The zones of the instances that its groups cannot make yet, by name."""
+    wait: Wait | None = None
+    """Why they cannot be made; None while nothing waits."""
+    past_errors: list[PastError] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the pool's name."""
+        return str(self.message.name)
+
+    @property
+    def status(self) -> int:
+        """Return the pool's status number."""
+        return int(self.message.status)
+
+    @property
+    def resting(self) -> bool:
+        """Return whether no operation shows in the status."""
+        return self.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
+
+    @property
+    def all_or_none(self) -> bool:
+        """Return whether it gets the machines for all of its nodes or for none."""
+        return self.shape.atomic or bool(reservation_of(self.message))
+
+    @property
+    def granted(self) -> int:
+        """Return how many nodes it has machines for: those that are up, and those that come."""
+        return len(self.nodes) + len(self.coming)
+
+    @property
+    def short(self) -> int:
+        """Return how many instances wait until they can be made."""
+        return len(self.waiting)
+
+    @property
+    def target(self) -> int:
+        """Return how many instances its groups keep: nodes, and those that come or wait."""
+        return self.granted + self.short
+
+    def zone_of(self, name: str) -> str:
+        """Return the zone of one of its instances, empty when it has no such instance."""
+        if name in self.nodes:
+            return self.nodes[name].zone
+        return self.coming[name].zone if name in self.coming else self.waiting.get(name, "")
+
+    def list_errors(self, now: float) -> list[PastError]:
+        """Return the last errors of its groups, oldest first, those of instances given up too."""
+        return sorted([*self.past_errors, *self._present_errors(list(self.waiting), now)], key=lambda it: it.at)
+
+    def forget_waiting(self, names: list[str], now: float) -> None:
+        """Take instances off the waiting ones; their errors stay listed."""
+        self.past_errors = [*self.past_errors, *self._present_errors(names, now)][-_ERRORS_KEPT:]
+        for name in names:
+            del self.waiting[name]
+        if not self.waiting:
+            self.wait = None
+
+    def _present_errors(self, names: list[str], now: float) -> Iterator[PastError]:
+        if self.wait is None or self.wait.error is None:
+            return
+        for at in self.wait.rounds_until(now):
+            yield from (PastError(name, self.waiting[name], at, self.wait.error) for name in names)
+
+    @property
+    def planned_nodes(self) -> int:
+        """Return how many nodes the pool was created with, over all its zones."""
+        return int(self.message.initial_node_count) * len(self.zones)
+
+
+@dataclass
+class Version:
+    """What a pool looked like from one moment on; None once it was gone."""
+
+    at: float
+    message: Message | None
+    finished_at: float | None
+
+
+@dataclass
+class ClusterRecord:
+    """One cluster: its pools by name, and what each pool looked like lately."""
+
+    name: ClusterName
+    zones: list[str]
+    created: str
+    pools: dict[str, PoolRecord] = field(default_factory=dict)
+    history: dict[str, list[Version]] = field(default_factory=dict)
+
+
+class World:
+    """The room that all parts of the model share: clock, chance, faults, clusters, listeners."""
+
+    def __init__(self, clock: Clock, agenda: Agenda, *, seed: int, scenario: Scenario, faults: FaultPlan) -> None:
+        self.clock = clock
+        self.agenda = agenda
+        self.seed = seed
+        self.scenario = scenario
+        self.faults = faults
+        self.clusters: dict[ClusterName, ClusterRecord] = {}
+        self.listeners: list[Listener] = []
+        self._draws: dict[str, int] = {}
+
+    @property
+    def now(self) -> float:
+        """Return the current virtual second."""
+        return self.agenda.now
+
+    def timestamp(self) -> str:
+        """Return the current wall-clock time as GKE writes it."""
+        return rfc3339(self.clock.wall(self.now))
+
+    def chance(self, purpose: str) -> random.Random:
+        """Return the source of chance for the next event of this purpose.
+
+        The same for the same seed and calls.
+
+        Each purpose has its own sequence, so that an additional call elsewhere changes nothing
+        here.
+        """
+        number = self._draws.get(purpose, 0)
+        self._draws[purpose] = number + 1
+        return random.Random(f"{self.seed}:{purpose}:{number}")
+
+    def draw(self, what: str, cluster: ClusterName, pool: str, bounds: tuple[float, float]) -> float:
+        """Return how long something of a pool takes, drawn evenly from `bounds`."""
+        return self.chance(f"{what}:{cluster.cluster}:{pool}").uniform(*bounds)
+
+    def new_uuid(self, purpose: str) -> str:
+        """Return the next UUID of this purpose."""
+        return str(uuid.UUID(int=self.chance(purpose).getrandbits(128), version=4))
+
+    def tell(self, event: Event) -> None:
+        """Tell every listener what happened."""
+        for listener in self.listeners:
+            listener(event)
+
+    def target(self, cluster: ClusterName, pool: PoolRecord | None, name: str = "", method: str = "") -> Target:
+        """Return what faults may match on, for a pool that exists or only its name."""
+        if pool is None:
+            return Target(cluster.cluster, name, method)
+        return pool_target(cluster, pool.message, pool.zones, method)
+
+    def remember(self, cluster: ClusterRecord, pool: PoolRecord | None, name: str) -> None:
+        """Note what the pool looks like from now on, for reads that lag behind."""
+        versions = cluster.history.setdefault(name, [])
+        message = copy_of(pool.message) if pool is not None else None
+        versions.append(Version(self.now, message, pool.finished_at if pool is not None else None))
+        while len(versions) > 1 and versions[1].at < self.now - _HISTORY_SECONDS:
+            versions.pop(0)
+        if message is None:
+            self.agenda.after(_HISTORY_SECONDS, lambda: self._forget(cluster, name))
+
+    def _forget(self, cluster: ClusterRecord, name: str) -> None:
+        if name not in cluster.pools:
+            cluster.history.pop(name, None)
+
+
+def pool_target(cluster: ClusterName, pool: Message, zones: list[str], method: str = "") -> Target:
+    """Return what faults may match on, from a pool's description."""
+    return Target(
+        cluster.cluster, pool.name, method, zones[0] if zones else "", tier_of(pool), pool.config.machine_type
+    )

@@ -1,0 +1,137 @@
+"""What a scenario works with: the official clients against one server, fresh names, and short ways
+to ask.
+"""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from google.api_core import exceptions
+from google.cloud.pubsub_v1 import PublisherClient as BatchingPublisherClient
+from google.cloud.pubsub_v1 import SubscriberClient
+from google.pubsub_v1 import PublisherClient
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+from standins.google.pubsub.tests.push_receiver import Receiver
+from standins.processes.stand_ins import PATIENCE_SECONDS
+
+PROJECT = "projects/conformance"
+ACCEPTED = "OK"
+_QUIET_SECONDS = 1.5
+_FIRST_SECONDS = 20.0
+"""Of the wait for what comes: a busy machine delivers it late."""
+_numbers = itertools.count(1)
+
+
+class World:
+    """One server under test, seen through the official clients."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        self.rest = addresses["rest"]
+        self.address = addresses["grpc"]
+        options = [("grpc.max_receive_message_length", 32 * 1024 * 1024)]
+        self._channels = [grpc.insecure_channel(self.address, options=options) for _ in range(2)]
+        transport = PublisherGrpcTransport(channel=self._channels[0])
+        self.publisher = BatchingPublisherClient(transport=transport)
+        self._raw_publisher = PublisherClient(transport=transport)  # publishes a request as it stands
+        self.subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=self._channels[1]))
+        self._receivers: list[Receiver] = []
+
+    def close(self) -> None:
+        for receiver in self._receivers:
+            receiver.stop()
+        for channel in self._channels:
+            channel.close()
+
+    def name(self, kind: str) -> str:
+        return f"{PROJECT}/{kind}/{kind}-{next(_numbers)}"
+
+    def topic(self, **settings: Any) -> str:
+        name = self.name("topics")
+        self.publisher.create_topic(request={"name": name, **settings})
+        return name
+
+    def subscription(self, topic: str, **settings: Any) -> str:
+        name = self.name("subscriptions")
+        self.subscriber.create_subscription(request={"name": name, "topic": topic, **settings})
+        return name
+
+    def pair(self, **settings: Any) -> tuple[str, str]:
+        topic = self.topic()
+        return topic, self.subscription(topic, **settings)
+
+    def receiver(self, **settings: Any) -> Receiver:
+        receiver = Receiver(**settings)
+        receiver.start()
+        self._receivers.append(receiver)
+        return receiver
+
+    def publish(self, topic: str, *texts: str, key: str = "", **attributes: str) -> list[str]:
+        messages = [{"data": text.encode(), "attributes": attributes, "ordering_key": key} for text in texts]
+        request = {"topic": topic, "messages": messages}
+        response = self._raw_publisher.publish(request=request)
+        return list(response.message_ids)
+
+    def pull(self, subscription: str, limit: int = 100, *, seconds: float = 1.0) -> list[Any]:
+        """Return the first answer that has messages, empty when none came in time."""
+        until = time.monotonic() + seconds
+        request = {"subscription": subscription, "max_messages": limit}
+        while (left := until - time.monotonic()) > 0:
+            with contextlib.suppress(exceptions.DeadlineExceeded):
+                response = self.subscriber.pull(request=request, timeout=max(0.2, left), retry=None)
+                if response.received_messages:
+                    return list(response.received_messages)
+            time.sleep(0.02)  # some servers answer an empty pull at once
+        return []
+
+    def pull_count(self, subscription: str, count: int, *, seconds: float = PATIENCE_SECONDS) -> list[Any]:
+        """Pull until so many have come in; fail when they do not."""
+        until = time.monotonic() + seconds
+        received: list[Any] = []
+        while len(received) < count and time.monotonic() < until:
+            received += self.pull(subscription, count - len(received), seconds=max(0.5, until - time.monotonic()))
+        assert len(received) >= count, f"{len(received)} of {count} messages came within {seconds} s"
+        return received
+
+    def drain(self, subscription: str, *, first_seconds: float = _FIRST_SECONDS) -> list[str]:
+        """Return the texts of everything that is delivered until nothing comes for a while;
+        acknowledge it all.
+        """
+        found: list[str] = []
+        while batch := self.pull(subscription, seconds=_QUIET_SECONDS if found else first_seconds):
+            found += texts(batch)
+            self.ack(subscription, batch)
+        return found
+
+    def ack(self, subscription: str, received: list[Any]) -> None:
+        self.subscriber.acknowledge(
+            request={"subscription": subscription, "ack_ids": [message.ack_id for message in received]}
+        )
+
+    def lease(self, subscription: str, received: list[Any], seconds: int) -> None:
+        """Let leases end after so many seconds; 0 is a nack."""
+        self.subscriber.modify_ack_deadline(
+            request={
+                "subscription": subscription,
+                "ack_ids": [message.ack_id for message in received],
+                "ack_deadline_seconds": seconds,
+            }
+        )
+
+
+def texts(received: list[Any]) -> list[str]:
+    return [message.message.data.decode() for message in received]
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """Return the canonical code that a call is refused with, OK when it is not."""
+    try:
+        call()
+    except exceptions.GoogleAPICallError as error:
+        code = error.grpc_status_code
+        return code.name if code is not None else type(error).__name__
+    return ACCEPTED

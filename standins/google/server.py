@@ -1,0 +1,265 @@
+"""The process: every part that the settings ask for, in one event loop, on one REST port.
+
+It can also be started inside another program's loop, which is how the tests use it.
+"""
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from standins.google.api import Api
+from standins.google.gke.faults.fault_rules import FaultPlan
+from standins.google.gke.faults.scenario import load_scenario, parse_scenario
+from standins.google.gke.front import CallLog, GkeFront, log_event
+from standins.google.gke.log_sink import LogSink
+from standins.google.gke.model.clock import Clock, ManualClock, ScaledClock
+from standins.google.gke.model.fake_gke import FakeGke
+from standins.google.gke.nodes.kubernetes_calls import connect
+from standins.google.gke.nodes.registrar import Registrar
+from standins.google.gke.skins.admin import Admin as GkeAdmin
+from standins.google.gke.skins.compute_rest import ComputeRest
+from standins.google.grpc_front import HOST, GrpcFront
+from standins.google.logs.server import LogReader
+from standins.google.pubsub.admin import Admin as PubsubAdmin
+from standins.google.pubsub.bells import Bells, Timekeeper
+from standins.google.pubsub.model.broker import Broker
+from standins.google.pubsub.model.published import Draft
+from standins.google.pubsub.push.delivery import PushSender, PushTools
+from standins.google.pubsub.push.tokens import TokenSigner
+from standins.google.pubsub.service import Service, list_services
+from standins.processes.http_server import serving
+from standins.processes.journal import write_record
+from standins.processes.private_files import write_ports
+from standins.processes.shutdown import note_signals, wait_for_the_end
+
+_TICK = 0.02
+_METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the command line says."""
+
+    project: str = "demo"
+    rest_port: int = 0
+    ports_file: Path | None = None
+    gke: bool = False
+    location: str = "us-east5"
+    clusters: list[str] = field(default_factory=list)
+    zones: list[str] = field(default_factory=list)
+    speed: float = 30.0
+    """Virtual seconds for each real second."""
+    seed: int = 1
+    kubernetes: str = ""
+    faults: Path | None = None
+    manual_clock: bool = False
+    machines_everywhere: bool = False
+    operations_topic: str = ""
+    """Of this Pub/Sub, for GKE's audit log."""
+    pubsub: bool = False
+    grpc_port: int = 0
+    logs: Path | None = None
+    """The folder of the log files that can be asked for."""
+
+
+class BadSettings(ValueError):
+    """The settings cannot be used; the text names the one and what is valid."""
+
+
+class CuttableProtocol(H11Protocol):
+    """uvicorn's HTTP protocol, with a way to cut the connection of a request."""
+
+    open: ClassVar[dict[tuple[str, int], asyncio.Transport]] = {}
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Remember the connection by its peer."""
+        super().connection_made(transport)
+        self.open[transport.get_extra_info("peername")] = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        for peer in [peer for peer, transport in self.open.items() if transport is self.transport]:
+            del self.open[peer]
+        super().connection_lost(exc)
+
+    @classmethod
+    def cut(cls, request: Request) -> None:
+        """Abort the connection that a request came by."""
+        transport = cls.open.get((request.client.host, request.client.port)) if request.client else None
+        if transport is not None:
+            transport.abort()
+
+
+class Google:
+    """The parts of one process, what they answer, and how they end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._apis: list[Api] = []
+        self._routes: list[Route] = []
+        self._parts: list[GkePart | PubsubPart] = []
+        self.broker = Broker(clock=time.time)
+        if settings.operations_topic and not settings.pubsub:
+            raise ValueError("operations_topic: is not valid without pubsub")
+        if settings.pubsub:
+            self._add(PubsubPart(settings, self.broker))
+        if settings.gke:
+            part = GkePart(settings, self.broker)
+            self.gke = part.gke
+            self._add(part)
+        if settings.logs is not None:
+            self._routes += LogReader(settings.logs, settings.project).routes()
+        self.ports: dict[str, str] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def _add(self, part: "GkePart | PubsubPart") -> None:
+        self._parts.append(part)
+        self._apis.append(part.api)
+        self._routes += part.routes
+
+    async def start(self) -> None:
+        """Listen on 127.0.0.1 and write the ports file; raises PortTaken when a port is."""
+        self._running = contextlib.AsyncExitStack()
+        try:
+            for part in self._parts:
+                self.ports |= await part.start(self._running)
+                self.tasks += part.tasks
+            routes = [
+                *self._routes,
+                Route("/healthz", lambda _request: JSONResponse({"status": "ok"})),
+                Route("/{path:path}", self._respond, methods=_METHODS),
+            ]
+            server = serving(Starlette(routes=routes), self._settings.rest_port, http=CuttableProtocol)
+            rest = await self._running.enter_async_context(server)
+        except BaseException:
+            await self._running.aclose()
+            raise
+        self.tasks.append(rest.task)
+        self.ports["rest"] = rest.url
+        write_ports(self._settings.ports_file, self.ports)
+        write_record("listening", **self.ports)
+
+    async def stop(self) -> None:
+        """End every connection and task."""
+        await self._running.aclose()
+        write_record("stopped")
+
+    async def _respond(self, request: Request) -> Response:
+        for api in self._apis:
+            found = api.find(request)
+            if found is not None:
+                return await api.respond(*found, request)
+        words = f"The requested URL {request.url.path} was not found."
+        text = f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>{words}"
+        return Response(text, status_code=404, media_type="text/html; charset=UTF-8")
+
+
+class GkePart:
+    """GKE, with Compute's groups, the nodes in a Kubernetes API, and the audit log."""
+
+    def __init__(self, settings: Settings, broker: Broker) -> None:
+        scenario, faults = load_scenario(settings.faults) if settings.faults else parse_scenario(None)
+        scenario.machines_everywhere |= settings.machines_everywhere
+        clock: Clock = ManualClock() if settings.manual_clock else ScaledClock(settings.speed)
+        self.gke = FakeGke(clock=clock, seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
+        for cluster in settings.clusters:
+            self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
+        calls = CallLog()
+        for listener in (log_event, calls.note):
+            self.gke.listen(listener)
+        self._registrar = Registrar(partial(connect, settings.kubernetes)) if settings.kubernetes else None
+        if self._registrar is not None:
+            self.gke.listen(self._registrar.note)
+        self._sink = None
+        if topic := settings.operations_topic:
+            self._sink = LogSink(
+                self.gke, lambda data, attributes: broker.publish(topic, [Draft(data, attributes, "")])
+            )
+            self.gke.listen(self._sink.note)
+        speed = 0.0 if settings.manual_clock else settings.speed
+        self.api = GkeFront(self.gke, speed, CuttableProtocol.cut).api
+        admin = GkeAdmin(self.gke, calls, clock if isinstance(clock, ManualClock) else None)
+        self.routes = [*admin.routes(), *ComputeRest(self.gke).routes()]
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
+        """Begin to pass time; return no ports of its own."""
+        if self._registrar is not None:
+            running.push_async_callback(self._registrar.close)
+        self.tasks = [asyncio.create_task(self._pump())]
+        if self._sink is not None:
+            self.tasks.append(asyncio.create_task(self._sink.run()))
+        for task in self.tasks:
+            running.callback(task.cancel)
+        return {}
+
+    async def _pump(self) -> None:
+        while True:
+            self.gke.agenda.run_due()
+            await asyncio.sleep(_TICK)
+
+
+class PubsubPart:
+    """Pub/Sub: the broker over REST and gRPC, and its pushes."""
+
+    def __init__(self, settings: Settings, broker: Broker) -> None:
+        self._port, self._broker = settings.grpc_port, broker
+        self._bells = Bells()
+        broker.listen(self._bells.ring)
+        service, services = Service(broker, self._bells), list_services()
+        self._grpc = GrpcFront(services, service.answer)
+        self.api = Api([rule for rules in services.values() for rule in rules], service.answer)
+        self._signer = TokenSigner(time.time)
+        self._sender: PushSender | None = None
+        self.routes = PubsubAdmin(broker, self._signer, self.drop_connections).routes()
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
+        """Listen for gRPC and begin to push; return the gRPC port."""
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+        # No timeout of its own: the ack deadline bounds every push.
+        client = httpx.AsyncClient(timeout=None, limits=limits, trust_env=False)  # noqa: S113  # see above
+        await running.enter_async_context(client)
+        running.push_async_callback(self._grpc.stop)
+        await self._grpc.start(self._port)
+        self._sender = PushSender(PushTools(self._broker, self._bells, client, self._signer))
+        running.push_async_callback(self._sender.stop)
+        self.tasks = [asyncio.create_task(Timekeeper(self._broker).run(), name="timekeeper")]
+        running.callback(self.tasks[0].cancel)
+        return {"grpc": f"{HOST}:{self._grpc.port}"}
+
+    async def drop_connections(self) -> int:
+        """Drop every gRPC connection and abort every push; return how many pushes that were."""
+        aborted = await self._sender.drop_connections() if self._sender else 0
+        await self._grpc.drop_connections()
+        write_record("connections dropped", aborted_pushes=aborted)
+        return aborted
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises BadSettings for unusable settings, PortTaken for taken ports, and NotWritten if the ports
+    file cannot be written.
+    """
+    signalled = note_signals()
+    try:
+        google = Google(settings)
+    except ValueError as error:
+        raise BadSettings(str(error)) from error
+    await google.start()
+    try:
+        await wait_for_the_end(signalled, *google.tasks)
+    finally:
+        await google.stop()
