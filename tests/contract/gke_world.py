@@ -14,7 +14,7 @@ from shared.model.times import Clock
 from shared.needs.nodepool import build_body, choose_way
 from shared.needs.wanted import list_wanted
 from shared.settings import Credentials, Settings
-from standins.google.gke.tests.fakegke_worlds import open_transport
+from standins.google.tests.fakegke_worlds import open_transport
 from tests.builders import CLUSTER, a_jobset, a_template, settings
 from tests.contract.stand_ins import ask
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from standins.google.gke.tests.fakegke_worlds import LoopThread, ServedWorld
+from standins.google.tests.fakegke_worlds import LoopThread, ServedWorld
 from tests.recordings.answer_comparison import compare, gather, is_below
 from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 

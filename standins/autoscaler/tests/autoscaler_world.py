@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from standins.google.gke.tests.fakegke_worlds import slice_pool
+from standins.google.tests.fakegke_worlds import slice_pool
 
 GPU: dict[str, Any] = {
     "placement_policy": {},

@@ -13,7 +13,7 @@ from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, Po
 from standins.google.gke.model.instance_groups import InstanceGroups
 from standins.google.gke.model.templates import Templates
 from standins.google.gke.resource_names import ClusterName
-from standins.google.gke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
+from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
 
 _READY = [{"type": "Ready", "status": "True"}]
 

@@ -12,13 +12,7 @@ import httpx
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from standins.google.pubsub.tests.emulator_choice import (
-    REMEDY,
-    EmulatorMissingError,
-    Way,
-    choose_way,
-    find_launcher,
-)
+from standins.google.tests.emulator_choice import REMEDY, EmulatorMissingError, Way, choose_way, find_launcher
 from standins.processes.child import Command
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running

@@ -10,7 +10,7 @@ from google.cloud.compute_v1.services.region_instance_group_managers.transports 
     RegionInstanceGroupManagersRestTransport,
 )
 
-from standins.google.gke.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE, ServedWorld
+from standins.google.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE, ServedWorld
 
 PLACES = (f"zones/{ZONE}", f"regions/{LOCATION}")
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"

@@ -7,7 +7,7 @@ emulator.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from standins.google.pubsub.tests.pubsub_world import World
+from standins.google.tests.pubsub_world import World
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,7 @@ from typing import Any
 import pytest
 from google.cloud import container_v1
 
-from standins.google.gke.tests.fakegke_worlds import (
-    LOCATION,
-    LONG,
-    PROJECT,
-    ZONE,
-    ServedWorld,
-    cpu_pool,
-    slice_pool,
-)
+from standins.google.tests.fakegke_worlds import LOCATION, LONG, PROJECT, ZONE, ServedWorld, cpu_pool, slice_pool
 
 Pool = container_v1.NodePool.Status
 Operation = container_v1.Operation.Status

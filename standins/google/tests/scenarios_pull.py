@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
-from standins.google.pubsub.tests.pubsub_world import World, refusal, texts
-from standins.google.pubsub.tests.scenarios import scenario
+from standins.google.tests.pubsub_world import World, refusal, texts
+from standins.google.tests.scenarios import scenario
 
 
 def _dead_letters(world: World, **settings: Any) -> tuple[str, str, str]:

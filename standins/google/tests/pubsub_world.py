@@ -16,7 +16,7 @@ from google.pubsub_v1 import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
-from standins.google.pubsub.tests.push_receiver import Receiver
+from standins.google.tests.push_receiver import Receiver
 from standins.processes.stand_ins import PATIENCE_SECONDS
 
 PROJECT = "projects/conformance"

@@ -4,8 +4,8 @@ import datetime as dt
 import time
 from functools import partial
 
-from standins.google.pubsub.tests.pubsub_world import PROJECT, World, refusal
-from standins.google.pubsub.tests.scenarios import scenario
+from standins.google.tests.pubsub_world import PROJECT, World, refusal
+from standins.google.tests.scenarios import scenario
 
 DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
 INVALID = "INVALID_ARGUMENT"

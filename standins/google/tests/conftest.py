@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from standins.google.gke.tests.fakegke_worlds import LoopThread, ServedWorld
+from standins.google.tests.fakegke_worlds import LoopThread, ServedWorld
 
 
 @pytest.fixture(scope="session")
