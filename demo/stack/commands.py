@@ -206,7 +206,7 @@ def function(
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
             "TPU_PROVISIONER_GKE_ENDPOINT": gke_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
-            "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",  # as an example needs it
+            "TPU_PROVISIONER_ALLOWED_RESERVATIONS": "*,capacity-project/*",  # as an example needs it
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             "TPU_PROVISIONER_IDLE_SECONDS_MAX": str(settings.idle_seconds_max),
             **_scaled_bounds(settings),
