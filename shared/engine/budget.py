@@ -169,7 +169,7 @@ class Books:
             room = self.count_room(key, inventory, now)
             if len(orders) > room.slots:
                 return Reason.NO_OPERATION_SLOT
-            if sum(each.chips for each in orders) > room.chips:
+            if orders and sum(each.chips for each in orders) > room.chips:
                 return Reason.LIMIT_REACHED
             for entry in orders:
                 entry.sent_at = now

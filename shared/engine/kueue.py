@@ -57,14 +57,13 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
     for each in queues.list_owned(workload.namespace, workload.uid):
         checks = _list_checks(queues)  # one Workload, or none where Kueue is not installed
         state = next((state for state in each.checks if state.name in checks), None)
-        if state is None:
-            continue
-        if not each.holds_quota:
+        if state and not each.holds_quota:
             lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
-        seconds = checks[state.name].seconds
-        standing = Standing(queue=Queue.WAITS, queued=each, check=state, seconds=seconds)
-        return _read_owner(standing, workload, queues)
+        if state:
+            seconds = checks[state.name].seconds
+            standing = Standing(queue=Queue.WAITS, queued=each, check=state, seconds=seconds)
+            return _read_owner(standing, workload, queues)
     return Standing()
 
 
@@ -76,15 +75,15 @@ def _list_checks(queues: Queues) -> Mapping[str, Check]:
 def _read_owner(standing: Standing, workload: WorkloadView, queues: Queues) -> Standing:
     """Return what Kueue says with the owner as it will resume it; or why that cannot be served."""
     if workload.managed_elsewhere or standing.queued is None:
-        return dataclasses.replace(standing, unserved=_ELSEWHERE)
+        return dataclasses.replace(standing, answer=(_RETRY, _ELSEWHERE))
     try:
         seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, standing.seconds)
     except Rejected as error:
-        return dataclasses.replace(standing, refusal=str(error))
+        return dataclasses.replace(standing, answer=(_REJECTED, str(error)))
     try:
         owner = queues.view_owner(standing.queued)
     except Rejected as error:  # of a flavor: Kueue may choose another one
-        return dataclasses.replace(standing, unserved=str(error))
+        return dataclasses.replace(standing, answer=(_RETRY, str(error)))
     return dataclasses.replace(
         standing, queue=Queue.QUOTA, owner=owner, plain=workload, seconds=seconds
     )
@@ -122,23 +121,12 @@ def tend_checks(
     writes = {
         check.name: partial(queues.mark_active, check) for check in checks if not check.is_marked
     }
+    names = [check.name for check in checks if not check.problem]
     for each in queued:
-        if not is_answered(each.owner_kind):
-            writes[str(each)] = partial(_refuse_kind, queues, each, checks, now)
-    results = ports.crew.run(list(writes.values()), seconds=WRITE_SECONDS)
-    return [
-        (about, result)
-        for about, result in zip(writes, results, strict=True)
-        if isinstance(result, Exception)
-    ]
-
-
-def _refuse_kind(
-    queues: Queues, queued: QueuedWorkload, checks: Sequence[Check], now: float
-) -> None:
-    state = queued.find_pending(check.name for check in checks if not check.problem)
-    if state:
-        _write(queues, queued, state, (_RETRY, _NO_CHECK), now=now)
+        state = None if is_answered(each.owner_kind) else each.find_pending(names)
+        if state:
+            writes[str(each)] = partial(_write, queues, each, state, (_RETRY, _NO_CHECK), now=now)
+    return list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())
 
 
 def _write(
@@ -180,11 +168,8 @@ def answer_check(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
 
 def _choose_state(look: Look, plan: Plan) -> tuple[str, str]:
     """Return the state of our check, and its message."""
-    standing = look.standing
-    if standing.unserved:
-        return _RETRY, standing.unserved
-    if standing.refusal:
-        return _REJECTED, standing.refusal
+    if look.standing.answer:
+        return look.standing.answer
     states = [_STATES[each.reason] for each in plan.answers if each.reason in _STATES]
     if not states:
         return _PENDING, _describe_wait(look, plan)

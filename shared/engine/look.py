@@ -136,10 +136,9 @@ class Standing:
     """For how long a part of its pools is held."""
     lost_at: float = 0.0
     retried: bool = False
-    refusal: str = ""
-    """Why the spec can never be resumed."""
-    unserved: str = ""
-    """Why the check cannot be answered now, though another flavor or queue may serve the spec."""
+    answer: tuple[str, str] | None = None
+    """The state of the check with its message, where a plan changes nothing: the spec can never be
+    resumed, or not now, though another flavor or queue may serve it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from shared.engine.kueue import read_standing
 from shared.engine.look import (
@@ -60,8 +60,6 @@ READ_SECONDS = 60.0
 """How long the reads that a plan asks for may take together."""
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
 _STOPS = list(Stop)
-K = TypeVar("K")
-T = TypeVar("T")
 
 
 def list_inventory(cluster: str, ports: Ports) -> Inventory:
@@ -399,7 +397,7 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     if pools[Fact.MACHINES]:
         method = ports.pools.read_machines
         tasks = {name: partial(method, look.pools[name]) for name in pools[Fact.MACHINES]}
-        readings, errors = _read_all(tasks, ports)
+        readings, errors = ports.crew.run_each(tasks, seconds=READ_SECONDS)
         machines = {**look.machines, **dict.fromkeys(tasks), **readings}
         look = dataclasses.replace(look, machines=machines, errors=(*look.errors, *errors.values()))
     if pools[Fact.USERS]:
@@ -411,7 +409,9 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     """Return the look with the unfinished pods on the nodes of some pools."""
     began_at, live = ports.clock.now(), ports.clusters[look.key.cluster]
     pools = map_nodes({name: look.nodes.get(name, ()) for name in names})
-    bound, errors = _read_all({node: partial(live.list_bound_pods, node) for node in pools}, ports)
+    bound, errors = ports.crew.run_each(
+        {node: partial(live.list_bound_pods, node) for node in pools}, seconds=READ_SECONDS
+    )
     own, places = {pod.uid for pod in look.pods}, dict(look.places)
     users: dict[str, list[PodView]] = {name: [] for name in names}
     for pod in chain.from_iterable(bound.values()):
@@ -426,13 +426,3 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
         users_read_at=look.users_read_at or began_at,
         errors=(*look.errors, *errors.values()),
     )
-
-
-def _read_all(
-    tasks: Mapping[K, Callable[[], T]], ports: Ports
-) -> tuple[dict[K, T], dict[K, Exception]]:
-    """Return what was read side by side, and what could not be read."""
-    answers = ports.crew.run(list(tasks.values()), seconds=READ_SECONDS)
-    pairs = list(zip(tasks, answers, strict=True))
-    values = {key: each for key, each in pairs if not isinstance(each, Exception)}
-    return values, {key: each for key, each in pairs if isinstance(each, Exception)}

@@ -69,6 +69,7 @@ ACT_SECONDS = 45.0
 LOOK_SECONDS = 10.0
 """How old a look may be when an act rests on it. Most looks take less than a second."""
 REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
+_DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 UID_SECONDS = 60.0
 """How long the UID of a cluster is not read again."""
 KUBE_SYSTEM = "kube-system"
@@ -136,7 +137,8 @@ class Run:
             self._look_anew()  # the lists of a tick are old
         acts, looks = list(self.plan.adds), 0
         while acts:
-            late, refused = self._add(acts)
+            late, refused = self._send(self._take_room(self._order(acts)), self.look)
+            self.ports.memory.acted[self.key] = self.ports.clock.now()
             looks += bool(late)
             if looks == LOOKS_MAX:
                 self._tell_late(late)
@@ -170,34 +172,26 @@ class Run:
         source = Source(until=self.look.until)
         self.look, self.plan = plan_for(self.key, self.ports, source)
 
-    def _add(self, acts: Sequence[Act]) -> tuple[list[Act], list[Act]]:
-        """Do acts that add; return those for which the look was too old, and those refused."""
-        look, ports = self.look, self.ports
-        opens = [act for act in acts if act.verb == Verb.OPEN]
-        orders = self._take_room([act for act in acts if act.verb != Verb.OPEN])
-        tasks = [partial(do_act, act, look, ports) for act in opens]
-        tasks += [partial(send, each, look, ports) for each in orders]
-        late, refused = self._do([*opens, *(each.act for each in orders)], tasks)
-        ports.memory.acted[self.key] = ports.clock.now()
-        return late, refused
-
-    def _take_room(self, acts: Sequence[Act]) -> list[Order]:
-        """Return what is to be sent and has room; of a gang all that it lacks, or none."""
-        orders, affordable, look = list[Order](), list[Order](), self.look
+    def _order(self, acts: Sequence[Act]) -> list[Order]:
+        """Return what is to be sent; one that GKE would not accept is told."""
+        orders: list[Order] = []
         for act in acts:
             try:
-                orders.append(order(act, look, self.ports))
-            except Rejected as error:  # GKE would not accept it
-                decision = error.decision
-                self.done.append(note(decision, look, pool=name_pool(act, look)))
-        parts = [orders] if look.scene.queue else [[each] for each in orders]
-        for part in parts:
-            entries, now = [each.entry for each in part], self.ports.clock.now()
-            reason = self.books.take(self.key, entries, look.inventory, now)
+                orders.append(order(act, self.look, self.ports))
+            except Rejected as error:
+                self.done.append(note(error.decision, self.look, pool=name_pool(act, self.look)))
+        return orders
+
+    def _take_room(self, orders: list[Order]) -> list[Order]:
+        """Return what has room, and write it down; of a gang all that it lacks, or none."""
+        affordable: list[Order] = []
+        for part in [orders] if self.look.scene.queue else [[each] for each in orders]:
+            entries, now = [each.entry for each in part if each.entry], self.ports.clock.now()
+            reason = self.books.take(self.key, entries, self.look.inventory, now)
             if reason is None:
                 affordable += part
             else:
-                self.done += [explain_rest(each, reason, look) for each in part]
+                self.done += [explain_rest(each, reason, self.look) for each in part]
         return affordable
 
     def take_away(self) -> None:
@@ -216,23 +210,22 @@ class Run:
         fresh, second = plan_for(self.key, self.ports, source)
         self.errors += fresh.errors
         agreed = [act for act in part if act in second.takes]
-        late, _ = self._do(agreed, [partial(do_act, act, fresh, self.ports) for act in agreed])
+        late, _ = self._send([order(act, fresh, self.ports) for act in agreed], fresh)
         if looks == LOOKS_MAX:
             self._tell_late(late)
             return
         for act in late:
             self._take_away([act], looks + 1)
 
-    def _do(
-        self, acts: Sequence[Act], tasks: Sequence[Callable[[], Outcome]]
-    ) -> tuple[list[Act], list[Act]]:
-        """Run acts side by side; return those for which the look was too old, and those refused.
+    def _send(self, orders: Sequence[Order], look: Look) -> tuple[list[Act], list[Act]]:
+        """Do acts side by side; return those for which the look was too old, and those refused.
 
         One that fails stops no other.
         """
         late, refused = list[Act](), list[Act]()
+        tasks = [partial(send, each, look, self.ports) for each in orders]
         results = self.ports.crew.run(tasks, seconds=ACT_SECONDS)
-        for act, result in zip(acts, results, strict=True):
+        for act, result in zip((each.act for each in orders), results, strict=True):
             if isinstance(result, OldLook):
                 late.append(act)
             elif isinstance(result, Exception):
@@ -303,50 +296,60 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
         raise OldLook(f"the look at {look.key} took too long to act on")
 
 
-def do_act(act: Act, look: Look, ports: Ports) -> Outcome:
-    """Do one act that changes an existing pool, and return what came of it.
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One act that is ready to be done."""
+
+    act: Act
+    outcome: Outcome
+    """If GKE accepts it."""
+    call: Callable[[], object]
+    entry: Entry | None = None
+    """What limits and slots count of a create, or of a higher maximum."""
+
+
+def order(act: Act, look: Look, ports: Ports) -> Order:
+    """Return what is to be sent for an act.
 
     Raises:
-        OldLook: the look is too old to act on.
-        ProvisionerError: GKE or the cluster gave no answer, or refused for a time.
+        Rejected: GKE would not accept it.
     """
     outcome, cluster = describe_act(act, look), look.key.cluster
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
-        _mark(act, look, ports)
-        return outcome
+        return Order(act, outcome, partial(_mark, act, look, ports))
+    if act.verb in (Verb.CREATE, Verb.RAISE):
+        return _order_more(act, outcome, look, ports)
     if ports.takes is None:
         raise Broken(f"this function does not {act.verb} node pool {act.pool}")
-    deletes = act.verb == Verb.DELETE
-    obstacle = find_obstacle(act, look, ports) if deletes else None
-    if obstacle is not None:
-        return dataclasses.replace(outcome, decision=obstacle)
-    expect_young(look, ports, look.users_read_at if deletes else None)
-    try:
-        if deletes:
-            ports.takes.delete(cluster, act.pool)
-        else:
-            ports.takes.lower_maximum(cluster, act.pool, act.maximum)
-    except ProvisionerError as error:
-        refusal = explain_refusal(outcome, "deleted" if deletes else "bounded", error)
-        ports.budget[cluster].give_back_deletion(act.pool)
-        return refusal
-    return outcome
+    if act.verb == Verb.DELETE:
+        return Order(act, outcome, partial(ports.takes.delete, cluster, act.pool))
+    lower = partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
+    return Order(act, outcome, lower)
 
 
-def explain_refusal(outcome: Outcome, words: str, error: ProvisionerError) -> Outcome:
-    """Return what is told of an act that GKE refused.
-
-    Raises:
-        ProvisionerError: it is another error.
-    """
-    if not isinstance(error, REFUSED):
-        raise error
-    return dataclasses.replace(
-        outcome,
-        decision=decide_gke_answer(outcome.pool, words, error),
-        refused=isinstance(error, REFUSALS),
-        error=error if isinstance(error, Busy) else None,
+def _order_more(act: Act, outcome: Outcome, look: Look, ports: Ports) -> Order:
+    demand, cluster = find_demand(act, look), look.key.cluster
+    need, entry = demand.need, Entry(pool=outcome.pool, namespace=look.key.namespace)
+    if ports.adds is None:
+        raise Broken(f"this function does not {act.verb} node pool {outcome.pool}")
+    if act.verb == Verb.RAISE:
+        entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
+        entry.maximum, least = act.maximum, act.maximum if need.part else 0
+        raises = partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
+        return Order(act, outcome, raises, entry)
+    entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips
+    entry.way = demand.way
+    own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
+    body = build_body(
+        dataclasses.replace(demand, node_labels=demand.node_labels | own),
+        claim_slot(act, look),
+        act,
+        maximum=act.maximum,
+        created_at=int(ports.clock.now()),
+        cluster_uid=read_cluster_uid(cluster, ports),
+        on_channel=bool(ports.pools.find_channel(cluster)),
     )
+    return Order(act, outcome, partial(ports.adds.create, cluster, body), entry)
 
 
 def _mark(act: Act, look: Look, ports: Ports) -> None:
@@ -356,13 +359,73 @@ def _mark(act: Act, look: Look, ports: Ports) -> None:
         pool = next(pool for pool in look.scene.pools if pool.name == act.pool)
         since = ports.clock.now() if pool.idle_since is None else pool.idle_since
     closed = act.verb == Verb.CLOSE
-    expect_young(look, ports)
     marks = [
         partial(live.mark_idle, node.name, since, closed=closed)
         for node in look.nodes.get(act.pool, ())
         if (node.idle_since, node.closed) != (since, closed)
     ]
     ports.crew.gather(marks)
+
+
+def send(each: Order, look: Look, ports: Ports) -> Outcome:
+    """Do an act, and return what came of it.
+
+    Raises:
+        OldLook: the look is too old to act on.
+        ProvisionerError: GKE or the cluster gave no answer.
+    """
+    act, books = each.act, ports.budget[look.key.cluster]
+    deletes = act.verb == Verb.DELETE
+    obstacle = find_obstacle(act, look, ports) if deletes else None
+    if obstacle is not None:
+        return dataclasses.replace(each.outcome, decision=obstacle)
+    error: ProvisionerError | None = None
+    try:
+        expect_young(look, ports, look.users_read_at if deletes else None)
+        if each.entry:
+            books.expect_slot(ports.clock.now())
+        each.call()
+    except ProvisionerError as caught:
+        error = caught
+    if each.entry:
+        books.note_answer(each.entry, error, ports.clock.now())
+    if error is None:
+        return each.outcome
+    outcome = explain_refusal(each, error, look)
+    if deletes:
+        books.give_back_deletion(act.pool)
+    return outcome
+
+
+def explain_refusal(each: Order, error: ProvisionerError, look: Look) -> Outcome:
+    """Return what is told of an act that GKE refused.
+
+    Raises:
+        ProvisionerError: it is another error.
+    """
+    pool, adds = each.outcome.pool, each.entry is not None
+    if adds and isinstance(error, AlreadyExists):
+        text = f"node pool {pool} is being created"
+        decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
+        return dataclasses.replace(each.outcome, decision=decision)
+    if adds and isinstance(error, Throttled):
+        wait = explain_rest(each, Reason.NO_OPERATION_SLOT, look)
+        return dataclasses.replace(wait, error=error)
+    if not isinstance(error, REFUSED):
+        raise error
+    return dataclasses.replace(
+        each.outcome,
+        decision=decide_gke_answer(pool, _DONE.get(each.act.verb, "changed"), error),
+        # A higher maximum has no other way, so it would be asked for again and again.
+        refused=each.act.verb == Verb.CREATE and isinstance(error, REFUSALS),
+        error=error if isinstance(error, Busy) else None,
+    )
+
+
+def explain_rest(each: Order, reason: Reason, look: Look) -> Outcome:
+    """Return what is told of an order that was not sent, as the plan says it of one."""
+    decision = explain_answer(Answer(reason, each.act.need), look)
+    return dataclasses.replace(each.outcome, decision=decision)
 
 
 def read_cluster_uid(cluster: str, ports: Ports) -> str:
@@ -410,78 +473,3 @@ def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
         return True
     live = ports.clusters[look.key.cluster]
     return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One create, or one higher maximum, that is ready to be sent."""
-
-    act: Act
-    outcome: Outcome
-    """If GKE accepts it."""
-    entry: Entry
-    call: Callable[[], None]
-
-
-def order(act: Act, look: Look, ports: Ports) -> Order:
-    """Return what is to be sent for an act.
-
-    Raises:
-        Rejected: GKE would not accept it.
-    """
-    outcome, demand, cluster = describe_act(act, look), find_demand(act, look), look.key.cluster
-    need, entry = demand.need, Entry(pool=outcome.pool, namespace=look.key.namespace)
-    if ports.adds is None:
-        raise Broken(f"this function does not {act.verb} node pool {outcome.pool}")
-    if act.verb == Verb.RAISE:
-        entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
-        entry.maximum, least = act.maximum, act.maximum if need.part else 0
-        raises = partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
-        return Order(act, outcome, entry, raises)
-    entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips
-    entry.way = demand.way
-    own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
-    body = build_body(
-        dataclasses.replace(demand, node_labels=demand.node_labels | own),
-        claim_slot(act, look),
-        act,
-        maximum=act.maximum,
-        created_at=int(ports.clock.now()),
-        cluster_uid=read_cluster_uid(cluster, ports),
-        on_channel=bool(ports.pools.find_channel(cluster)),
-    )
-    return Order(act, outcome, entry, partial(ports.adds.create, cluster, body))
-
-
-def explain_rest(each: Order, reason: Reason, look: Look) -> Outcome:
-    """Return what is told of an order that was not sent, as the plan says it of one."""
-    decision = explain_answer(Answer(reason, each.act.need), look)
-    return dataclasses.replace(each.outcome, decision=decision)
-
-
-def send(each: Order, look: Look, ports: Ports) -> Outcome:
-    """Send an order that was written down, and return what GKE answered.
-
-    Raises:
-        OldLook: the look is too old to act on.
-        ProvisionerError: GKE gave no answer.
-    """
-    books = ports.budget[look.key.cluster]
-    try:
-        expect_young(look, ports)
-        books.expect_slot(ports.clock.now())
-        each.call()
-    except ProvisionerError as error:
-        books.note_answer(each.entry, error, ports.clock.now())
-        if isinstance(error, AlreadyExists):
-            text = f"node pool {each.entry.pool} is being created"
-            decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
-            return dataclasses.replace(each.outcome, decision=decision)
-        if isinstance(error, Throttled):
-            wait = explain_rest(each, Reason.NO_OPERATION_SLOT, look)
-            return dataclasses.replace(wait, error=error)
-        # A higher maximum has no other way, so it would be asked for again and again.
-        refusal = explain_refusal(each.outcome, "created", error)
-        return dataclasses.replace(refusal, refused=refusal.refused and not each.entry.maximum)
-    books.note_answer(each.entry, None, ports.clock.now())
-    return each.outcome

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 from shared.model.errors import OutOfTime, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+K = TypeVar("K")
 T = TypeVar("T")
 DELIVERIES_MAX = 16
 CALLS_AT_ONCE = 16  # assumes: creates-side-by-side
@@ -127,6 +128,14 @@ class Crew:
                 raise each
             answers.append(each)
         return answers
+
+    def run_each(
+        self, tasks: Mapping[K, Callable[[], T]], *, seconds: float
+    ) -> tuple[dict[K, T], dict[K, Exception]]:
+        """Return what tasks returned, and the errors of the others, by their keys."""
+        pairs = list(zip(tasks, self.run(list(tasks.values()), seconds=seconds), strict=True))
+        values = {key: each for key, each in pairs if not isinstance(each, Exception)}
+        return values, {key: each for key, each in pairs if isinstance(each, Exception)}
 
     def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
         """Return what each task returned or raised, in their order; none begins after `seconds`."""
