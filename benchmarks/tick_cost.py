@@ -20,7 +20,7 @@ from shared.engine.budget import Budget
 from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
-from shared.engine.tick import count_verbs, tick
+from shared.engine.wakes import count_verbs, tick
 from shared.kinds.jobset import JOBSET_UID_ON_POD
 from shared.model import labels
 from shared.model.names import Claim, Try, build_name, build_owner_labels

@@ -19,8 +19,7 @@ import msgspec
 from shared.edges.google import find_request
 from shared.engine.look import Key
 from shared.engine.reconcile import Role
-from shared.engine.tick import count_verbs, tick
-from shared.engine.work import Work, work_on, work_on_end
+from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
 from shared.model.decisions import Verdict
 from shared.model.errors import (
     JSON_ERRORS,

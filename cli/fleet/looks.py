@@ -12,7 +12,7 @@ from shared.engine.look import Key, Source
 from shared.engine.reads import read_stop
 from shared.engine.reconcile import plan_for
 from shared.engine.scenes import list_slots, make_claim
-from shared.engine.tick import list_owners, read_lists
+from shared.engine.wakes import list_owners, read_lists
 from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name
 from shared.plan.counting import Census

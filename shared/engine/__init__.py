@@ -3,7 +3,7 @@
 - `reads` makes a `look` of what it reads of one workload, and `scenes` its scene.
 - `reconcile` makes the plan, a second one before anything is taken away, and does its acts.
 - `budget` counts chips, operation slots, refusals and deletions, and whose turn a free slot is.
-- `work` lets one thread work on a key, for a message, the end of an operation and a `tick` alike.
+- `wakes` lets one thread work on a key, for a message, the end of an operation and a tick alike.
 - `tell` says what was decided, to Kueue too; `kueue` is what Kueue says.
 
 Reads raise `Retryable` without an answer and `Denied` without a permission: that is said here only.

@@ -83,28 +83,24 @@ class Books:
     """What is counted in one cluster; threads share it."""
 
     settings: Settings
+    begun: bool
+    """Creates that ran before this process have been counted; without a limit none is."""
     _entries: list[Entry] = field(default_factory=list)
     _operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
-    _rests_until: float = 0.0
+    rests_until: float = 0.0
+    """Until then GKE takes no operation: it has said so."""
     _left_to_deletions: int = 0
     """Slots that slow creates gave back since the last tick."""
     _deletions: dict[str, float] = field(default_factory=dict)
     """When a pool was deleted without a word of its owner, in unix seconds."""
     _refusals: dict[Way, Refusal] = field(default_factory=dict)
-    _begun: bool = False
-    """Creates that ran before this process have been counted."""
     _waiting: dict[Key, tuple[bool, float]] = field(default_factory=dict)
     """What waits for the end of an operation: whether it is a gang without a part of its pools, and
     since when."""
     _served: Counter[str] = field(default_factory=Counter)
     """By namespace, how often it was its turn."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    @property
-    def needs_operations(self) -> bool:
-        """Return whether creates that ran before this process must be counted first."""
-        return self.settings.limited and not self._begun
 
     def forget_listed(self, inventory: Inventory) -> None:
         """Let a list that began after a create was answered count in its place.
@@ -136,9 +132,9 @@ class Books:
             others = [each for each in self._entries if each.holder != key]
             unseen = [each for each in others if each.is_unseen(inventory)]
             chips = self._count_chips(key.namespace, inventory, unseen)
-            if operations is not None and self.needs_operations:
-                self._begun = _shows_all(inventory, operations)
-                chips = chips if self._begun else 0
+            if operations is not None and not self.begun:
+                self.begun = _shows_all(inventory, operations)
+                chips = chips if self.begun else 0
             return Means(chips, self._count_slots(inventory, unseen, now))
 
     def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Entry]) -> int:
@@ -154,7 +150,7 @@ class Books:
 
     def _count_slots(self, inventory: Inventory, unseen: list[Entry], now: float) -> int:
         """Return how many operations GKE takes now; while it has named no number, some at once."""
-        if now < self._rests_until:
+        if now < self.rests_until:
             return 0
         if self._operations_max is None or now - self._operations_max[1] > NUMBER_SECONDS:
             return SLOTS_WITHOUT_NUMBER
@@ -185,15 +181,6 @@ class Books:
                 entry.holder, entry.seconds = key, HELD_SECONDS
                 self._entries.append(entry)
 
-    def expect_slot(self, now: float) -> None:
-        """Return if GKE has not said since the room was counted that it takes no operation.
-
-        Raises:
-            NoPlace: it has.
-        """
-        if now < self._rests_until:
-            raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
-
     def note_answer(self, entry: Entry, error: Exception | None, now: float) -> None:
         """Note what came of something that was written down.
 
@@ -218,7 +205,7 @@ class Books:
             if number:
                 self._operations_max = int(number[1]), now
             else:
-                self._rests_until = now + REST_SECONDS
+                self.rests_until = now + REST_SECONDS
         elif way is not None and isinstance(error, REFUSALS):
             before = self._refusals.get(way)
             pause = min(2 * before.pause, REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
@@ -288,7 +275,9 @@ class Budget:
     _books: dict[str, Books] = field(default_factory=dict)
 
     def __getitem__(self, cluster: str) -> Books:
-        return self._books.setdefault(cluster, Books(self.settings))
+        return self._books.setdefault(
+            cluster, Books(self.settings, begun=not self.settings.limited)
+        )
 
 
 def _shows_all(inventory: Inventory, operations: Operations) -> bool:

@@ -50,9 +50,9 @@ WRITE_SECONDS = 10.0
 
 
 def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standing:
-    """Return what Kueue says of a suspended workload; nothing where the check is off."""
-    queues = ports.queues.get(cluster)
-    if queues is None or not workload.suspended or not is_answered(workload.kind):
+    """Return what Kueue says of a suspended workload."""
+    queues = ports.queues[cluster]
+    if not workload.suspended or not is_answered(workload.kind):
         return Standing()
     for each in queues.list_owned(workload.namespace, workload.uid):
         checks = _list_checks(queues)  # one Workload, or none where Kueue is not installed

@@ -24,7 +24,6 @@ from shared.engine.look import (
 )
 from shared.engine.scenes import (
     blame_flavor,
-    counts,
     has_lost_nodes,
     is_over,
     sort_operations,
@@ -34,6 +33,7 @@ from shared.engine.scenes import (
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
+from shared.model.pools import PoolStatus
 from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Scene, Stop
@@ -56,6 +56,9 @@ to have no stop; before a create only."""
 GETS_MAX = 16
 """A fresh look at more pools reads by name those only that it is for."""
 CLAIMS_MAX = 20
+UID_SECONDS = 60.0
+"""How long the UID of a cluster is not read again."""
+KUBE_SYSTEM = "kube-system"
 READ_SECONDS = 60.0
 """How long the reads that a plan asks for may take together."""
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
@@ -89,7 +92,8 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     pods = reads.read_pods(workload)
     workload = reads.add_disks(workload, pods)
     nodes, parent = nodes_listing(), reads.find_parent(workload) if lists else None
-    inventory = reads.leave_out_unused(inventory, pools, nodes)
+    if settings.limited:
+        inventory = reads.leave_out_unused(inventory, pools, nodes)
     room, operations = reads.count_room(inventory)
     now = ports.clock.now()
     wanted = reads.list_wanted(workload, pods, nodes, standing.plain)
@@ -97,7 +101,7 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     scene = Scene(
         now=now,
         needs=wanted.needs,
-        over=workload is None or is_over(workload),
+        over=is_over(workload),
         owner_known=is_known,
         queue=standing.queue,
         quota_lost_at=standing.lost_at,
@@ -233,11 +237,8 @@ class Reads:
         elif workload is not None:
             pods = self.ports.clusters[self.key.cluster].list_workload_pods(workload)
         kind, uids = get_kind(self.key.kind), ("", workload.uid if workload else "")
-        return [
-            pod
-            for pod in pods
-            if counts(pod) and (workload is None or kind.find_owner_uid(pod) in uids)
-        ]
+        lives = (pod for pod in pods if pod.template.wants_accelerator and not pod.finished)
+        return [pod for pod in lives if workload is None or kind.find_owner_uid(pod) in uids]
 
     def add_disks(
         self, workload: WorkloadView | None, pods: Sequence[PodView]
@@ -249,9 +250,10 @@ class Reads:
             return workload
         find = partial(self.ports.clusters[self.key.cluster].find_disk, workload.namespace)
         claims = _list_claims(workload, pods)
+        if not claims:
+            return workload
         disks = self.ports.crew.gather([partial(find, claim) for claim in claims])
-        present = tuple(filter(None, disks))
-        return dataclasses.replace(workload, disks=present) if present else workload
+        return dataclasses.replace(workload, disks=tuple(filter(None, disks)))
 
     def find_parent(self, workload: WorkloadView | None) -> Parent | None:
         """Return what keeps a live workload after its own end; a tick asks for it."""
@@ -266,7 +268,7 @@ class Reads:
         nodes: Mapping[str, Sequence[PoolNode]],
     ) -> Inventory:
         """Return the list with pools without machines counted as nothing, as a tick's is."""
-        if not pools or self.source.lists or self.source.again:
+        if self.source.lists or self.source.again:
             return inventory
         unused = sum(
             count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
@@ -282,7 +284,7 @@ class Reads:
         books, cluster = self.ports.budget[self.key.cluster], self.key.cluster
         before = self.source.lists or self.source.again
         operations = before.operations if before else None
-        if self.ports.adds and operations is None and books.needs_operations:
+        if self.ports.adds and operations is None and not books.begun:
             operations = list_operations(cluster, self.ports)
         return books.count_room(self.key, inventory, self.ports.clock.now(), operations), operations
 
@@ -350,9 +352,8 @@ class Reads:
 
 def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
     """Return the claims that the spec and the pods without a node name, each once."""
-    waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
-    named = [*list_volume_claims(workload), *(claim for claims in waiting for claim in claims)]
-    return list(dict.fromkeys(named))[:CLAIMS_MAX]
+    waiting = (pod.template.volume_claims for pod in pods if not pod.node_name)
+    return list(dict.fromkeys(chain(list_volume_claims(workload), *waiting)))[:CLAIMS_MAX]
 
 
 def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
@@ -426,3 +427,29 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
         users_read_at=look.users_read_at or began_at,
         errors=(*look.errors, *errors.values()),
     )
+
+
+def read_cluster_uid(cluster: str, ports: Ports) -> str:
+    """Return the UID of the namespace ``kube-system``; empty if there is none."""
+    now = ports.clock.now()
+    uid, read_at = ports.memory.uids.get(cluster, ("", now))
+    if not uid or not 0 <= now - read_at <= UID_SECONDS:
+        namespace = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
+        uid = namespace.uid if namespace else ""
+        ports.memory.uids[cluster] = uid, now
+    return uid
+
+
+def is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
+    """Return whether the API that was read is that of the pool's cluster.
+
+    A pool without the label of its cluster, as those of the Go program, is proven by a node of its
+    own; a failed one without nodes by a node of any other pool.
+    """
+    label = pool.owner.cluster_uid if pool.owner else ""
+    if label:
+        return label == read_cluster_uid(look.key.cluster, ports)
+    if look.nodes.get(pool.name):
+        return True
+    live = ports.clusters[look.key.cluster]
+    return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))

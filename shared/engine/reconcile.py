@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shared.engine.budget import REFUSALS, Entry
 from shared.engine.look import Source
-from shared.engine.reads import add_facts, take_look
+from shared.engine.reads import add_facts, is_proven, read_cluster_uid, take_look
 from shared.engine.scenes import is_over
 from shared.engine.tell import (
     claim_slot,
@@ -34,6 +34,7 @@ from shared.model.errors import (
     Denied,
     InvalidRequest,
     NoCapacity,
+    NoPlace,
     OldLook,
     OutOfTime,
     ProvisionerError,
@@ -41,7 +42,6 @@ from shared.model.errors import (
     Throttled,
 )
 from shared.model.failures import decide_gke_answer
-from shared.model.pools import PoolStatus
 from shared.needs.nodepool import build_body
 from shared.plan.counting import Census
 from shared.plan.plan import make_plan
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
     from shared.model.names import Slot
-    from shared.model.pools import NodePool
 
 ROUNDS_MAX = 4
 POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
@@ -70,9 +69,6 @@ LOOK_SECONDS = 10.0
 """How old a look may be when an act rests on it. Most looks take less than a second."""
 REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
 _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
-UID_SECONDS = 60.0
-"""How long the UID of a cluster is not read again."""
-KUBE_SYSTEM = "kube-system"
 
 
 class Role(StrEnum):
@@ -85,7 +81,7 @@ class Role(StrEnum):
 def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Run:
     """Look at a workload, plan, do the acts of one function, and return what came of them."""
     look, plan = plan_for(key, ports, Source(lists=lists, until=lists.until if lists else None))
-    run = Run(key, ports, look, plan)
+    run = Run(key, ports, ports.budget[key.cluster], look, plan)
     if role == Role.PROVISION:
         run.add()
     else:
@@ -116,6 +112,7 @@ class Run:
 
     key: Key
     ports: Ports
+    books: Books
     look: Look
     """The last one, with its plan."""
     plan: Plan
@@ -124,11 +121,6 @@ class Run:
     created: list[Act] = field(default_factory=list)
     """The creates among them that GKE accepted."""
     errors: list[Exception] = field(default_factory=list)
-
-    @property
-    def books(self) -> Books:
-        """Return what is counted in the cluster."""
-        return self.ports.budget[self.key.cluster]
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
@@ -382,8 +374,8 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
     error: ProvisionerError | None = None
     try:
         expect_young(look, ports, look.users_read_at if deletes else None)
-        if each.entry:
-            books.expect_slot(ports.clock.now())
+        if each.entry and ports.clock.now() < books.rests_until:  # others were told meanwhile
+            raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
         each.call()
     except ProvisionerError as caught:
         error = caught
@@ -428,17 +420,6 @@ def explain_rest(each: Order, reason: Reason, look: Look) -> Outcome:
     return dataclasses.replace(each.outcome, decision=decision)
 
 
-def read_cluster_uid(cluster: str, ports: Ports) -> str:
-    """Return the UID of the namespace ``kube-system``; empty if there is none."""
-    now = ports.clock.now()
-    uid, read_at = ports.memory.uids.get(cluster, ("", now))
-    if not uid or not 0 <= now - read_at <= UID_SECONDS:
-        namespace = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
-        uid = namespace.uid if namespace else ""
-        ports.memory.uids[cluster] = uid, now
-    return uid
-
-
 def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     """Return why a pool is not deleted now: the API is not proven, or too many went without a word.
 
@@ -446,7 +427,7 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     often a mistake, for example a list that is wrongly empty, than true.
     """
     owner, most = look.workload, ports.settings.deletions_per_minute_max
-    if not _is_proven(look.pools[act.pool], look, ports):
+    if not is_proven(look.pools[act.pool], look, ports):
         text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
     if owner and (is_over(owner) or owner.suspended):
@@ -458,18 +439,3 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
         "without a word of their owners"
     )
     return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
-
-
-def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
-    """Return whether the API that was read is that of the pool's cluster.
-
-    A pool without the label of its cluster, as those of the Go program, is proven by a node of its
-    own; a failed one without nodes by a node of any other pool.
-    """
-    label = pool.owner.cluster_uid if pool.owner else ""
-    if label:
-        return label == read_cluster_uid(look.key.cluster, ports)
-    if look.nodes.get(pool.name):
-        return True
-    live = ports.clusters[look.key.cluster]
-    return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))

@@ -41,24 +41,27 @@ def view(look: Look) -> Look:
     before, queued, workload = look.scene, look.standing.queued, look.workload
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
     creations, deletions = _list_records(look) if look.operations else ([], [])
+    suspended_since = None
+    if workload is not None and workload.suspended:
+        suspended_since = _find_suspension(workload, pools, before.now)
     scene = dataclasses.replace(
         before,
         pods=tuple(_list_pods(look)),
         pools=pools,
         owner_created_at=workload.created_at if workload else None,
-        suspended_since=_find_suspension(workload, pools, before.now),
+        suspended_since=suspended_since,
         part_held_since=_find_held_since(queued, pools) if queued else None,
         creations=None if look.operations is None else tuple(creations),
         deletions=tuple(deletions),
-        takers_served=_are_served(look),
+        takers_served=bool(look.users) and _are_served(look),
         autoscaled_elsewhere=look.inventory.autoscaled - sum(pool.autoscaled for pool in pools),
     )
     return dataclasses.replace(look, scene=scene)
 
 
-def is_over(workload: WorkloadView) -> bool:
-    """Return whether a workload itself says that it needs no pool any more."""
-    return workload.deleting or bool(workload.terminal)
+def is_over(workload: WorkloadView | None) -> bool:
+    """Return whether a workload is gone, or says itself that it needs no pool any more."""
+    return workload is None or workload.deleting or bool(workload.terminal)
 
 
 def _find_held_since(queued: QueuedWorkload, pools: Sequence[Pool]) -> float | None:
@@ -70,15 +73,11 @@ def _find_held_since(queued: QueuedWorkload, pools: Sequence[Pool]) -> float | N
     return None if since is None else max(since, queued.reserved_at or 0.0)
 
 
-def _find_suspension(
-    workload: WorkloadView | None, pools: Sequence[Pool], now: float
-) -> float | None:
-    """Return since when a workload is suspended; None if it is not.
+def _find_suspension(workload: WorkloadView, pools: Sequence[Pool], now: float) -> float:
+    """Return since when a suspended workload is.
 
     A suspension without a time that can be true began after its pools were made, by our own clock.
     """
-    if workload is None or not workload.suspended:
-        return None
     since = workload.suspended_since
     if since is None:
         since = workload.suspend_set_at
@@ -187,11 +186,6 @@ def _list_pods(look: Look) -> Iterator[Pod]:
         yield dataclasses.replace(pod, pool=place, waits=False) if place else pod
     for pool, users in look.users.items():
         yield from (view_pod(pod, pool) for pod in users)
-
-
-def counts(pod: PodView) -> bool:
-    """Return whether a pod wants accelerators and has not ended."""
-    return pod.template.wants_accelerator and not pod.finished
 
 
 def find_user(pod: PodView) -> WorkloadName:

@@ -13,8 +13,7 @@ from shared.engine.reconcile import Role, plan_for
 from shared.engine.scenes import has_lost_nodes
 from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
-from shared.engine.tick import read_lists
-from shared.engine.work import work_on
+from shared.engine.wakes import read_lists, work_on
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check

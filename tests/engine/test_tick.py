@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.engine import reads
-from shared.engine.tick import BEGIN_SECONDS, LISTED_MIN
+from shared.engine.wakes import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView

@@ -11,8 +11,7 @@ from shared.engine.look import Key
 from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role, Run, reconcile
 from shared.engine.threads import Crew
-from shared.engine.tick import Tick, tick
-from shared.engine.work import Work, work_on, work_on_end
+from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
 from shared.model.decisions import Notice
@@ -141,9 +140,9 @@ class FakeCluster:
         self.gke.note("list pods")
         return [pod for pod in self.pods.values() if is_pod_of(workload, pod)]
 
-    def list_accelerator_pods(self, *, unbound: bool = False) -> Iterable[PodView]:
+    def list_accelerator_pods(self) -> Iterable[PodView]:
         self.gke.note("list all pods")
-        return [pod for pod in self.pods.values() if not (unbound and pod.node_name)]
+        return [pod for pod in self.pods.values() if not pod.finished]
 
     def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
         self.gke.note("list nodes")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from shared.engine import tick
+from shared.engine import wakes
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_judge import Violation
@@ -42,7 +42,7 @@ def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
     result = Result(scenario)
     world = World(scenario, tell=result.lines.append if tell else None)
     try:
-        with patch.object(tick, "LISTED_MIN", tick.LISTED_MIN if scenario.seed % 2 else 1):
+        with patch.object(wakes, "LISTED_MIN", wakes.LISTED_MIN if scenario.seed % 2 else 1):
             live(world)
             rest(world)
             judge_rest(world)
