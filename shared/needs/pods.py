@@ -16,24 +16,21 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import PodContradictsSpec, Rejected, UnsupportedSelector
+from shared.model.workloads import PodTemplate
 from shared.needs.refusals import find_other_server
-from shared.needs.selectors import OF_TIER
+from shared.needs.selectors import OF_TIER, list_copied_labels
 from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from shared.kinds.kind import Kind, SliceOfPod
-    from shared.model.workloads import (
-        PodTemplate,
-        PodView,
-        Requirement,
-        SliceGroup,
-        Toleration,
-        WorkloadView,
-    )
+    from shared.model.workloads import PodView, SliceGroup, WorkloadView
     from shared.settings import Settings
 
+KEY_CHARACTERS = 13
+_KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
+"""Annotations of pods that change what serves them."""
 _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELERATOR_COUNT})
 """With these a pod may choose a machine that has more GPUs than it requests."""
 _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE)
@@ -45,29 +42,6 @@ NO_GROUP = "-"
 """In place of the name of a group, for pods that the spec has no slice for now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """What a live pod selects beside its spec."""
-
-    selection: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    terms: tuple[tuple[Requirement, ...], ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
-
-    def apply(self, template: PodTemplate) -> PodTemplate:
-        """Return a template with the addition."""
-        if self == NOTHING:
-            return template
-        return dataclasses.replace(
-            template,
-            selection=template.selection | dict(self.selection),
-            node_terms=self.terms or template.node_terms,
-            tolerations=tuple(dict.fromkeys((*template.tolerations, *self.tolerations))),
-        )
-
-
-NOTHING = Addition()
-
-
 @dataclass(slots=True, kw_only=True)
 class Place:
     """One live pod with its place in the spec."""
@@ -75,16 +49,24 @@ class Place:
     pod: PodView
     slice: str = ""
     """Empty for a pod that the spec has no slice for now; of an elastic group one for all pods."""
-    group: str = NO_GROUP
-    pin: str = ""
-    """The name of its slice if that is pinned."""
-    elastic: bool = False
-    addition: Addition = NOTHING
+    group: SliceGroup | None = None
+    """None for pods that need no nodes by the spec."""
+    asks: PodTemplate = field(default_factory=PodTemplate)
+    """The template of its group with what the pods of its slice add."""
+    key: str = ""
+    """Of the need: the hash of that."""
     sizes: bool = False
     """Its slice needs nodes that are large enough for it."""
     refusal: Decision | None = None
     lost: Decision | None = None
     """Why its slice is not clear, so that the pods of others would wait for it in vain."""
+
+    @property
+    def part(self) -> tuple[str, str, str]:
+        """Return its group, its key, and its slice if that is pinned."""
+        if self.group is None:
+            return NO_GROUP, "", ""
+        return self.group.name, self.key, self.slice if self.group.pinned else ""
 
 
 def place_pods(
@@ -95,13 +77,18 @@ def place_pods(
 ) -> list[Place]:
     """Return the live pods of a workload, each with its slice and what the slice's pods add."""
     by_name = {each.name: each for each in groups}
-    finder = _Finder(get_kind(workload.kind), workload, settings, by_name)
+    keys = {name: make_key(group, group.template) for name, group in by_name.items()}
+    finder = _Finder(get_kind(workload.kind), workload, settings, by_name, keys)
     places = [finder.find(pod) for pod in pods]
     # The pods of one slice share its nodes, so what one of them adds is asked of all.
-    adding = [each for each in places if each.slice and not each.elastic]
-    of_slice = {each.slice: each.addition for each in reversed(adding) if each.addition != NOTHING}
+    adding = {
+        each.slice: each
+        for each in reversed(places)
+        if each.group and not each.group.elastic and each.key != keys[each.group.name]
+    }
     for each in places:
-        each.addition = of_slice.get(each.slice, each.addition)
+        of_slice = adding.get(each.slice, each)
+        each.asks, each.key = of_slice.asks, of_slice.key
     return places
 
 
@@ -113,8 +100,10 @@ class _Finder:
     workload: WorkloadView
     settings: Settings
     groups: Mapping[str, SliceGroup]
-    tried: dict[tuple[str, Addition, int, int], Rejected | None] = field(default_factory=dict)
-    """Why an addition with its CPU and memory is refused; None if it is not."""
+    keys: Mapping[str, str]
+    """Of the needs of the groups, where no pod adds anything."""
+    tried: dict[tuple[str, int, int], Rejected | None] = field(default_factory=dict)
+    """Why pods of a key with their CPU and memory are refused; None if they are not."""
 
     def find(self, pod: PodView) -> Place:
         """Return one pod with its place, or with the reason why it has none."""
@@ -126,23 +115,22 @@ class _Finder:
         return place
 
     def _find_slice(self, place: Place) -> Decision | None:
-        pod, is_free = place.pod, not place.pod.node_name
-        # A queue or a webhook may give a pod to another server than its spec does.
-        other = find_other_server(pod.template) if is_free else None
-        if other is not None:
-            return other
-        spec = self.kind.find_template(pod, self.workload)
-        if spec is not None and is_free:
-            check_pod(pod.template, spec, self.workload, self.settings)
+        pod, spec = place.pod, self.kind.find_template(place.pod, self.workload)
+        if not pod.node_name:
+            # A queue or a webhook may give a pod to another server than its spec does.
+            other = find_other_server(pod.template)
+            if other is not None:
+                return other
+            if spec is not None:
+                check_pod(pod.template, spec, self.workload, self.settings)
         own = self._find_own(place)
         if own is None:
             controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
             text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
             return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
-        if is_free:
-            self._check_slice(pod, own)
-        if spec is not None and not pod.deleting:
-            self._add(place, spec)
+        self._check_pin(pod, own)
+        if spec is not None and place.group is not None and not pod.deleting:
+            self._add(place, place.group, spec)
         return None
 
     def _find_own(self, place: Place) -> SliceOfPod | None:
@@ -153,13 +141,15 @@ class _Finder:
                 place.lost = error.decision
             raise
         if own is not None:
-            place.slice, place.group, place.elastic = own.name, own.group.name, own.group.elastic
-            place.pin = own.name if own.group.pinned else ""
+            place.slice, place.group = own.name, self.groups.get(own.group.name)
+        if place.group is not None:
+            place.asks, place.key = place.group.template, self.keys[place.group.name]
         return own
 
-    def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
-        """Accept a pod that may get a pool for its slice, and selects no other slice's nodes."""
-        values = pod.template.list_values(self.kind.pin_label) if own.group.pinned else ()
+    def _check_pin(self, pod: PodView, own: SliceOfPod) -> None:
+        """Accept a pod that runs, or selects no other slice's nodes."""
+        free = own.group.pinned and not pod.node_name
+        values = pod.template.list_values(self.kind.pin_label) if free else ()
         pin = f"{self.workload.namespace}_{own.name}"
         if values not in ((), (pin,)):
             raise UnsupportedSelector(
@@ -169,37 +159,82 @@ class _Finder:
                 valid=pin,
             )
 
-    def _add(self, place: Place, spec: PodTemplate) -> None:
+    def _add(self, place: Place, group: SliceGroup, spec: PodTemplate) -> None:
         """Read what a pod adds; what is too much is refused, or ignored once it runs."""
-        group = self.groups.get(place.group)
-        if group is None:
-            return
         pod = place.pod.template
-        addition = read_addition(pod, spec, self.kind.pin_label if place.pin else "")
-        key = place.group, addition, pod.cpu_millis, pod.memory_bytes
+        asks = add(group.template, pod, spec, self.kind.pin_label if group.pinned else "")
+        own = place.key if asks is group.template else make_key(group, asks)
+        key = own, pod.cpu_millis, pod.memory_bytes
         if key not in self.tried:
-            template = enlarge(addition.apply(group.template), [pod] if pod.units else [])
-            self.tried[key] = _find_excess(group, template, self.workload, self.settings)
+            sized = enlarge(asks, [pod]) if pod.units else asks
+            self.tried[key] = self._find_excess(group, sized)
         excess = self.tried[key]
         if excess is None:
-            place.addition, place.sizes = addition, bool(pod.units)
+            place.asks, place.key, place.sizes = asks, own, bool(pod.units)
         elif not place.pod.node_name:
             raise excess
 
+    def _find_excess(self, group: SliceGroup, template: PodTemplate) -> Rejected | None:
+        """Return why pods contradict their spec, if they want more GPUs than it gives to a slice.
 
-def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str) -> Addition:
-    """Return what a live pod adds to its spec, but for the label that pins it to its own slice."""
+        CPU, memory or a machine that they add can ask for more. That nothing fits them is told as
+        the reason of the whole need.
+        """
+        # A topology that is too large has too many hosts.
+        spec = group.template
+        if not template.gpus or template == spec:
+            return None
+        added = _OF_SIZE & (template.selection.keys() - spec.selection.keys())
+        selection = {key: values for key, values in template.selection.items() if key not in added}
+        own = dataclasses.replace(
+            template, cpu_millis=spec.cpu_millis, memory_bytes=spec.memory_bytes
+        )
+        try:
+            chips = self._count_chips(group, template)
+            try:
+                most = self._count_chips(group, dataclasses.replace(own, selection=selection))
+            except Rejected:  # the machine needs to be named
+                most = self._count_chips(group, own)
+        except Rejected:
+            return None
+        if chips <= most:
+            return None
+        field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name
+        valid = f"at most {most} for {whose or self.workload.name}"
+        return _refuse(field, f"{chips} GPUs", valid, self.workload)
+
+    def _count_chips(self, group: SliceGroup, template: PodTemplate) -> int:
+        return find_slice_shape(group, template, self.workload, self.settings.room).chips
+
+
+def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: str) -> PodTemplate:
+    """Return a template of a group with what a live pod selects and tolerates beside its spec.
+
+    The label that pins it to its own slice is left out. It is the same object if nothing is added.
+    """
     own, of_spec = _read_selection(pod), _read_selection(spec)
-    for key in (pin_label, *_OF_PLACED):
-        own.pop(key, None)
     # Where the spec has several values, or any, the pod may choose one of them.
-    added = {key: values for key, values in own.items() if len(of_spec.get(key, ())) != 1}
-    tolerations = [each for each in pod.tolerations if not each.key.startswith(_OF_EVERY_POD)]
-    return Addition(
-        selection=tuple(sorted(added.items() - of_spec.items())),
-        terms=() if pod.node_terms == spec.node_terms else pod.node_terms,
-        tolerations=tuple(each for each in tolerations if each not in spec.tolerations),
+    selection = {
+        key: values
+        for key, values in own.items()
+        if key not in (pin_label, *_OF_PLACED)
+        and len(of_spec.get(key, ())) != 1
+        and of_spec.get(key) != values
+    }
+    said = pod.node_terms in ((), spec.node_terms)
+    terms = template.node_terms if said else pod.node_terms
+    tolerations = tuple(
+        each
+        for each in pod.tolerations
+        if not each.key.startswith(_OF_EVERY_POD) and each not in spec.tolerations
     )
+    sum_of_both = dataclasses.replace(
+        template,
+        selection=template.selection | selection,
+        node_terms=terms,
+        tolerations=tuple(dict.fromkeys((*template.tolerations, *tolerations))),
+    )
+    return template if sum_of_both == template else sum_of_both
 
 
 def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
@@ -207,6 +242,34 @@ def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
     topology = template.annotations.get(labels.SLICE_TOPOLOGY)
     annotated = {labels.TOPOLOGY: (topology,)} if topology else {}
     return annotated | template.selection
+
+
+def make_key(group: SliceGroup, pod: PodTemplate) -> str:
+    """Return a hash of what the pods of a part ask, by the spec and by what live pods add.
+
+    Nothing that we derive or that an operator sets is in it. An elastic pool is for any size.
+    """
+    numbers = (pod.cpu_millis, pod.memory_bytes, pod.storage_bytes, group.hosts, group.pods)
+    sizes = () if group.elastic else numbers
+    sets = (
+        [str(group.elastic), f"{pod.chips}/{pod.gpus}", *map(str, sizes)],
+        *_list_words(pod),
+        [f"{key}:{pod.annotations[key]}" for key in _KEYS & pod.annotations.keys()],
+        [f"{key}~{value}" for key, value in list_copied_labels(pod).items()],
+        list(pod.volume_claims),
+        [*pod.other_resources, *pod.unreadable_amounts],
+    )
+    # Each word and each set has its length before it, so that no two askings have the same text.
+    words = [word for asked_set in sets for word in (str(len(asked_set)), *sorted(asked_set))]
+    return labels.hash_text("".join(f"{len(word)}:{word}" for word in words), KEY_CHARACTERS)
+
+
+def _list_words(pod: PodTemplate) -> Iterator[list[str]]:
+    """Yield what pods ask of the labels, the topology and the taints of their nodes."""
+    yield [f"{key} in {','.join(values)}" for key, values in pod.selection.items()]
+    yield [f"{number} {each}" for number, term in enumerate(pod.node_terms) for each in term]
+    yield [f"{each.kind} {each.key} {each.domains_min}" for each in pod.topology_terms]
+    yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in pod.tolerations]
 
 
 def enlarge(template: PodTemplate, pods: Iterable[PodTemplate]) -> PodTemplate:
@@ -250,45 +313,6 @@ def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
     if values is None:
         return False
     return not admitted or (bool(values) and set(values) <= set(admitted))
-
-
-def _find_excess(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
-) -> Rejected | None:
-    """Return why pods contradict their spec, if they want more GPUs for a slice than it gives.
-
-    CPU, memory or a machine that they add can ask for more. That nothing fits them is told as the
-    reason of the whole need.
-    """
-    # A topology that is too large has too many hosts.
-    if not template.gpus or template == group.template:
-        return None
-    added = _OF_SIZE & (template.selection.keys() - group.template.selection.keys())
-    try:
-        chips = find_slice_shape(group, template, workload, settings.room).chips
-        most = _count_gpus(group, template, workload, settings)
-    except Rejected:
-        return None
-    if chips <= most:
-        return None
-    field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name or workload.name
-    return _refuse(field, f"{chips} GPUs", f"at most {most} for {whose}", workload)
-
-
-def _count_gpus(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
-) -> int:
-    """Return the GPUs of the nodes that pods without CPU, memory and machine of their own get."""
-    spec = group.template
-    own = dataclasses.replace(template, cpu_millis=spec.cpu_millis, memory_bytes=spec.memory_bytes)
-    added = _OF_SIZE - _read_selection(spec).keys()
-    unsized = dataclasses.replace(
-        own, selection={key: values for key, values in own.selection.items() if key not in added}
-    )
-    try:
-        return find_slice_shape(group, unsized, workload, settings.room).chips
-    except Rejected:  # the machine needs to be named
-        return find_slice_shape(group, own, workload, settings.room).chips
 
 
 def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Rejected:

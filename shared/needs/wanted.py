@@ -23,14 +23,14 @@ from shared.model.needs import Asks, Need, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
 from shared.needs.nodepool import Demand, build_demand
-from shared.needs.pods import NOTHING, Addition, enlarge, place_pods
+from shared.needs.pods import KEY_CHARACTERS, enlarge, make_key, place_pods
 from shared.needs.refusals import (
     check_resources,
     find_chosen_pool,
     find_other_owner,
     find_other_server,
 )
-from shared.needs.selectors import list_copied_labels, list_required
+from shared.needs.selectors import list_required
 from shared.needs.ways import Wish
 from shared.shapes.catalogue import Placement
 from shared.shapes.slices import find_slice_shape
@@ -39,17 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shared.model.decisions import Decision
-    from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+    from shared.model.workloads import PodView, SliceGroup, WorkloadView
     from shared.needs.pods import Place
     from shared.settings import Settings
     from shared.shapes.catalogue import Shape
 
-PartKey = tuple[str, Addition]
-"""The group, and what the live pods add."""
-
-_KEY_CHARACTERS = 13
-_KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
-"""Annotations of pods that change what serves them."""
 NO_NEED = "-"
 """In place of the key, for pods of the workload that belong to no need of its spec now."""
 _ANY_FLAVOR = (Toleration(key=labels.SPOT, operator="Exists"),)
@@ -134,98 +128,90 @@ class Part:
 
 def list_parts(
     workload: WorkloadView, groups: Sequence[SliceGroup], places: Sequence[Place]
-) -> dict[PartKey, Part]:
+) -> list[Part]:
     """Return the parts of groups whose pods want accelerators, in the order of the spec."""
     live: dict[str, list[Place]] = {group.name: [] for group in groups}
     for place in places:
-        if place.group in live and place.refusal is None:
-            live[place.group].append(place)
-    parts = {
-        (group.name, addition): part
-        for group in groups
-        for addition, part in _cut(workload, group, live[group.name])
-    }
-    return _join(parts)
+        if place.group is not None and place.refusal is None:
+            live[place.group.name].append(place)
+    parts = [part for group in groups for part in _cut(workload, group, live[group.name])]
+    return [_join(part, parts) if part.group.elastic else part for part in parts]
 
 
-def _join(parts: dict[PartKey, Part]) -> dict[PartKey, Part]:
+def _join(part: Part, parts: Sequence[Part]) -> Part:
     """Let elastic groups share a pool if only the size of their pods differs: it fits the largest.
 
     A pool of smaller machines would count for the larger pods too, because fit ignores size.
     """
-    alike: dict[str, list[PartKey]] = {}
-    for key, part in parts.items():
-        if part.group.elastic:
-            alike.setdefault(part.key, []).append(key)
-    for keys in alike.values():
-        shared = [parts[key] for key in keys]
-        pods = sum(part.group.replicas for part in shared)
-        unseen = all(part.unseen for part in shared)
-        template = functools.reduce(merge_requests, [part.group.template for part in shared])
-        for key in keys:
-            group = dataclasses.replace(parts[key].group, template=template, replicas=pods)
-            parts[key] = dataclasses.replace(parts[key], group=group, unseen=unseen)
-    return parts
+    shared = [each for each in parts if each.group.elastic and each.key == part.key]
+    template = functools.reduce(merge_requests, [each.group.template for each in shared])
+    pods = sum(each.group.replicas for each in shared)
+    group = dataclasses.replace(part.group, template=template, replicas=pods)
+    return dataclasses.replace(part, group=group, unseen=all(each.unseen for each in shared))
 
 
-def _cut(
-    workload: WorkloadView, group: SliceGroup, live: Sequence[Place]
-) -> Iterator[tuple[Addition, Part]]:
+def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> Iterator[Part]:
     """Yield the parts of one group of the spec with its live pods."""
-    template = enlarge(group.template, [each.pod.template for each in live if each.sizes])
-    additions = {each.slice: each.addition for each in live}
-    # Of an elastic group each pod counts, else each slice.
-    pods = (each.addition for each in live if not each.pod.deleting)
-    counts = Counter(pods if group.elastic else additions.values())
-    pins = _list_pins(workload, group, additions)
-    shares = dict.fromkeys(pins, 1) if group.pinned else _share(counts, group)
-    for addition, number in shares.items():
-        part = Part(
+    own = make_key(group, group.template)
+    templates = {own: group.template} | {each.key: each.asks for each in live}
+    sizes = [each.pod.template for each in live if each.sizes]
+    counts = _count_askers(group, live)
+    pins = _list_pins(workload, group, live, own)
+    shares = dict.fromkeys(pins, 1) if group.pinned else _share(counts, group, own)
+    for key, number in shares.items():
+        yield Part(
             group=dataclasses.replace(
                 group,
-                template=addition.apply(template),
+                template=enlarge(templates[key], sizes),
                 replicas=number if group.elastic else group.replicas,
             ),
-            key=_make_key(group, addition.apply(group.template)),
+            key=key,
             most=number,
-            pins=pins.get(addition, ()),
-            added=addition != NOTHING,
-            unseen=not counts[addition],
+            pins=pins.get(key, ()),
+            added=key != own,
+            unseen=not counts[key],
         )
-        yield addition, part
 
 
-def _share(pods: Counter[Addition], group: SliceGroup) -> dict[Addition, int]:
-    """Return how many slices, or pods of an elastic group, add the same."""
+def _count_askers(group: SliceGroup, live: Sequence[Place]) -> Counter[str]:
+    """Return how many live slices, or live pods of an elastic group, ask the same."""
+    if group.elastic:
+        return Counter(each.key for each in live if not each.pod.deleting)
+    return Counter({each.slice: each.key for each in live}.values())
+
+
+def _share(counts: Counter[str], group: SliceGroup, own: str) -> dict[str, int]:
+    """Return how many slices, or pods of an elastic group, ask the same by the spec."""
     left = max(group.replicas - (0 if group.elastic else group.over), 0)
-    shares = Counter[Addition]()
-    for addition, number in pods.most_common():
-        shares[addition] = min(number, left)
-        left -= shares[addition]
+    shares = Counter[str]()
+    for key, number in counts.most_common():
+        shares[key] = min(number, left)
+        left -= shares[key]
     # Pods of an elastic group that do not exist yet will be like most of those that do.
-    usual = next(iter(shares), NOTHING) if group.elastic else NOTHING
+    usual = next(iter(shares), own) if group.elastic else own
     if left or not shares:
         shares[usual] += left
     return shares
 
 
 def _list_pins(
-    workload: WorkloadView, group: SliceGroup, additions: Mapping[str, Addition]
-) -> dict[Addition, list[str]]:
-    """Return the slices of a pinned group that have not ended, by what their live pods add.
+    workload: WorkloadView, group: SliceGroup, live: Sequence[Place], own: str
+) -> dict[str, list[str]]:
+    """Return the slices of a pinned group that have not ended, by what their live pods ask.
 
     The status says how many have ended, and not which. They are those without a live pod if these
     are as many; in a restart more have none.
     """
-    pins: dict[Addition, list[str]] = {}
+    pins: dict[str, list[str]] = {}
     if not group.pinned:
         return pins
+    keys = {each.slice: each.key for each in live}
     slices = [name_slice(workload, group, str(index)) for index in range(group.replicas)]
-    without = [each for each in slices if each not in additions]
+    without = [each for each in slices if each not in keys]
     ended = frozenset(without if len(without) == group.over else ())
     for each in slices:
         if each not in ended:
-            pins.setdefault(additions.get(each, NOTHING), []).append(each)
+            pins.setdefault(keys.get(each, own), []).append(each)
     return pins
 
 
@@ -239,8 +225,8 @@ class Answer:
     """Somebody else serves its pods."""
 
 
-Answers = dict[tuple[PartKey, str], Answer]
-"""By the part, and the slice if it is pinned."""
+Answers = dict[tuple[str, str, str], Answer]
+"""By `Place.part`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +238,13 @@ class _Asker:
     settings: Settings
     namespace_labels: Mapping[str, str]
 
-    def answer_all(self, parts: Mapping[PartKey, Part]) -> Answers:
+    def answer_all(self, parts: Sequence[Part]) -> Answers:
         """Return what each part needs. Pinned slices differ by their pin alone."""
         answers: Answers = {}
-        for key, part in parts.items():
-            answer = self.answer(part)
+        for part in parts:
+            answer, name = self.answer(part), part.group.name
             for pin in part.pins or ("",):
-                answers[key, pin] = self.pin(answer, pin) if pin else answer
+                answers[name, part.key, pin] = self.pin(answer, pin) if pin else answer
         return answers
 
     def answer(self, part: Part) -> Answer:
@@ -306,7 +292,7 @@ class _Asker:
             need.asks.labels | frozenset(own.items()),
             (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
         )
-        key = labels.hash_text(f"{need.key}:{pin}", _KEY_CHARACTERS)
+        key = labels.hash_text(f"{need.key}:{pin}", KEY_CHARACTERS)
         need = dataclasses.replace(need, key=key, asks=asks, pin=pin)
         if demand is not None:
             node_labels = demand.node_labels | own
@@ -343,34 +329,6 @@ def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
     )
 
 
-def _make_key(group: SliceGroup, pod: PodTemplate) -> str:
-    """Return a hash of what the pods of a part ask, by the spec and by what live pods add.
-
-    Nothing that we derive or that an operator sets is in it. An elastic pool is for any size.
-    """
-    numbers = (pod.cpu_millis, pod.memory_bytes, pod.storage_bytes, group.hosts, group.pods)
-    sizes = () if group.elastic else numbers
-    sets = (
-        [str(group.elastic), f"{pod.chips}/{pod.gpus}", *map(str, sizes)],
-        *_list_words(pod),
-        [f"{key}:{pod.annotations[key]}" for key in _KEYS & pod.annotations.keys()],
-        [f"{key}~{value}" for key, value in list_copied_labels(pod).items()],
-        list(pod.volume_claims),
-        [*pod.other_resources, *pod.unreadable_amounts],
-    )
-    # Each word and each set has its length before it, so that no two askings have the same text.
-    words = [word for asked_set in sets for word in (str(len(asked_set)), *sorted(asked_set))]
-    return labels.hash_text("".join(f"{len(word)}:{word}" for word in words), _KEY_CHARACTERS)
-
-
-def _list_words(pod: PodTemplate) -> Iterator[list[str]]:
-    """Yield what pods ask of the labels, the topology and the taints of their nodes."""
-    yield [f"{key} in {','.join(values)}" for key, values in pod.selection.items()]
-    yield [f"{number} {each}" for number, term in enumerate(pod.node_terms) for each in term]
-    yield [f"{each.kind} {each.key} {each.domains_min}" for each in pod.topology_terms]
-    yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in pod.tolerations]
-
-
 def _merge(answers: Iterable[Answer]) -> list[Need]:
     """Return one need for all groups that are ours to serve and whose pods ask the same."""
     needs: dict[str, Need] = {}
@@ -394,11 +352,11 @@ def _view_pods(
     places: Iterable[Place], answers: Answers, pools_of: Mapping[str, str]
 ) -> tuple[tuple[Pod, ...], tuple[PodRefusal, ...]]:
     """Return the pods in the words of the plan, and those that wait for what no need gives."""
-    usual = {group: answer for ((group, _), _), answer in reversed(list(answers.items()))}
+    usual = {group: answer for (group, _, _), answer in reversed(list(answers.items()))}
     views, refusals = list[Pod](), list[PodRefusal]()
     for each in places:
         # A pod beyond the spec, for example of an index that a running Job has left.
-        answer = answers.get(((each.group, each.addition), each.pin)) or usual.get(each.group)
+        answer = answers.get(each.part) or usual.get(each.part[0])
         refusal = each.refusal or (answer.other if answer else None)
         if refusal is not None and not each.pod.node_name:
             refusals.append(PodRefusal(pod=each.pod, decision=refusal))

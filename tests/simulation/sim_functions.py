@@ -20,7 +20,7 @@ from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
 from shared.model.needs import Reservation, Tier, Way
-from shared.needs import wanted
+from shared.needs import pods, wanted
 from shared.settings import ClusterSettings, Settings
 from tests.simulation.sim_faults import Crash, Invocation
 from tests.simulation.sim_kueue import QueuesPort
@@ -220,10 +220,10 @@ def prepared() -> Iterator[None]:
 
     What a process has loaded is no garbage, and a story leaves little before its end.
     """
-    if getattr(wanted, "_make_key", None) is _RELEASES.get("key"):
+    if getattr(pods, "make_key", None) is _RELEASES.get("key"):
         yield
         return
-    plain = wanted._make_key
+    plain = pods.make_key
 
     def make_key(*given: object) -> str:
         run = VirtualTime.get_owner()
@@ -241,7 +241,11 @@ def prepared() -> Iterator[None]:
     gc.freeze()
     gc.set_threshold(OBJECTS_MAX)
     try:
-        with patch.object(wanted, "_make_key", make_key), patch.object(reads, "list_wanted", _remember_wanted()):
+        with (
+            patch.object(pods, "make_key", make_key),
+            patch.object(wanted, "make_key", make_key),
+            patch.object(reads, "list_wanted", _remember_wanted()),
+        ):
             yield
     finally:
         gc.set_threshold(*thresholds)
