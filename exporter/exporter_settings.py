@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from shared.kinds.table import KIND_NAMES
 from shared.model.messages import OBJECT_NAME
-from shared.settings import KindNames, between, matching, read
+from shared.settings import OPTIONAL_URL, KindNames, between, matching, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +21,6 @@ _CLUSTER = matching(
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 _TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
-_ENDPOINT = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
 _NAME = matching(OBJECT_NAME.pattern, "a Kubernetes name")
 
 
@@ -37,7 +36,7 @@ class ExporterSettings(Struct, frozen=True, kw_only=True):
     kueue_admission_check: bool = False
     """Whether to watch Kueue's Workloads, so that the functions answer its admission check within
     seconds. It needs a role of its own: docs/kueue.md."""
-    endpoint: Annotated[str, _ENDPOINT] = ""
+    endpoint: Annotated[str, OPTIONAL_URL] = ""
     """URL of the Kubernetes API, for an exporter outside of its cluster: that of `kubectl proxy`,
     for example. Empty: the service account of the exporter's pod."""
     ca_file: str = ""

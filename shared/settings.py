@@ -55,9 +55,7 @@ CLUSTER = matching(
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
-_AUTHORITY = matching(
-    "(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64"
-)
+OPTIONAL_URL = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
 _KIND = matching("|".join(KIND_NAMES), "a kind")
 KindNames = Annotated[
     tuple[Annotated[str, _KIND], ...],
@@ -91,18 +89,17 @@ class Credentials(StrEnum):
 class ClusterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cluster that this deployment serves."""
 
-    endpoint: Annotated[str, URL]  # assumes: dns-endpoint
-    """URL of the Kubernetes API; on GKE the DNS endpoint, ``https://UID.REGION.gke.goog``."""
     zone: str = ""
     """Zone of new pools for pods that select no zone. A multi-host slice is in exactly one zone."""
+    private: bool = False
+    """Whether the Kubernetes API is reached by its private address, in place of its DNS endpoint.
+    GKE says what both are."""
+    endpoint: Annotated[str, OPTIONAL_URL] = ""
+    """URL of the Kubernetes API of a stand-in, of which GKE knows nothing."""
     ca_file: str = ""
-    """PEM file of the API's certificate authority. Empty: `ca_data`, else the public roots, as for
-    the DNS endpoint."""
-    ca_data: Annotated[str, _AUTHORITY] = ""
-    """The same in base64: GKE's `masterAuth.clusterCaCertificate`. A private endpoint needs it."""
+    """PEM file of the authority of that URL. Empty: the public ones."""
     token_file: str = ""
-    """File with a bearer token for the Kubernetes API. Empty: the account that `credentials`
-    names."""
+    """File with a bearer token for that URL. Empty: the account that `credentials` names."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -110,7 +107,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     clusters: Annotated[
         dict[Annotated[str, CLUSTER], ClusterSettings],
-        Meta(min_length=1, description=f'{{"{CLUSTER.description}": {{"endpoint": "https://…"}}}}'),
+        Meta(min_length=1, description=f'{{"{CLUSTER.description}": {{"zone": "ZONE"}}}}'),
     ]
     """From ``projects/P/locations/L/clusters/C`` to its settings. Events of other clusters are
     refused."""
@@ -237,6 +234,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             what = f"is true, but {name_variable('node_boot_disk_kms_key')} is empty"
             yield "node_confidential_storage", what, "false, or set the key too"
         endpoints = Counter(each.endpoint.rstrip("/") for each in self.clusters.values())
+        del endpoints[""]  # which GKE says
         for endpoint, times in endpoints.items():
             if times > 1:
                 yield "clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each"

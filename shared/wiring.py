@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.connection import connection_from_settings
-from shared.edges.gke import GkeAdds, GkePools, GkeTakes
+from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
 from shared.edges.google import GoogleAccount
-from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.engine.budget import Budget
 from shared.engine.outside import Ports
@@ -98,15 +96,13 @@ def build_ports(
         adds = GkeAdds(gke, account, compute_endpoint=compute)
     elif role == Role.COLLECT:
         takes = GkeTakes(gke, account, compute_endpoint=compute)
-    apis = {
-        name: KubernetesApi(connection_from_settings(cluster, account.give_token))
-        for name, cluster in settings.clusters.items()
-    }
+    pools = adds or takes or GkePools(gke, account, compute_endpoint=compute)
+    apis = open_apis(settings.clusters, pools, account)
     component = environ.get("K_SERVICE", "tpu-provisioner")
     queues = {name: KueueQueues(api) for name, api in apis.items()}
     return Ports(
         settings=settings,
-        pools=adds or takes or GkePools(gke, account, compute_endpoint=compute),
+        pools=pools,
         adds=adds,
         takes=takes,
         clusters={name: KubernetesCluster(api, component=component) for name, api in apis.items()},

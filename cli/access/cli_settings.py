@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cli.exit_codes import BadInput
 from shared.model.errors import Misconfigured
-from shared.settings import CLUSTER, URL, Settings, describe_problem, matching, name_variable, read_all
+from shared.settings import CLUSTER, OPTIONAL_URL, URL, Settings, describe_problem, matching, name_variable, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,6 @@ ANY_ZONE = "-any"
 """The end of the name of a zone of which only the region is known."""
 ZONE = matching(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+", "a zone like us-east5-b")
 _TOPIC = matching(r"(projects/[^/\s]+/topics/[^/\s]+)?", "projects/PROJECT/topics/NAME")
-_URL = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
 _SUBSCRIPTION = matching(r"(projects/[^/\s]+/subscriptions/[^/\s]+)?", "projects/PROJECT/subscriptions/NAME")
 _SUBSCRIPTIONS = Meta(description='{"provision": "projects/PROJECT/subscriptions/NAME", …}')
 _URIS = Meta(description='{"collect": "https://HOST", …}')
@@ -56,11 +55,11 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
     subscriptions: Annotated[dict[str, Annotated[str, _SUBSCRIPTION] | None], _SUBSCRIPTIONS] = {}
     """JSON, Terraform's output ``subscriptions``: the full names of provision, collect,
     provision_ends, collect_ends and dead_letters."""
-    function_uris: Annotated[dict[str, Annotated[str, _URL]], _URIS] = {}
+    function_uris: Annotated[dict[str, Annotated[str, OPTIONAL_URL]], _URIS] = {}
     """JSON, Terraform's output ``function_uris``: the address of each function."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API."""
-    exporter_url: Annotated[str, _URL] = ""
+    exporter_url: Annotated[str, OPTIONAL_URL] = ""
     """Base URL of the exporter's health server, for /readyz. Empty: only its Lease is read."""
     lease_namespace: str = "tpu-provisioner"
     """Namespace of the exporter's Lease."""
@@ -71,9 +70,9 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
     accounts."""
     context: str = ""
     """The context of that kubeconfig. Empty: its current one."""
-    logging_endpoint: Annotated[str, _URL] = "https://logging.googleapis.com"
+    logging_endpoint: Annotated[str, OPTIONAL_URL] = "https://logging.googleapis.com"
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
-    monitoring_endpoint: Annotated[str, _URL] = "https://monitoring.googleapis.com"
+    monitoring_endpoint: Annotated[str, OPTIONAL_URL] = "https://monitoring.googleapis.com"
     """Base URL of the Cloud Monitoring API. Empty: the age of waiting messages is not read."""
 
 

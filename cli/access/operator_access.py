@@ -17,8 +17,7 @@ from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.connection import connection_from_settings
-from shared.edges.gke import GkePools
+from shared.edges.gke import GkePools, open_apis
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from google.pubsub_v1.services.publisher import PublisherClient
 
     from cli.access.log_search import OpenLogs
-    from shared.settings import ClusterSettings, Settings
+    from shared.settings import Settings
 
 _USER_AGENT = "tpu-provisioner-cli"
 
@@ -69,9 +68,12 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     settings, own = read_environment(environ)
     http = urllib3.PoolManager(maxsize=4)
     account = GoogleAccount(settings.credentials)
-    apis = {
-        name: _open_kubernetes(cluster, own, account.give_token) for name, cluster in settings.clusters.items()
-    }
+    pools = GkePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint)
+    if own.kubeconfig:
+        chosen = connection_from_kubeconfig(own.kubeconfig, own.context)
+        apis = {name: KubernetesApi(chosen, user_agent=_USER_AGENT) for name in settings.clusters}
+    else:
+        apis = open_apis(settings.clusters, pools, account, agent=_USER_AGENT)
 
     def reach(endpoint: str) -> GoogleSession:
         return GoogleSession(endpoint, account)
@@ -85,7 +87,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
 
     ports = Ports(
         settings=settings,
-        pools=GkePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
+        pools=pools,
         clusters={name: KubernetesCluster(api) for name, api in apis.items()},
         queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
@@ -103,11 +105,3 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         monitoring=reach(own.monitoring_endpoint) if own.monitoring_endpoint else None,
         http=http,
     )
-
-
-def _open_kubernetes(cluster: ClusterSettings, own: OperatorSettings, token: Callable[[], str]) -> KubernetesApi:
-    if own.kubeconfig:
-        connection = connection_from_kubeconfig(own.kubeconfig, own.context)
-    else:
-        connection = connection_from_settings(cluster, token)
-    return KubernetesApi(connection, user_agent=_USER_AGENT)

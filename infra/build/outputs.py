@@ -43,8 +43,7 @@ def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str, str
             raise ValueError(
                 f"output clusters: {key}: is not the full name of a cluster (got {cluster['path']!r})"
             )
-        # Only the private address comes with an authority of its own.
-        flag = "--internal-ip" if "ca_data" in cluster else "--dns-endpoint"
+        flag = "--internal-ip" if cluster["private"] else "--dns-endpoint"
         found.append((key, match[1], match[2], match[3], flag))
     return found
 

@@ -32,10 +32,8 @@ from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
 from shared.edges.clock import SystemClock
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.connection import connection_from_settings
-from shared.edges.gke import GkeTakes
+from shared.edges.gke import GkeTakes, open_apis
 from shared.edges.google import GoogleAccount
-from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import ClusterNotFound, ProvisionerError, Retryable
 from shared.model.pools import NodePool, PoolStatus
 from shared.settings import ClusterSettings, Credentials
@@ -206,10 +204,7 @@ class Removal:
 def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
     """Return the full names of the served clusters, from Terraform's outputs."""
     served = outputs.get("clusters", {}).get("value") or {}
-    return {
-        each["path"]: ClusterSettings(endpoint=each["endpoint"], ca_data=each.get("ca_data", ""))
-        for each in served.values()
-    }
+    return {each["path"]: ClusterSettings(private=each["private"]) for each in served.values()}
 
 
 def find_destroyed(outputs: Mapping[str, Any], state: Mapping[str, Any]) -> str:
@@ -223,10 +218,8 @@ def open_gke(
 ) -> tuple[PoolTakes, dict[str, Cluster]]:
     """Return GKE and the served clusters; the account is found as the functions find it."""
     account = GoogleAccount(Credentials(environ.get(CREDENTIALS_VARIABLE, Credentials.GOOGLE)))
-    apis = {
-        name: KubernetesApi(connection_from_settings(each, account.give_token)) for name, each in clusters.items()
-    }
     pools = GkeTakes(environ.get(ENDPOINT_VARIABLE, GKE), account)
+    apis = open_apis(clusters, pools, account)
     return pools, {name: KubernetesCluster(api) for name, api in apis.items()}
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import ssl
+import threading
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,7 +20,7 @@ from requests.utils import get_environ_proxies, select_proxy
 from urllib3.util import make_headers, parse_url
 from urllib3.util.ssl_ import create_urllib3_context
 
-from shared.model.errors import Misconfigured
+from shared.model.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +60,15 @@ class Connection:
         if parts.scheme == "https" and context is None:
             self._context = build_context(ca_file, ca_data)
 
+    def reach(self) -> tuple[str, urllib3.PoolManager]:
+        """Return the URL, and the kept connections to it."""
+        return self.url, self.pool
+
+    @cached_property
+    def pool(self) -> urllib3.PoolManager:
+        """The kept connections."""
+        return self.open_pool()
+
     def open_pool(self) -> urllib3.PoolManager:
         """Return the kept connections, through the proxy that the environment names."""
         # Else urllib3 makes a context for each connection. With the system's authorities that is
@@ -69,10 +80,39 @@ class Connection:
         headers = make_headers(proxy_basic_auth=parse_url(proxy).auth)
         return urllib3.ProxyManager(proxy, maxsize=CONNECTIONS_MAX, proxy_headers=headers, **trust)
 
+    def close(self) -> None:
+        """Close the kept connections."""
+        self.pool.clear()
+
     def authorize(self) -> str:
         """Return the header Authorization for the next request; empty sends none."""
         token = self._token() if self._token else ""
         return f"Bearer {token}" if token else ""
+
+
+class GkeConnection(Connection):
+    """The way to the API of a cluster as GKE describes it now: address and authority may change."""
+
+    def __init__(self, locate: Callable[[], tuple[str, str]], token: Callable[[], str]) -> None:
+        """Prepare; `locate` returns the URL, and the authority to trust if no public one signs."""
+        self._locate, self._token, self._lock = locate, token, threading.Lock()
+        self._place, self._current = ("", ""), Connection(url="http://unknown")
+
+    def reach(self) -> tuple[str, urllib3.PoolManager]:
+        """Return the URL, and the kept connections to it; `Unavailable` if neither is of use."""
+        place = self._locate()
+        with self._lock:
+            if place != self._place:
+                try:
+                    self._current = Connection(url=place[0], ca_data=place[1])
+                except ValueError as error:
+                    raise Unavailable(f"GKE's answer cannot be read: {error}") from error
+                self._place = place
+            return self._current.reach()
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._current.close()
 
 
 class TokenFile:
@@ -100,12 +140,14 @@ class TokenFile:
         return self._token
 
 
-def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str]) -> Connection:
-    """Return the connection of a cluster's settings; a token file in them goes before `token`."""
+def connection_from_settings(
+    cluster: ClusterSettings, token: Callable[[], str], locate: Callable[[], tuple[str, str]]
+) -> Connection:
+    """Return the way to a cluster's API: as GKE says by `locate`, or to a stand-in."""
+    if not cluster.endpoint:
+        return GkeConnection(locate, token)
     own = TokenFile(Path(cluster.token_file)) if cluster.token_file else token
-    return Connection(
-        url=cluster.endpoint, token=own, ca_file=cluster.ca_file, ca_data=cluster.ca_data
-    )
+    return Connection(url=cluster.endpoint, token=own, ca_file=cluster.ca_file)
 
 
 def build_context(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from google.api_core.client_options import ClientOptions
@@ -21,7 +21,9 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.protobuf import json_format
 
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.connection import connection_from_settings
 from shared.edges.google import Deadline, GoogleSession, bound_session, translate_errors
+from shared.edges.kubernetes import AGENT, KubernetesApi
 from shared.edges.machines import InstanceGroups
 from shared.model import labels
 from shared.model.errors import ClusterNotFound, NotFound, Unavailable
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
     from shared.edges.google import GoogleAccount
     from shared.model.pools import Machines
     from shared.model.times import Clock
+    from shared.settings import ClusterSettings
 
-CHANNEL_SECONDS = 300
-"""How long the release channel of a cluster is not read again: it almost never changes."""
+CLUSTER_SECONDS = 50
+"""How long GKE's description of a cluster is not read again: each tick does."""
 
 
 class _Transport(ClusterManagerRestTransport):
@@ -63,9 +66,9 @@ class GkePools:
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._gke = GoogleSession(endpoint, account, clock=clock)
         self._compute = InstanceGroups(compute_endpoint or endpoint, account, clock=clock)
-        self._channel_lock = threading.Lock()
-        self._channels: dict[str, tuple[str, float]] = {}
-        """By cluster: its release channel, and when that was read, in unix seconds."""
+        self._clusters_lock = threading.Lock()
+        self._clusters: dict[str, tuple[Any, float]] = {}
+        """By name: GKE's description of a cluster, and when that was read, in unix seconds."""
 
     def open(self) -> None:
         """Open the clients and get the access token now, so that the first call need not wait."""
@@ -111,24 +114,45 @@ class GkePools:
         return self._compute.read_machines(pool)
 
     def find_channel(self, cluster: str) -> str:
-        """Return the release channel of a cluster, or empty, read `CHANNEL_SECONDS` ago at most.
+        """Return the release channel of a cluster, or empty, read `CLUSTER_SECONDS` ago at most."""
+        channel = self._describe(cluster).release_channel
+        return str(json_format.MessageToDict(channel).get("channel", ""))  # assumes: channel-told
 
-        Who asks while it is being read waits for it. An error is not kept.
+    def locate(self, cluster: str, *, private: bool = False) -> tuple[str, str]:
+        """Return the URL of a cluster's Kubernetes API, and its authority in base64.
+
+        The DNS endpoint has none, because a public one signs it.
         """
-        with self._channel_lock:
-            channel, read_at = self._channels.get(cluster, ("", -math.inf))
-            now = self._clock.now()
-            if not 0 <= now - read_at <= CHANNEL_SECONDS:
-                channel = self._read_channel(cluster)
-                self._channels[cluster] = channel, now
-            return channel
+        described = self._describe(cluster)
+        ways = described.control_plane_endpoints_config
+        host, authority = ways.dns_endpoint_config.endpoint, ""  # assumes: dns-endpoint
+        if private:
+            host = ways.ip_endpoints_config.private_endpoint
+            authority = described.master_auth.cluster_ca_certificate
+        if not host:
+            way = "private address" if private else "DNS endpoint"
+            raise Unavailable(f"cluster {cluster} has no {way} for its Kubernetes API")
+        return f"https://{host}", authority
 
-    def _read_channel(self, cluster: str) -> str:
+    def _describe(self, cluster: str) -> Any:
+        """Return what GKE says of a cluster. Who asks while it is read waits; no error is kept."""
+        with self._clusters_lock:
+            described, read_at = self._clusters.get(cluster, (None, -math.inf))
+            now = self._clock.now()
+            if not 0 <= now - read_at <= CLUSTER_SECONDS:
+                described = self._read_cluster(cluster)
+                self._clusters[cluster] = described, now
+            return described
+
+    def _read_cluster(self, cluster: str) -> Any:
         request = api.GetClusterRequest(name=cluster)
-        answer = api.Cluster.pb(self.call("get_cluster", request, cluster))
-        if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
+        try:
+            answer = api.Cluster.pb(self.call("get_cluster", request, cluster))
+        except NotFound as error:  # which would be taken for the absence of an object in it
+            raise ClusterNotFound(str(error)) from error
+        if answer.name != cluster.rpartition("/")[2]:
             raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
-        return str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
+        return answer
 
     def call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
         """Return the answer to one call, which is made once."""
@@ -153,6 +177,22 @@ class GkePools:
             transport=_Transport,
             client_options=ClientOptions(api_endpoint=self._endpoint),
         )
+
+
+def open_apis(
+    clusters: Mapping[str, ClusterSettings],
+    pools: GkePools,
+    account: GoogleAccount,
+    *,
+    agent: str = AGENT,
+) -> dict[str, KubernetesApi]:
+    """Return the Kubernetes API of each cluster, where GKE says that it is."""
+    apis = {}
+    for name, cluster in clusters.items():
+        locate = partial(pools.locate, name, private=cluster.private)
+        connection = connection_from_settings(cluster, account.give_token, locate)
+        apis[name] = KubernetesApi(connection, user_agent=agent)
+    return apis
 
 
 class GkeAdds(GkePools):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from shared.edges.connection import Connection
 
 T = TypeVar("T")
+AGENT = "tpu-provisioner"
 TIMEOUT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 """After this time of one call no further piece of its answer is waited for; a watch has no end."""
@@ -241,18 +242,16 @@ class KubernetesApi:
         connection: Connection,
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
-        user_agent: str = "tpu-provisioner",
+        user_agent: str = AGENT,
     ) -> None:
-        """Prepare the pool of connections; nothing is sent yet.
+        """Prepare; nothing is sent yet.
 
         The time-out is the longest wait for a connection, and for each piece of an answer. The
         audit log has the name of the program, and its version.
         """
-        self._url = connection.url
-        self._authorize = connection.authorize
+        self._connection = connection
         self._timeout_seconds = timeout_seconds
         self._headers = {"User-Agent": f"{user_agent}/{VERSION}", "Accept": "application/json"}
-        self._pool = connection.open_pool()
 
     def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
         """Return one object, of which `kind`, a partial struct, says what is read."""
@@ -309,7 +308,7 @@ class KubernetesApi:
 
     def close(self) -> None:
         """Close the kept connections."""
-        self._pool.clear()
+        self._connection.close()
 
     def _answer(
         self,
@@ -344,7 +343,8 @@ class KubernetesApi:
                 "not the path of an object", value=path, valid="plain names between single slashes"
             )
         headers = dict(self._headers)
-        if authorization := self._authorize():
+        url, pool = self._connection.reach()
+        if authorization := self._connection.authorize():
             headers["Authorization"] = authorization
         if body is not None:
             headers["Content-Type"] = content_type
@@ -352,9 +352,9 @@ class KubernetesApi:
         silence = silence_seconds if streams else self._timeout_seconds
 
         def ask() -> Answer:
-            response = self._pool.urlopen(
+            response = pool.urlopen(
                 method,
-                f"{self._url}{path}?{urlencode(params)}" if params else self._url + path,
+                f"{url}{path}?{urlencode(params)}" if params else url + path,
                 body=None if body is None else msgspec.json.encode(body),
                 headers=headers,
                 retries=False,

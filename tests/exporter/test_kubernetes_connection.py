@@ -3,7 +3,6 @@
 Certificates and sockets are real.
 """
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ import yaml
 from cli.access.kubeconfig import connection_from_kubeconfig
 from exporter.connections import find_namespace, open_connection
 from exporter.exporter_settings import read_exporter_settings
-from shared.edges.connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
+from shared.edges.connection import TOKEN_REREAD_SECONDS, GkeConnection, TokenFile
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable
-from shared.settings import ClusterSettings
 from tests.exporter.test_exporter_settings import GOOD
 from tests.exporter.tls_server import TlsServer
 
@@ -46,9 +44,8 @@ def ask(path: Path) -> None:
         api.close()
 
 
-def test_the_settings_of_a_private_endpoint_carry_its_authority(tls: TlsServer) -> None:
-    cluster = ClusterSettings(endpoint=tls.url, ca_data=tls.data("ca.crt"))
-    api = KubernetesApi(connection_from_settings(cluster, lambda: "of-the-account"), timeout_seconds=10)
+def test_a_private_endpoint_comes_with_its_authority(tls: TlsServer) -> None:
+    api = KubernetesApi(GkeConnection(lambda: (tls.url, tls.data("ca.crt")), lambda: "of-the-account"))
     api.get("/api", Stored)
     api.close()
 
@@ -64,23 +61,35 @@ def test_the_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://someone:secret@127.0.0.1:9")
     monkeypatch.setenv("no_proxy", excepted)
-    cluster = ClusterSettings(endpoint=tls.url, ca_data=tls.data("ca.crt"))
-    pool = connection_from_settings(cluster, lambda: "t").open_pool()
+    connection = GkeConnection(lambda: (tls.url, tls.data("ca.crt")), lambda: "t")
+    _, pool = connection.reach()
 
     assert isinstance(pool, urllib3.ProxyManager) == through
     if isinstance(pool, urllib3.ProxyManager):
         assert str(pool.proxy) == "http://someone:secret@127.0.0.1:9"
         assert pool.proxy_headers["proxy-authorization"].startswith("Basic ")
         return
-    api = KubernetesApi(connection_from_settings(cluster, lambda: "t"), timeout_seconds=10)
+    api = KubernetesApi(connection)
     api.get("/api", Stored)
     api.close()
 
 
-def test_a_broken_authority_is_refused_before_anything_is_sent(tls: TlsServer) -> None:
-    cluster = ClusterSettings(endpoint=tls.url, ca_data=base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode())
-    with pytest.raises(ValueError, match="certificates"):
-        connection_from_settings(cluster, lambda: "")
+@pytest.mark.parametrize("broken", [("https://h", "LS0tLS1CRUdJTg=="), ("https://h", "%"), ("h", "")])
+def test_a_way_that_is_none_is_refused_before_anything_is_sent(broken: tuple[str, str]) -> None:
+    with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
+        GkeConnection(lambda: broken, lambda: "").reach()
+
+
+def test_an_address_that_changes_is_followed(tls: TlsServer) -> None:
+    places = [("http://127.0.0.1:9", ""), (tls.url, tls.data("ca.crt")), (tls.url, tls.data("ca.crt"))]
+    api = KubernetesApi(GkeConnection(lambda: places.pop(0), lambda: "t"))
+    with pytest.raises(Unavailable):
+        api.get("/api", Stored)
+    api.get("/api", Stored)
+    api.get("/api", Stored)
+    api.close()
+
+    assert places == []
 
 
 def test_https_with_files_beside_the_kubeconfig_and_a_client_certificate(tls: TlsServer, tmp_path: Path) -> None:

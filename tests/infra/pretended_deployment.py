@@ -75,7 +75,7 @@ def deploy(values: Json) -> Json:
     outputs = {
         "workload": {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""},
         "bucket_url": f"gs://{values['artifact_repository_bucket_name']}",
-        "clusters": {"environment": {"path": path, "endpoint": "https://127.0.0.1:1"}},
+        "clusters": {"environment": {"path": path, "private": False}},
         "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
         "subscriptions": {key: f"projects/{project}/subscriptions/{each}" for key, each in pushed.items()},
         "scheduler_jobs": [

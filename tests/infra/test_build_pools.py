@@ -229,7 +229,7 @@ def test_only_the_environments_own_cluster_is_destroyed_also_if_its_build_failed
 
 
 def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path) -> None:
-    served = {"a": {"path": CLUSTER, "endpoint": "http://127.0.0.1:1"}}
+    served = {"a": {"path": CLUSTER, "private": False}}
     texts = {"outputs": json.dumps({"clusters": {"value": served}}), "state": "{}", "kept": f"{CLUSTER}\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)

@@ -32,7 +32,7 @@ from tests.infra.build_scripts import (
 from tests.infra.terraform_text import read_configuration
 
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
-OUTPUTS = {"clusters": {"main": {"path": CLUSTER, "endpoint": "https://x"}}}
+OUTPUTS = {"clusters": {"main": {"path": CLUSTER, "private": False}}}
 
 
 def inputs(substitutions: dict[str, str]) -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_the_limit_is_a_usual_one_unless_a_person_sets_one(
 
 def test_clusters_are_listed_by_their_parts() -> None:
     assert list_clusters(OUTPUTS) == [("main", "a-project", "us-east5", "alpha", "--dns-endpoint")]
-    private = {"clusters": {"main": {"path": CLUSTER, "endpoint": "https://10.0.0.2", "ca_data": "LS0t"}}}
+    private = {"clusters": {"main": {"path": CLUSTER, "private": True}}}
     assert list_clusters(private) == [("main", "a-project", "us-east5", "alpha", "--internal-ip")]
     with pytest.raises(ValueError, match=r"output clusters: x: is not the full name of a cluster \(got 'y'\)"):
         list_clusters({"clusters": {"x": {"path": "y"}}})

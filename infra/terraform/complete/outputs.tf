@@ -91,7 +91,7 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one)."
+  description = "By key: full name, and whether the functions reach it by its private address."
   value       = module.provisioner.clusters
 }
 

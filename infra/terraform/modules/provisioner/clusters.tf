@@ -6,12 +6,6 @@ locals {
   cluster_paths = {
     for key, each in local.clusters : key => "projects/${each.project}/locations/${each.location}/clusters/${each.name}"
   }
-  cluster_endpoints = {
-    for key, each in data.google_container_cluster.served :
-    key => local.clusters[key].endpoint == "private" ? (
-      "https://${each.private_cluster_config[0].private_endpoint}"
-    ) : "https://${each.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}"
-  }
 }
 
 data "google_project" "home" {

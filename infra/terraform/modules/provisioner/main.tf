@@ -33,13 +33,7 @@ locals {
     {
       TPU_PROVISIONER_CLUSTERS = jsonencode({
         for key, each in local.clusters :
-        local.cluster_paths[key] => merge(
-          {
-            endpoint = local.cluster_endpoints[key]
-            zone     = each.zone
-          },
-          local.cluster_authorities[key],
-        )
+        local.cluster_paths[key] => { zone = each.zone, private = each.endpoint == "private" }
       })
       TPU_PROVISIONER_NODE_SERVICE_ACCOUNT          = var.node_service_accounts[0]
       TPU_PROVISIONER_ALLOWED_NODE_SERVICE_ACCOUNTS = join(",", var.node_service_accounts)

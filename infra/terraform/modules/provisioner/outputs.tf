@@ -44,12 +44,9 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one)."
+  description = "By key: full name, and whether the functions reach it by its private address."
   value = {
-    for key, each in local.clusters : key => merge({
-      path     = local.cluster_paths[key]
-      endpoint = local.cluster_endpoints[key]
-    }, local.cluster_authorities[key])
+    for key, each in local.clusters : key => { path = local.cluster_paths[key], private = each.endpoint == "private" }
   }
 }
 

@@ -13,12 +13,6 @@ locals {
   functions_subnet = var.functions_subnet != "" || var.functions_egress == "none" ? var.functions_subnet : (
     regex("projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$", data.google_container_cluster.served[local.clusters_in_region[0]].subnetwork)
   )
-
-  # What a cluster's settings add if its private address is used: the DNS endpoint alone has a public certificate.
-  cluster_authorities = {
-    for key, each in data.google_container_cluster.served :
-    key => local.clusters[key].endpoint == "private" ? { ca_data = each.master_auth[0].cluster_ca_certificate } : {}
-  }
 }
 
 data "google_compute_subnetwork" "functions" {
