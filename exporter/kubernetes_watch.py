@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 import urllib3
 
-from shared.edges.kubernetes import (
-    Record,
-    Silence,
-    Stored,
-    Unreadable,
-    classify_refusal,
-    decoder_of,
-    parse_status,
-    report_unreadable,
-)
+from shared.edges.kubernetes import Record, Stored, Unreadable, classify_refusal, decoder_of, report_unreadable
 from shared.model.errors import JSON_ERRORS, Unavailable
 
 if TYPE_CHECKING:
@@ -73,6 +64,10 @@ def open_watch(
     """
     query = {"watch": "1", "allowWatchBookmarks": "true", **params}
     return Watch(f"WATCH {path}", api.stream(path, query, silence_seconds=silence_seconds), kind)
+
+
+class Silence(Unavailable):
+    """The other side kept the connection open and said nothing for longer than was agreed."""
 
 
 class Watch(Generic[T]):
@@ -157,8 +152,7 @@ class Watch(Generic[T]):
 
     def _without_object(self, envelope: WatchLine) -> WatchEvent[T]:
         if envelope.type == "ERROR":
-            status = parse_status(bytes(envelope.object))
-            raise classify_refusal(f"{self._what} (in the stream)", status.code or 500, status)
+            raise classify_refusal(f"{self._what} (in the stream)", 0, bytes(envelope.object))
         version = _STORED.decode(envelope.object).metadata.resource_version
         return WatchEvent(type="BOOKMARK", object=None, resource_version=version)
 

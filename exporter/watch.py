@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from exporter.kubernetes_watch import UNREADABLE, open_watch
+from exporter.kubernetes_watch import UNREADABLE, Silence, open_watch
 from exporter.publishing import WAIT_SECONDS, Closed, Pauses
-from shared.edges.kubernetes import Expired, Page, Silence, read_stored, report_unreadable
+from shared.edges.kubernetes import Expired, Page, read_stored, report_unreadable
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 
 if TYPE_CHECKING:

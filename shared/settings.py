@@ -55,7 +55,9 @@ CLUSTER = matching(
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
-OPTIONAL_URL = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
+OPTIONAL_URL = matching(
+    r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty"
+)
 _KIND = matching("|".join(KIND_NAMES), "a kind")
 KindNames = Annotated[
     tuple[Annotated[str, _KIND], ...],

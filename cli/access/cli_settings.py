@@ -15,7 +15,16 @@ from msgspec.structs import replace
 
 from cli.exit_codes import BadInput
 from shared.model.errors import Misconfigured
-from shared.settings import CLUSTER, OPTIONAL_URL, URL, Settings, describe_problem, matching, name_variable, read_all
+from shared.settings import (
+    CLUSTER,
+    OPTIONAL_URL,
+    URL,
+    Settings,
+    describe_problem,
+    matching,
+    name_variable,
+    read_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import ssl
 import threading
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,9 @@ class ClientConnection(Connection):
         self._configuration = configuration
         self._renewing = threading.Lock()
 
-    def open_pool(self) -> urllib3.PoolManager:
-        """Return the client's transport: trust, client certificate and proxy are in it."""
+    @cached_property
+    def pool(self) -> urllib3.PoolManager:
+        """The client's transport: trust, client certificate and proxy are in it."""
         self._configuration.connection_pool_maxsize = CONNECTIONS_MAX
         pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
         if self._context:
@@ -125,8 +127,9 @@ def _find_user(merged: Any, name: str | None) -> tuple[dict[str, Any], Path]:
 
 
 def _build_context(configuration: Configuration) -> ssl.SSLContext:
-    authority, certificate = configuration.ssl_ca_cert or "", configuration.cert_file or ""
-    context = build_context(authority, "", certificate, configuration.key_file)
+    context = build_context(configuration.ssl_ca_cert or "")
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
     if not configuration.verify_ssl:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context

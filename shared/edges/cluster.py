@@ -14,7 +14,7 @@ from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disks import read_disk
 from shared.edges.events import EventWriter
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
-from shared.kinds.objects import UnexpectedValue, read_text
+from shared.kinds.objects import read_text
 from shared.kinds.table import (
     PARENT,
     find_kind_of_pod,
@@ -102,10 +102,8 @@ class KubernetesCluster:
             )
         except NotFound:
             return None
-        try:
+        with kubernetes.reading(str(parent)):
             uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
-        except UnexpectedValue as error:
-            raise kubernetes.Unreadable(f"{parent.kind}: {error}") from error
         return replace(parent, keeps=keeps) if uid == parent.uid else None
 
     def get_namespace(self, name: str) -> Namespace | None:

@@ -11,7 +11,6 @@ import ssl
 import threading
 import time
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,8 +23,7 @@ from shared.model.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from shared.settings import ClusterSettings
+    from pathlib import Path
 
 TOKEN_REREAD_SECONDS = 60.0
 """The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too
@@ -66,11 +64,7 @@ class Connection:
 
     @cached_property
     def pool(self) -> urllib3.PoolManager:
-        """The kept connections."""
-        return self.open_pool()
-
-    def open_pool(self) -> urllib3.PoolManager:
-        """Return the kept connections, through the proxy that the environment names."""
+        """The kept connections, through the proxy that the environment names."""
         # Else urllib3 makes a context for each connection. With the system's authorities that is
         # 30 ms of CPU and 0.9 MiB.
         trust: dict[str, Any] = {"ssl_context": self._context} if self._context else {}
@@ -140,20 +134,8 @@ class TokenFile:
         return self._token
 
 
-def connection_from_settings(
-    cluster: ClusterSettings, token: Callable[[], str], locate: Callable[[], tuple[str, str]]
-) -> Connection:
-    """Return the way to a cluster's API: as GKE says by `locate`, or to a stand-in."""
-    if not cluster.endpoint:
-        return GkeConnection(locate, token)
-    own = TokenFile(Path(cluster.token_file)) if cluster.token_file else token
-    return Connection(url=cluster.endpoint, token=own, ca_file=cluster.ca_file)
-
-
-def build_context(
-    authority: str, data: str = "", certificate: str = "", key: str | None = None
-) -> ssl.SSLContext:
-    """Return trust and client certificate, for all connections; else a `ValueError`."""
+def build_context(authority: str, data: str = "") -> ssl.SSLContext:
+    """Return whom all connections trust; `ValueError` if that cannot be read."""
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED)
     try:
         if data:
@@ -162,9 +144,7 @@ def build_context(
             context.load_verify_locations(authority)
         else:
             context.load_default_certs()
-        if certificate:
-            context.load_cert_chain(certificate, key)
     except OSError as error:
         why = str(getattr(error, "reason", "") or error.strerror).replace("_", " ").lower()
-        raise ValueError(f"certificates: {authority} {certificate}: {why}") from error
+        raise ValueError(f"certificates: {authority}: {why}") from error
     return context

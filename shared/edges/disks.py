@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shared.edges.kubernetes import JsonObject, Unreadable
-from shared.kinds.objects import UnexpectedValue, read_objects, read_text, read_texts
+from shared.edges.kubernetes import JsonObject, reading
+from shared.kinds.objects import read_objects, read_text, read_texts
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, Rejected
 from shared.model.workloads import Disk
@@ -44,11 +44,10 @@ def read_disk(get: Get, namespace: str, claim: str) -> Disk | None:
     known, so its pods wait, and their owner is told why.
     """
     try:
-        return _read_claim(get, namespace, claim)
+        with reading(f"the disk of claim {namespace}/{claim}"):
+            return _read_claim(get, namespace, claim)
     except Denied as error:
         return Disk(claim=claim, unbound=f"cannot be judged: {error}")
-    except UnexpectedValue as error:
-        raise Unreadable(f"the disk of claim {namespace}/{claim}: {error}") from error
 
 
 def _read_claim(get: Get, namespace: str, claim: str) -> Disk | None:
@@ -106,19 +105,15 @@ def _find_zones(terms: Sequence[Sequence[Json]]) -> tuple[str, ...]:
     """Return the zones that satisfy one of several terms; empty if any zone does."""
     zones: set[str] = set()
     for term in terms:
-        sets = [set(_list_zones(each)) for each in term if _names_zones(each)]
+        # A class has no operator, because it can only list values.
+        listed = [each for each in term if read_text(each, "operator") in ("", "In")]
+        sets = [_list_values(each) for each in listed if read_text(each, "key") in ZONE_KEYS]
         if not sets:
             return ()
         zones |= set.intersection(*sets)
     return tuple(sorted(zones))
 
 
-def _names_zones(expression: Json) -> bool:
-    # A class has no operator, because it can only list values.
-    listed = read_text(expression, "operator") in ("", "In")
-    return listed and read_text(expression, "key") in ZONE_KEYS
-
-
-def _list_zones(expression: Json) -> list[str]:
+def _list_values(expression: Json) -> set[str]:
     values = expression.get("values")
-    return [str(each) for each in values] if isinstance(values, list) else []
+    return set(map(str, values)) if isinstance(values, list) else set()

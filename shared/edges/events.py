@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from shared.edges.kubernetes import Record, Stored
+from shared.edges.kubernetes import JsonObject, Stored, reading
+from shared.kinds.objects import read_number, read_text
 from shared.kinds.table import KINDS
 from shared.model.errors import AlreadyExists
 from shared.model.times import format_time, parse_time
@@ -29,14 +30,6 @@ https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver
 _WRITTEN_MAX = 50_000
 """Events that an instance remembers, some 10 MB: two for each of the leaders that a tick looks
 at, and more. Without them they are read again."""
-
-
-class StoredEvent(Record):
-    """An Event, by whoever wrote it."""
-
-    message: str = ""
-    count: int = 1
-    last_timestamp: str | None = None
 
 
 class EventWriter:
@@ -66,22 +59,19 @@ class EventWriter:
             body = format_event(notice, name, component=self._component, now=now)
             self._api.create(collection, body, Stored)
         except AlreadyExists:
-            event = self._api.get(path, StoredEvent)
-            written_at = parse_time(event.last_timestamp)
+            with reading(f"the Event {path}"):
+                event = self._api.get(path, JsonObject)
+                count, text = read_number(event, "count", default=1), read_text(event, "message")
+                written_at = parse_time(read_text(event, "lastTimestamp"))
             message = notice.message[:_MESSAGE_LENGTH_MAX]
-            if written_at is not None and event.message == message:
-                self._remember(path, notice.message, written_at)
-                if seconds - written_at < NOTICE_FRESH_SECONDS:
-                    return
-            patch = {"count": event.count + 1, "lastTimestamp": now, "message": message}
-            self._api.patch(path, patch)
-        self._remember(path, notice.message, seconds)
-
-    def _remember(self, path: str, message: str, seconds: float) -> None:
-        """Remember when an Event was written, so that a warm instance does not ask about it."""
+            if text == message and seconds - (written_at or 0) < NOTICE_FRESH_SECONDS:
+                seconds = written_at or seconds
+            else:
+                patch = {"count": count + 1, "lastTimestamp": now, "message": message}
+                self._api.patch(path, patch)
         if len(self._written) >= _WRITTEN_MAX:
             self._written.clear()
-        self._written[path] = message, seconds
+        self._written[path] = notice.message, seconds
 
 
 def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.api_core.client_options import ClientOptions
@@ -21,7 +22,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.protobuf import json_format
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.connection import connection_from_settings
+from shared.edges.connection import Connection, GkeConnection, TokenFile
 from shared.edges.google import Deadline, GoogleSession, bound_session, translate_errors
 from shared.edges.kubernetes import AGENT, KubernetesApi
 from shared.edges.machines import InstanceGroups
@@ -139,20 +140,18 @@ class GkePools:
         with self._clusters_lock:
             described, read_at = self._clusters.get(cluster, (None, -math.inf))
             now = self._clock.now()
-            if not 0 <= now - read_at <= CLUSTER_SECONDS:
-                described = self._read_cluster(cluster)
-                self._clusters[cluster] = described, now
+            if 0 <= now - read_at <= CLUSTER_SECONDS:
+                return described
+            request = api.GetClusterRequest(name=cluster)
+            try:
+                described = api.Cluster.pb(self.call("get_cluster", request, cluster))
+            except NotFound as error:  # which would be taken for the absence of an object in it
+                raise ClusterNotFound(str(error)) from error
+            if described.name != cluster.rpartition("/")[2]:
+                what = f"it is about cluster {described.name!r}"
+                raise Unavailable(f"GKE's answer cannot be read: {what}")
+            self._clusters[cluster] = described, now
             return described
-
-    def _read_cluster(self, cluster: str) -> Any:
-        request = api.GetClusterRequest(name=cluster)
-        try:
-            answer = api.Cluster.pb(self.call("get_cluster", request, cluster))
-        except NotFound as error:  # which would be taken for the absence of an object in it
-            raise ClusterNotFound(str(error)) from error
-        if answer.name != cluster.rpartition("/")[2]:
-            raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
-        return answer
 
     def call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
         """Return the answer to one call, which is made once."""
@@ -189,8 +188,10 @@ def open_apis(
     """Return the Kubernetes API of each cluster, where GKE says that it is."""
     apis = {}
     for name, cluster in clusters.items():
-        locate = partial(pools.locate, name, private=cluster.private)
-        connection = connection_from_settings(cluster, account.give_token, locate)
+        token = TokenFile(Path(cluster.token_file)) if cluster.token_file else account.give_token
+        connection = GkeConnection(partial(pools.locate, name, private=cluster.private), token)
+        if cluster.endpoint:
+            connection = Connection(url=cluster.endpoint, token=token, ca_file=cluster.ca_file)
         apis[name] = KubernetesApi(connection, user_agent=agent)
     return apis
 

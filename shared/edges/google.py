@@ -358,7 +358,7 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[errors.ProvisionerErr
     """Return the error that a refusal means: by its text where the code alone would mislead."""
     message = error.message
     reasons = {str(each.get("reason", "")) for each in error.details}
-    code = _find_code(http_status, error.status)
+    code = error.status if error.status in _KINDS else _CODES.get(http_status, "")
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
         return errors.ReservationUnfit  # assumes: reservation-refusal
     if code == "NOT_FOUND":  # assumes: missing-cluster
@@ -377,11 +377,6 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[errors.ProvisionerErr
 def _is_about_cluster(message: str) -> bool:
     of_pool = "/nodePools/" in message or "node pool" in message
     return "/clusters/" in message and not of_pool
-
-
-def _find_code(http_status: int, status: str) -> str:
-    """Return the canonical code; empty for an answer that has none."""
-    return status if status in _KINDS else _CODES.get(http_status, "")
 
 
 def _is_busy(message: str, reasons: set[str]) -> bool:

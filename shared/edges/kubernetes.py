@@ -12,7 +12,7 @@ import logging
 import re
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -20,6 +20,7 @@ import msgspec
 import urllib3
 
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.kinds.objects import UnexpectedValue
 from shared.model import errors
 from shared.model.decisions import Reason
 from shared.model.errors import JSON_ERRORS
@@ -111,12 +112,6 @@ class Page(Record, Generic[T]):
     unreadable too; never in an answer."""
 
 
-class StatusDetails(Record):
-    """The machine-readable part of a refusal."""
-
-    retry_after_seconds: int = 0
-
-
 class Status(Record):
     """A refusal in Kubernetes' own words (``kind: Status``)."""
 
@@ -124,7 +119,7 @@ class Status(Record):
     code: int = 0
     reason: str = ""
     message: str = ""
-    details: StatusDetails | None = None
+    details: dict[str, Any] | None = None
 
 
 class Expired(errors.Retryable):
@@ -136,12 +131,17 @@ class Expired(errors.Retryable):
     reason = Reason.VIEW_STALE
 
 
-class Silence(errors.Unavailable):
-    """The other side kept the connection open and said nothing for longer than was agreed."""
-
-
 class Unreadable(errors.Retryable):
     """The answer is not the JSON that was expected of this address."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise `Unreadable`, with the name of an object, for a field of it that is of another type."""
+    try:
+        yield
+    except UnexpectedValue as error:
+        raise Unreadable(f"{what}: {error}") from error
 
 
 _ERRORS: dict[int, type[errors.ProvisionerError]] = {
@@ -200,22 +200,21 @@ def report_unreadable(what: str, namespace: str, name: str, error: Exception) ->
     )
 
 
-def parse_status(body: bytes) -> Status:
-    """Return the `Status` in an answer, or an empty one when the answer is something else."""
-    try:
-        status = _STATUS.decode(body)
-    except JSON_ERRORS:
-        return Status()
-    return status if status.kind in ("Status", "") else Status()
-
-
 def classify_refusal(
-    what: str, code: int, status: Status, retry_after: str | None = None
+    what: str, code: int, body: bytes, retry_after: str | None = None
 ) -> errors.ProvisionerError:
     """Return the error that a refusal means, of a request or inside a watch.
 
-    The header Retry-After counts in seconds; one with a date is ignored.
+    A body that is no Status of Kubernetes, as that of a proxy, counts as one without words. The
+    header Retry-After counts in seconds; one with a date is ignored.
     """
+    try:
+        status = _STATUS.decode(body)
+    except JSON_ERRORS:
+        status = Status()
+    if status.kind not in ("Status", ""):
+        status = Status()
+    code = code or status.code or _SERVER_ERROR
     message = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
     text = f"{what}: {code} {status.reason}".rstrip() + f": {message}"
     kind = _ERRORS.get(code, errors.Unavailable if code >= _SERVER_ERROR else errors.InvalidRequest)
@@ -223,10 +222,9 @@ def classify_refusal(
         return errors.AlreadyExists(text)
     if not issubclass(kind, errors.Retryable):
         return kind(text)
-    details = status.details or StatusDetails()
-    seconds = parse_count((retry_after or "").strip()) or details.retry_after_seconds
-    advised = max(0, min(seconds, _RETRY_AFTER_SECONDS_MAX)) or None
-    return kind(text, retry_after_seconds=advised)
+    advised = (retry_after or "").strip() or str((status.details or {}).get("retryAfterSeconds"))
+    seconds = parse_count(advised, most=_RETRY_AFTER_SECONDS_MAX) or None
+    return kind(text, retry_after_seconds=seconds)
 
 
 class KubernetesApi:
@@ -369,7 +367,7 @@ class KubernetesApi:
         if _OK <= response.status < _REDIRECT:
             return response, data
         retry_after = response.headers.get("Retry-After")
-        raise classify_refusal(what, response.status, parse_status(data), retry_after)
+        raise classify_refusal(what, response.status, data, retry_after)
 
 
 def _try(what: str, ask: Callable[[], Answer], *, attempts: int) -> Answer:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes import JsonObject, Unreadable, report_unreadable
+from shared.edges.kubernetes import JsonObject, reading, report_unreadable
 from shared.edges.pods import read_workload
 from shared.kinds.objects import (
     UnexpectedValue,
@@ -54,11 +54,8 @@ def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
     if read_text(body, "spec", "controllerName") != CONTROLLER:
         return None
-    active = (
-        each
-        for each in read_objects(body, "status", "conditions")
-        if read_text(each, "type") == "Active"
-    )
+    conditions = read_objects(body, "status", "conditions")
+    words = {read_text(each, "type"): read_text(each, "message") for each in conditions}
     seconds, problem = SECONDS, ""
     try:
         seconds = find_seconds(
@@ -72,7 +69,7 @@ def read_check(body: Json) -> Check | None:
         generation=read_number(body, "metadata", "generation"),
         seconds=seconds,
         problem=problem,
-        words=read_text(next(active, {}), "message"),
+        words=words.get("Active", ""),
     )
 
 
@@ -93,7 +90,8 @@ def read_flavor(body: Json) -> Json:
 def read_queued(body: Json) -> QueuedWorkload:
     """Return a Workload."""
     held = read_held_conditions(body)
-    owner = _find_owner(body)
+    owners = read_objects(body, "metadata", "ownerReferences")
+    owner = next((each for each in owners if read_flag(each, "controller")), {})
     ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
     active = read_object(body, "spec").get("active") is not False
     checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
@@ -120,12 +118,6 @@ def read_queued(body: Json) -> QueuedWorkload:
         # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
         holds_quota="QuotaReserved" in held and active and not (ended or losing),
     )
-
-
-def _find_owner(body: Json) -> Json:
-    """Return the reference to the object that a Workload is for; empty without one."""
-    owners = read_objects(body, "metadata", "ownerReferences")
-    return next((each for each in owners if read_flag(each, "controller")), {})
 
 
 def _list_unmarked(body: Json) -> Iterator[str]:
@@ -250,15 +242,9 @@ def format_active(check: Check, now: str) -> dict[str, Any]:
 
 
 T = TypeVar("T")
+_NAME_LENGTH_MAX = 64  # the API takes 128 characters with what is before it
 _ROOT = f"/apis/{API_VERSION}"
-_MANAGER_LENGTH_MAX = 128
 _FORCE = {"fieldManager": CONTROLLER, "force": "true"}
-
-
-def _name_manager(check: str) -> str:
-    """Return the field manager of one check, within the 128 characters that the API accepts."""
-    name, digest = f"{CONTROLLER} {check}", hashlib.sha256(check.encode()).hexdigest()
-    return name if len(name) <= _MANAGER_LENGTH_MAX else f"{CONTROLLER} {digest}"
 
 
 class KueueQueues:
@@ -298,12 +284,8 @@ class KueueQueues:
         flavors = {
             name: self._get_flavor(name) for names in queued.flavors.values() for name in names
         }
-        try:
+        with reading(f"{kind.name} {queued.namespace}/{queued.owner_name}"):
             changed = inject_flavors(kind, body, queued, flavors)
-        except UnexpectedValue as error:
-            raise Unreadable(
-                f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}"
-            ) from error
         owner = read_workload(kind, dict(changed))
         return owner if owner.uid == queued.owner_uid else None
 
@@ -315,20 +297,21 @@ class KueueQueues:
         try:
             body = format_state(queued, state, retry_seconds=retry_seconds)
             # One for each check: an apply deletes what its manager wrote before and does not name.
-            forced = _FORCE | {"fieldManager": _name_manager(state.name)}
+            short = len(state.name) <= _NAME_LENGTH_MAX
+            name = state.name if short else hashlib.sha256(state.name.encode()).hexdigest()
+            forced = _FORCE | {"fieldManager": f"{CONTROLLER} {name}"}
             self._api.apply(path, body, forced)
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error
 
     def _get_flavor(self, name: str) -> Json:
         try:
-            return read_flavor(self._api.get(f"{_ROOT}/resourceflavors/{name}", JsonObject))
+            with reading(f"ResourceFlavor {name}"):
+                return read_flavor(self._api.get(f"{_ROOT}/resourceflavors/{name}", JsonObject))
         except NotFound as error:
             raise StaleView(
                 f"the ResourceFlavor {name} of a workload with quota is gone: {error}"
             ) from error
-        except UnexpectedValue as error:
-            raise Unreadable(f"ResourceFlavor {name}: {error}") from error
 
     def _list(
         self, path: str, read: Callable[[JsonObject], T], params: dict[str, str] | None = None

@@ -57,7 +57,9 @@ def start_logging(service: str) -> None:
     root.setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
     sys.excepthook = _record_uncaught
-    threading.excepthook = _record_uncaught_of_thread
+    threading.excepthook = lambda thread: _record_uncaught(
+        thread.exc_type, thread.exc_value or thread.exc_type(), thread.exc_traceback
+    )
 
 
 def _record_uncaught(
@@ -69,8 +71,3 @@ def _record_uncaught(
     logging.getLogger("uncaught").critical(
         "uncaught error: %s", error, exc_info=(kind, error, traceback)
     )
-
-
-def _record_uncaught_of_thread(arguments: threading.ExceptHookArgs) -> None:
-    if arguments.exc_value is not None:
-        _record_uncaught(arguments.exc_type, arguments.exc_value, arguments.exc_traceback)

@@ -56,9 +56,8 @@ Quantities = tuple[tuple[str, str], ...]
 class Requests:
     """The requests of a pod and of its containers."""
 
-    together: tuple[Quantities, ...]
-    before: tuple[tuple[Quantities, ...], ...]
-    """Each init container, after the sidecars that run beside it."""
+    groups: tuple[tuple[Quantities, ...], ...]
+    """Those that run together; and each init container, after the sidecars that run beside it."""
     of_pod: Quantities
     limits_of_pod: Quantities
     overhead: Quantities
@@ -93,11 +92,10 @@ def add_up(requests: Requests) -> Mapping[str, Any]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
     """
-    together = [dict(each) for each in requests.together]
-    before = [[dict(each) for each in beside] for beside in requests.before]
-    single = [*together, *(beside[-1] for beside in before)]
+    groups = [[dict(each) for each in group] for group in requests.groups]
+    single = [*groups[0], *(group[-1] for group in groups[1:])]
     chips, gpus = (
-        max(sum(_read_units(each, resource) for each in beside) for beside in (together, *before))
+        max(sum(_read_units(each, resource) for each in group) for group in groups)
         for resource in _ACCELERATORS
     )
     return {
@@ -117,8 +115,8 @@ def _add_up(requests: Requests, resource: str, unit: Decimal = Decimal(1)) -> in
     if resource in of_pod:
         return math.ceil((_read_amount(of_pod, resource) + overhead) / unit)
     sums = [
-        sum((_read_amount(dict(each), resource) for each in beside), Decimal(0))
-        for beside in (requests.together, *requests.before)
+        sum((_read_amount(dict(each), resource) for each in group), Decimal(0))
+        for group in requests.groups
     ]
     most = max(sums) or _read_amount(dict(requests.limits_of_pod), resource)
     return math.ceil((most + overhead) / unit)

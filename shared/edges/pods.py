@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.edges import pod_requests
-from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, Unreadable
+from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, reading
 from shared.kinds.objects import UnexpectedValue
 from shared.model.labels import rename
 from shared.model.messages import OBJECT_NAME
@@ -192,10 +192,8 @@ def read_template(body: Json) -> PodTemplate:
 
 def read_workload(kind: Kind, body: Json) -> WorkloadView:
     """Return a workload of one kind from the API's JSON, else `Unreadable`."""
-    try:
+    with reading(kind.name):
         return kind.read(body, read_template)
-    except UnexpectedValue as error:
-        raise Unreadable(f"{kind.name}: {error}") from error
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
@@ -236,20 +234,23 @@ def _list_requests(
 ) -> pod_requests.Requests:
     """Return what the containers of a pod request, those with the sidecars that run together."""
     running: list[pod_requests.Quantities] = []
-    before: list[tuple[pod_requests.Quantities, ...]] = []
+    groups = [tuple(_read_requests(each.resources) for each in containers)]
+    fuse = pod_requests.ask_for_fuse(annotations)
+    if fuse and all(each.name != pod_requests.FUSE_SIDECAR for each in containers):
+        groups = [(*groups[0], fuse)]
     for each in spec.init_containers or ():
         requests = _read_requests(each.resources)
         if each.restart_policy == "Always":
             running.append(requests)
         else:
-            before.append((*running, requests))
-    together = tuple(_read_requests(each.resources) for each in containers)
-    fuse = pod_requests.ask_for_fuse(annotations)
-    if fuse and all(each.name != pod_requests.FUSE_SIDECAR for each in containers):
-        together = (*together, fuse)
-    of_pod, overhead = spec.resources or Resources(), _list_amounts(spec.overhead)
-    requests, limits = _list_amounts(of_pod.requests), _list_amounts(of_pod.limits)
-    return pod_requests.Requests(together, tuple(before), requests, limits, overhead)
+            groups.append((*running, requests))
+    of_pod = spec.resources or Resources()
+    return pod_requests.Requests(
+        groups=tuple(groups),
+        of_pod=_list_amounts(of_pod.requests),
+        limits_of_pod=_list_amounts(of_pod.limits),
+        overhead=_list_amounts(spec.overhead),
+    )
 
 
 def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:

@@ -40,9 +40,9 @@ class PubsubTopic:
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        """Prepare. Nothing is sent: a publisher may not ask whether the topic exists.
+        """Prepare. The client is opened at the first use, so in the process that uses it.
 
-        The client is opened at the first use, so in the process that uses it.
+        Nothing is sent: a publisher may not ask whether the topic exists.
         """
         self._open, self.name, self.timeout_seconds = open_client, topic, timeout_seconds
         self._lock = threading.Lock()
@@ -59,9 +59,10 @@ class PubsubTopic:
         request = {"topic": self.name, "messages": batch}
         try:
             with translate_errors(f"Publish {self.name}"):
-                answer = self.get_client().publish(
-                    request, retry=None, timeout=self.timeout_seconds
-                )
+                client = self.get_client()
+                ids = client.publish(request, retry=None, timeout=self.timeout_seconds).message_ids
+                if len(ids) != len(messages):
+                    raise ValueError(f"{len(ids)} ids for {len(messages)} messages")
         except Unavailable:
             # A gRPC channel waits up to two minutes before it connects again; a new one does not.
             self.close()
@@ -71,12 +72,7 @@ class PubsubTopic:
                 raise
             # By a proxy, for example: it says nothing of the messages.
             raise note_request(Unavailable(str(error)), f"Publish {self.name}") from error
-        ids = list(answer.message_ids)
-        if len(ids) != len(messages):
-            raise Unavailable(
-                f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages"
-            )
-        return ids
+        return list(ids)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -88,6 +84,5 @@ class PubsubTopic:
     def get_client(self) -> PublisherClient:
         """Return the open client; the first call opens it."""
         with self._lock:
-            if self._client is None:
-                self._client = self._open()
+            self._client = self._client or self._open()
             return self._client

@@ -63,7 +63,7 @@ def test_an_answer_that_is_no_json_is_unavailable(gke: Gke) -> None:
 def test_every_kind_of_body_is_accepted_and_read_alike_by_the_official_client(
     gke: Gke, shape: dict[str, Any]
 ) -> None:
-    body = a_body(settings(allowed_reservations=("other-project/r",)), **shape)
+    body = a_body(settings(allowed_reservations=("r", "other-project/r")), **shape)
     gke.edge.create(CLUSTER, body)
     ours = gke.edge.get(CLUSTER, body["name"])
     theirs = gke.official.get_node_pool(name=f"{CLUSTER}/nodePools/{body['name']}")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from exporter.kubernetes_watch import open_watch
+from exporter.kubernetes_watch import Silence, open_watch
 from exporter.lease import Lease
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Silence, Stored, Unreadable
+from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Stored, Unreadable
 from shared.model.errors import (
     AlreadyExists,
     Denied,

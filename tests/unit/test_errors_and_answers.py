@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, answer_error
 from shared.edges import kubernetes
 from shared.edges.google import classify_refusal, find_request, note_request
-from shared.edges.kubernetes import Status
 from shared.model import errors
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import (
@@ -299,14 +297,14 @@ def test_any_refusal_is_some_leaf_and_has_an_answer(http: int, body: bytes, head
 def test_each_refusal_of_kubernetes_is_the_error_that_says_what_to_do(
     code: int, reason: str, kind: type[ProvisionerError]
 ) -> None:
-    error = kubernetes.classify_refusal("GET x", code, Status(reason=reason, message="words"))
+    error = kubernetes.classify_refusal("GET x", code, json.dumps({"reason": reason, "message": "words"}).encode())
 
     assert type(error) is kind
     assert "words" in str(error)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"kind": "Pod"}', b'{"kind": "Status", "message": "\xff"}'])
-def test_what_is_no_status_is_read_as_an_empty_one(body: bytes) -> None:
-    status: Any = kubernetes.parse_status(body)
+def test_what_is_no_status_has_no_words(body: bytes) -> None:
+    error = kubernetes.classify_refusal("GET x", 503, body)
 
-    assert (status.reason, status.message) == ("", "")
+    assert str(error) == "GET x: 503: the answer is not a Kubernetes Status"
