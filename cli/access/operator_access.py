@@ -73,7 +73,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         chosen = connection_from_kubeconfig(own.kubeconfig, own.context)
         apis = {name: KubernetesApi(chosen, user_agent=_USER_AGENT) for name in settings.clusters}
     else:
-        apis = open_apis(settings.clusters, pools, account, agent=_USER_AGENT)
+        apis = open_apis(settings.clusters, pools, account, _USER_AGENT)
 
     def reach(endpoint: str) -> GoogleSession:
         return GoogleSession(endpoint, account)

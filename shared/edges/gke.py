@@ -182,16 +182,17 @@ def open_apis(
     clusters: Mapping[str, ClusterSettings],
     pools: GkePools,
     account: GoogleAccount,
-    *,
     agent: str = AGENT,
 ) -> dict[str, KubernetesApi]:
     """Return the Kubernetes API of each cluster, where GKE says that it is."""
     apis = {}
     for name, cluster in clusters.items():
         token = TokenFile(Path(cluster.token_file)) if cluster.token_file else account.give_token
-        connection = GkeConnection(partial(pools.locate, name, private=cluster.private), token)
+        connection: Connection
         if cluster.endpoint:
             connection = Connection(url=cluster.endpoint, token=token, ca_file=cluster.ca_file)
+        else:
+            connection = GkeConnection(partial(pools.locate, name, private=cluster.private), token)
         apis[name] = KubernetesApi(connection, user_agent=agent)
     return apis
 

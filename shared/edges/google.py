@@ -224,13 +224,7 @@ class ErrorBody(msgspec.Struct):
     """``google.rpc.ErrorInfo`` and its siblings; only their ``reason`` is read."""
 
 
-class Refusal(msgspec.Struct):
-    """A Google API's refusal."""
-
-    error: ErrorBody = msgspec.field(default_factory=ErrorBody)
-
-
-_DECODER = msgspec.json.Decoder(Refusal)
+_DECODER = msgspec.json.Decoder(dict[str, ErrorBody])
 _NO_ANSWER = (GoogleAPIError, GoogleAuthError, requests.RequestException)
 _KINDS: dict[str, type[errors.ProvisionerError]] = {
     "ALREADY_EXISTS": errors.AlreadyExists,  # assumes: create-existing
@@ -333,7 +327,7 @@ def classify_refusal(
     A body that is not a Google API's refusal counts as one without words.
     """
     try:
-        error = _DECODER.decode(body).error
+        error = _DECODER.decode(body).get("error", ErrorBody())
     except JSON_ERRORS:
         error = ErrorBody()
     return _classify(http_status, error, retry_after)
@@ -358,7 +352,7 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[errors.ProvisionerErr
     """Return the error that a refusal means: by its text where the code alone would mislead."""
     message = error.message
     reasons = {str(each.get("reason", "")) for each in error.details}
-    code = error.status if error.status in _KINDS else _CODES.get(http_status, "")
+    code = _find_code(http_status, error.status)
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
         return errors.ReservationUnfit  # assumes: reservation-refusal
     if code == "NOT_FOUND":  # assumes: missing-cluster
@@ -377,6 +371,11 @@ def _find_kind(http_status: int, error: ErrorBody) -> type[errors.ProvisionerErr
 def _is_about_cluster(message: str) -> bool:
     of_pool = "/nodePools/" in message or "node pool" in message
     return "/clusters/" in message and not of_pool
+
+
+def _find_code(http_status: int, status: str) -> str:
+    """Return the canonical code; empty for an answer that has none."""
+    return status if status in _KINDS else _CODES.get(http_status, "")
 
 
 def _is_busy(message: str, reasons: set[str]) -> bool:

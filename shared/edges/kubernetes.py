@@ -1,9 +1,7 @@
 """The Kubernetes API: get, list in pages, stream, create, update, patch, and what it refuses.
 
-Over the transport of the official client (`shared.edges.connection`). Answers are
-decoded by msgspec into structs that name only the fields that are read; what is read of pods and
-workloads is declared by their readers on top of `Record`. Texts of refusals are shown only when
-they are a Kubernetes `Status`, not what else a proxy may send.
+Answers are decoded by msgspec into structs that name only the fields that are read (`Record`).
+Texts of refusals are shown only when they are a `Status`, not what else a proxy may send.
 """
 
 from __future__ import annotations
@@ -116,7 +114,7 @@ class Status(Record):
     """A refusal in Kubernetes' own words (``kind: Status``)."""
 
     kind: str = ""
-    code: int = 0
+    code: int = _SERVER_ERROR
     reason: str = ""
     message: str = ""
     details: dict[str, Any] | None = None
@@ -144,7 +142,8 @@ def reading(what: str) -> Iterator[None]:
         raise Unreadable(f"{what}: {error}") from error
 
 
-_ERRORS: dict[int, type[errors.ProvisionerError]] = {
+_ERRORS: dict[int | str, type[errors.ProvisionerError]] = {
+    "AlreadyExists": errors.AlreadyExists,
     401: errors.Denied,
     403: errors.Denied,
     404: errors.NotFound,
@@ -152,7 +151,7 @@ _ERRORS: dict[int, type[errors.ProvisionerError]] = {
     410: Expired,
     429: errors.Throttled,
 }
-"""What a refusal means by its HTTP status; any other 4xx, and a redirect, is an
+"""What a refusal means by its reason or HTTP status; any other 4xx, and a redirect, is an
 `InvalidRequest`, and the rest `Unavailable`."""
 JsonObject = dict[str, Any]
 """A JSON object without a struct."""
@@ -208,23 +207,25 @@ def classify_refusal(
     A body that is no Status of Kubernetes, as that of a proxy, counts as one without words. The
     header Retry-After counts in seconds; one with a date is ignored.
     """
-    try:
-        status = _STATUS.decode(body)
-    except JSON_ERRORS:
-        status = Status()
-    if status.kind not in ("Status", ""):
-        status = Status()
-    code = code or status.code or _SERVER_ERROR
+    status = _read_status(body)
+    code = code or status.code
     message = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
     text = f"{what}: {code} {status.reason}".rstrip() + f": {message}"
-    kind = _ERRORS.get(code, errors.Unavailable if code >= _SERVER_ERROR else errors.InvalidRequest)
-    if kind is errors.StaleView and status.reason == "AlreadyExists":
-        return errors.AlreadyExists(text)
+    other = errors.Unavailable if code >= _SERVER_ERROR else errors.InvalidRequest
+    kind = _ERRORS.get(status.reason, _ERRORS.get(code, other))
     if not issubclass(kind, errors.Retryable):
         return kind(text)
     advised = (retry_after or "").strip() or str((status.details or {}).get("retryAfterSeconds"))
     seconds = parse_count(advised, most=_RETRY_AFTER_SECONDS_MAX) or None
     return kind(text, retry_after_seconds=seconds)
+
+
+def _read_status(body: bytes) -> Status:
+    with suppress(*JSON_ERRORS):
+        status = _STATUS.decode(body)
+        if status.kind in ("Status", ""):
+            return status
+    return Status()
 
 
 class KubernetesApi:
@@ -377,12 +378,10 @@ def _try(what: str, ask: Callable[[], Answer], *, attempts: int) -> Answer:
     """
     try:
         return ask()
-    except urllib3.exceptions.ProtocolError as error:
-        if attempts > 1:
-            return _try(what, ask, attempts=attempts - 1)
-        raise errors.Unavailable(f"{what}: connection lost: {error}") from error
     except urllib3.exceptions.HTTPError as error:
-        raise errors.Unavailable(f"{what}: {error}") from error
+        if attempts > 1 and isinstance(error, urllib3.exceptions.ProtocolError):
+            return _try(what, ask, attempts=attempts - 1)
+        raise errors.Unavailable(f"{what}: no answer: {error}") from error
 
 
 def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:

@@ -15,7 +15,7 @@ from shared.edges.kubernetes import JsonObject, reading, report_unreadable
 from shared.edges.pods import read_workload
 from shared.kinds.objects import (
     UnexpectedValue,
-    read_flag,
+    read_controller,
     read_held_conditions,
     read_number,
     read_object,
@@ -90,8 +90,7 @@ def read_flavor(body: Json) -> Json:
 def read_queued(body: Json) -> QueuedWorkload:
     """Return a Workload."""
     held = read_held_conditions(body)
-    owners = read_objects(body, "metadata", "ownerReferences")
-    owner = next((each for each in owners if read_flag(each, "controller")), {})
+    owner = read_controller(body)
     ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
     active = read_object(body, "spec").get("active") is not False
     checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
@@ -215,12 +214,8 @@ def format_state(
             {"name": name, "labels": {labels.CAPACITY_CHECKED: "true"}} for name in queued.unmarked
         ]
     identity = {"namespace": queued.namespace, "name": queued.name, "uid": queued.uid}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Workload",
-        "metadata": identity | {"resourceVersion": queued.version},
-        "status": {"admissionChecks": [check]},
-    }
+    version = {"resourceVersion": queued.version}
+    return _format("Workload", identity | version, admissionChecks=[check])
 
 
 def format_active(check: Check, now: str) -> dict[str, Any]:
@@ -233,12 +228,11 @@ def format_active(check: Check, now: str) -> dict[str, Any]:
         "observedGeneration": check.generation,
         "lastTransitionTime": now,
     }
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "AdmissionCheck",
-        "metadata": {"name": check.name},
-        "status": {"conditions": [condition]},
-    }
+    return _format("AdmissionCheck", {"name": check.name}, conditions=[condition])
+
+
+def _format(kind: str, metadata: dict[str, str], **status: Any) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "status": status}
 
 
 T = TypeVar("T")

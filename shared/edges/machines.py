@@ -7,6 +7,7 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -59,11 +60,11 @@ class InstanceGroups(GoogleSession):
         rows = self._list_instances(group)
         absent = [each for each in rows if read_text(each, "instanceStatus") in _ABSENT]
         present = len(rows) - len(absent)
-        failed = [read_objects(each, "lastAttempt", "errors", "errors") for each in absent]
+        failed = [list(_list_row_errors(each)) for each in absent]
         bulk = {} if present else self._get_bulk(group)
         of_bulk, goes_on = list(_list_check_errors(bulk)), read_flag(bulk, "inProgress")
         coming = 0 if goes_on and of_bulk else failed.count([])
-        errors = [_make_error(error, "") for each in failed for error in each]
+        errors = list(chain.from_iterable(failed))
         if not coming and (absent or present < most):
             errors += [*self._list_errors(group), *of_bulk]
         return Machines(present=present, coming=coming, errors=tuple(errors))
@@ -101,6 +102,11 @@ def _is_leaving(row: Json) -> bool:
     if not read_text(row, "instance"):
         raise UnexpectedValue("managedInstances.instance", "", "a name")
     return read_text(row, "currentAction").startswith(_LEAVING)
+
+
+def _list_row_errors(row: Json) -> Iterator[FillError]:
+    for error in read_objects(row, "lastAttempt", "errors", "errors"):
+        yield _make_error(error, "")
 
 
 def _list_check_errors(bulk: Json) -> Iterator[FillError]:

@@ -1,8 +1,7 @@
 """One Pub/Sub topic by Google's own client, for the exporter's events and for replays.
 
-It is the client that the publisher of google-cloud-pubsub itself is built on, asked for one request
-at a time: batching, repetition and limits belong to the caller. The publisher's own batches would
-publish from a thread that loses its futures with any error that it does not expect.
+It is the client that Google's publisher itself is built on, asked for one request at a time:
+batching, repetition and limits belong to the caller (docs/decisions/clients.md).
 """
 
 from __future__ import annotations

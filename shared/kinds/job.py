@@ -15,9 +15,8 @@ from shared.kinds.kind import Kind, is_free, is_mistaken, is_one_host
 from shared.kinds.objects import (
     is_index_below,
     parse_index,
-    read_flag,
+    read_controller,
     read_number,
-    read_objects,
     read_text,
 )
 from shared.model.errors import SliceUnknown
@@ -48,13 +47,10 @@ class Job(Kind):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a Job, with the object of which it is a part."""
-        owners = read_objects(body, "metadata", "ownerReferences")
-        wholes = (
-            f"{read_text(each, 'kind')} {read_text(each, 'name')}".strip()
-            for each in owners
-            if read_flag(each, "controller") and read_text(each, "kind") != "CronJob"
-        )
-        return dataclasses.replace(super().read(body, read_template), part_of=next(wholes, ""))
+        owner = read_controller(body)
+        kind, name = read_text(owner, "kind"), read_text(owner, "name")
+        whole = "" if kind == "CronJob" else f"{kind} {name}".strip()
+        return dataclasses.replace(super().read(body, read_template), part_of=whole)
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the one group."""

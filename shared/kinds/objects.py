@@ -85,6 +85,12 @@ def read_surge(body: Json, *path: str, replicas: int, default: int | str) -> int
     return surge
 
 
+def read_controller(body: Json) -> Json:
+    """Return the reference to what controls an object; empty without one."""
+    owners = read_objects(body, "metadata", "ownerReferences")
+    return next((each for each in owners if read_flag(each, "controller")), {})
+
+
 def list_suspend_writes(body: Json) -> list[Json]:
     """Return the API server's records of the programs that wrote ``spec.suspend``."""
     records = read_objects(body, "metadata", "managedFields")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from shared.kinds.kind import Kind, Resource, is_mistaken, name_slice
 from shared.kinds.objects import (
     parse_index,
+    read_controller,
     read_flag,
     read_number,
     read_object,
@@ -216,13 +217,11 @@ def _read_shape(group: SliceGroup) -> list[tuple[str, ...]]:
 
 def read_parent(body: Json) -> Parent | None:
     """Return the RayJob that controls a RayCluster; None without one."""
-    for each in read_objects(body, "metadata", "ownerReferences"):
-        if read_flag(each, "controller") and read_text(each, "kind") == RAYJOB.name:
-            namespace, name = read_text(body, "metadata", "namespace"), read_text(each, "name")
-            return Parent(
-                kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(each, "uid")
-            )
-    return None
+    owner = read_controller(body)
+    if read_text(owner, "kind") != RAYJOB.name:
+        return None
+    namespace, name = read_text(body, "metadata", "namespace"), read_text(owner, "name")
+    return Parent(kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(owner, "uid"))
 
 
 def judge_rayjob(body: Json) -> str:

@@ -11,7 +11,7 @@ from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
 from shared.kinds.kind import Kind
 from shared.kinds.leaderworkerset import LEADERWORKERSET
-from shared.kinds.objects import read_flag, read_objects, read_text
+from shared.kinds.objects import read_controller, read_text
 from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
 from shared.model.errors import OwnerKindUnknown
@@ -52,8 +52,7 @@ class BarePod(Kind):
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return one elastic pool of one node, for a pod without controller."""
-        owners = read_objects(body, "metadata", "ownerReferences")
-        if any(read_flag(each, "controller") for each in owners):
+        if read_controller(body):
             return []
         (template,) = templates.values()
         return [SliceGroup(name="", hosts=1, template=template, elastic=True)]

@@ -179,7 +179,7 @@ def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_t
 
 
 def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:
-    exporter = start(TOPIC="x", LEASE_SECONDS="1", SUBJECT="?")
+    exporter = start(TOPIC="x", LEASE_SECONDS="1000", SUBJECT="?")
     assert exporter.process.wait(PATIENCE_SECONDS) == 2
     assert [each["message"].split(":")[0] for each in exporter.records()] == [
         "TPU_PROVISIONER_SUBJECT",
