@@ -32,11 +32,7 @@ def read_sections() -> dict[str, str]:
 
 
 def find_section(reason: str) -> tuple[str, str]:
-    """Return the heading and the text about a reason, a class of failures or an alert.
-
-    Raises:
-        BadInput: the runbook has no such heading.
-    """
+    """Return the heading and the text about a reason, a class of failures or an alert."""
     sections = read_sections()
     by_name = {_plain(heading): heading for heading in sections}
     name = _plain(reason)

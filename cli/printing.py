@@ -45,16 +45,7 @@ class Format(StrEnum):
 
 
 def choose_format(output: F, *, as_json: bool, endless: str = "") -> F:
-    """Return the format that ``-o`` and ``--json`` ask for together.
-
-    Args:
-        output: a `Format`, or a choice that has its formats too.
-        as_json: whether ``--json`` is given.
-        endless: the option by which the command goes on until Ctrl-C; empty if it is not given.
-
-    Raises:
-        BadInput: the options contradict each other.
-    """
+    """Return the format that ``-o`` and ``--json`` ask for together."""
     if as_json and output not in (Format.TABLE, Format.JSON):
         raise BadInput(f"--json: contradicts --output={output}; valid: one of the two")
     form = type(output)(Format.JSON) if as_json else output

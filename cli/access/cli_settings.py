@@ -91,11 +91,7 @@ def accepts(rule: Meta, text: str) -> bool:
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSettings]:
-    """Return the functions' settings and those of the command line.
-
-    Raises:
-        Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
-    """
+    """Return the functions' settings and those of the command line."""
     settings, own = read_all(environ, Settings, OperatorSettings)
     if own.kubeconfig and len(settings.clusters) > 1:
         what = f"reaches one cluster, but {name_variable('clusters')} names {len(settings.clusters)}"
@@ -104,19 +100,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSett
 
 
 def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -> Settings:
-    """Return the settings to plan with; an environment without a cluster gets an invented one.
-
-    Args:
-        environ: the environment.
-        cluster: ``projects/P/locations/L/clusters/C`` to plan for; empty: the first one of the
-            environment.
-        zone: replaces the cluster's zone; empty: the cluster's zone, and any zone for an invented
-            cluster.
-
-    Raises:
-        BadInput: `cluster` or `zone` is wrong, or the environment does not have that cluster.
-        Misconfigured: a setting is wrong.
-    """
+    """Return the settings to plan with; an environment without a cluster gets an invented one."""
     variable = name_variable("clusters")
     for option, text, rule in (("--zone", zone, ZONE), ("--cluster", cluster, CLUSTER)):
         if text and not accepts(rule, text):
@@ -137,11 +121,7 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
 
 
 def find_subscription(own: OperatorSettings, name: str) -> str:
-    """Return the full name of one subscription.
-
-    Raises:
-        Misconfigured: the environment does not name it.
-    """
+    """Return the full name of one subscription."""
     found = own.subscriptions.get(name)
     if not found:
         valid = f'{{"{name}": "projects/PROJECT/subscriptions/NAME", …}}'
@@ -181,11 +161,7 @@ def list_pushed(own: OperatorSettings, functions: Sequence[str] = ()) -> list[st
 
 
 def find_topic(own: OperatorSettings) -> str:
-    """Return the topic of the exporter's events.
-
-    Raises:
-        Misconfigured: the environment does not name it.
-    """
+    """Return the topic of the exporter's events."""
     if not own.topic:
         what, valid = "is required by this command", "projects/PROJECT/topics/NAME"
         raise Misconfigured((describe_problem(name_variable("topic"), what, valid=valid),))

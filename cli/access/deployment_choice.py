@@ -39,10 +39,6 @@ def choose_environment(*, always: bool = True) -> Mapping[str, str]:
     """Return the variables of the deployment.
 
     Without `always`, those of the environment alone unless the command line chooses one.
-
-    Raises:
-        BadInput: there is no such deployment, or it does not have the cluster.
-        ProvisionerError: the services of the project could not be read.
     """
     choice = CHOICE.get()
     if not always and choice == Choice():
@@ -51,17 +47,7 @@ def choose_environment(*, always: bool = True) -> Mapping[str, str]:
 
 
 def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], None]) -> dict[str, str]:
-    """Return the variables of the chosen deployment.
-
-    Args:
-        environ: the environment. A variable of ours in it wins over what the deployment says.
-        choice: from the command line.
-        say: is told what was found, where the environment does not say it.
-
-    Raises:
-        BadInput: there is no such deployment, or it does not have the cluster.
-        ProvisionerError: the services of the project could not be read.
-    """
+    """Return the variables of the chosen deployment."""
     found = dict(environ)
     if CLUSTERS not in environ:
         found = _find(environ, choice, say) | found

@@ -40,11 +40,7 @@ class Service:
 
 
 def find_default_project() -> str:
-    """Return the project of the credentials, or else of gcloud's configuration.
-
-    Raises:
-        BadInput: there is none.
-    """
+    """Return the project of the credentials, or else of gcloud's configuration."""
     try:
         _, project = google.auth.default()
     except GoogleAuthError:
@@ -59,9 +55,6 @@ def list_services(run: GoogleSession, project: str) -> list[Service]:
     """Return the services of all regions of a project.
 
     https://cloud.google.com/run/docs/reference/rest/v1/projects.locations.services/list
-
-    Raises:
-        ProvisionerError: they could not be read.
     """
     found: list[Service] = []
     following = ""
@@ -86,11 +79,7 @@ def _read(body: dict[str, Any]) -> Service:
 
 
 def describe_deployment(services: Sequence[Service], project: str, name: str) -> dict[str, str]:
-    """Return the variables of a deployment.
-
-    Raises:
-        BadInput: there is none; the text names what there is.
-    """
+    """Return the variables of a deployment."""
     there = {each.name: each for each in services}
     main = there.get(f"{name}-provision")
     if main is None:

@@ -31,13 +31,7 @@ _TOLD = ("decision", "reason", "message")
 
 
 def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
-    """Return a client of Cloud Logging over REST, without threads.
-
-    Args:
-        endpoint: ``http(s)://HOST[:PORT]``.
-        credentials: The account; anonymous ones for stand-ins.
-        project: Whose logs.
-    """
+    """Return a client of Cloud Logging over REST, without threads."""
     # Imported at the first use: half a second that the other commands need not wait for.
     from google.cloud.logging_v2 import Client  # noqa: PLC0415 -- see above
 
@@ -49,11 +43,7 @@ def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
 
 
 def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
-    """Return what opens the logs.
-
-    Raises:
-        Misconfigured: logs are not read here.
-    """
+    """Return what opens the logs."""
     if open_logs is None:
         what, valid = "is empty, so there are no logs to read", "https://logging.googleapis.com"
         raise Misconfigured((describe_problem(name_variable("logging_endpoint"), what, valid=valid),))
@@ -74,11 +64,7 @@ class Answered:
 
 
 def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answered]:
-    """Return what was created or refused in a cluster: the newest 500 records of the last day.
-
-    Raises:
-        ProvisionerError: the logs could not be read.
-    """
+    """Return what was created or refused in a cluster: the newest 500 records of the last day."""
     wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     found = []
     for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
@@ -94,11 +80,7 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answe
 def read_event_records(
     open_logs: OpenLogs, cluster: str, ids: Sequence[str], *, since: float
 ) -> list[dict[str, Any]]:
-    """Return what was logged about events, each record with a reason, the newest first.
-
-    Raises:
-        ProvisionerError: the logs could not be read.
-    """
+    """Return what was logged about events, each record with a reason, the newest first."""
     found: list[dict[str, Any]] = []
     for at in range(0, len(ids), IDS_AT_ONCE):
         names = " OR ".join(json.dumps(each) for each in ids[at : at + IDS_AT_ONCE])
@@ -121,18 +103,7 @@ class Ticked:
 def find_last_tick(
     open_logs: OpenLogs, cluster: str, function: str, *, now: float, ours: str = ""
 ) -> Ticked | None:
-    """Return the last tick of a cluster that ended; None when none is found in the last day.
-
-    Args:
-        open_logs: opens the logs.
-        cluster: ``projects/P/locations/L/clusters/C``.
-        function: whose tick.
-        now: unix seconds.
-        ours: the end of a filter, by `cli.access.cli_settings.name_services`; empty: of any.
-
-    Raises:
-        ProvisionerError: the logs could not be read.
-    """
+    """Return the last tick of a cluster that ended; None when none is found in the last day."""
     wanted = (
         f'jsonPayload.wake="tick" AND jsonPayload.counts:* AND jsonPayload.function="{function}" '
         f'AND jsonPayload.cluster="{cluster}"{ours}'
@@ -148,9 +119,6 @@ def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float 
     """Return when a cluster's exporter last published an event, in unix seconds.
 
     It is None if it published none in the last day.
-
-    Raises:
-        ProvisionerError: the logs could not be read.
     """
     wanted = f'jsonPayload.message="published" AND jsonPayload.cluster="{cluster}"'
     found = list_of_day(open_logs, cluster, wanted, now=now, most=1)
@@ -163,11 +131,7 @@ def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, m
 
 
 def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
-    """Return the newest entries since a time in unix seconds that fit a filter, the newest first.
-
-    Raises:
-        ProvisionerError: the logs could not be read.
-    """
+    """Return the newest entries since a time in unix seconds that fit a filter, the newest first."""
     project = cluster.split("/")[1]
     with translate_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)

@@ -33,9 +33,6 @@ def read_points(monitoring: GoogleSession, project: str, query: dict[str, str]) 
     """Return the whole numbers of each time series of Cloud Monitoring that has some.
 
     https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
-
-    Raises:
-        ProvisionerError: they could not be read.
     """
     body = monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
     try:

@@ -60,11 +60,7 @@ class Deployment:
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:
-    """Return the deployment that the environment describes; nothing is sent yet.
-
-    Raises:
-        Misconfigured: a setting is missing or wrong.
-    """
+    """Return the deployment that the environment describes; nothing is sent yet."""
     settings, own = read_environment(environ)
     http = urllib3.PoolManager(maxsize=4)
     account = GoogleAccount(settings.credentials)

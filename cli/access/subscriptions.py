@@ -43,12 +43,7 @@ class PulledMessage(msgspec.Struct, frozen=True):
 
 
 def open_subscriber(endpoint: str, credentials: Credentials) -> SubscriberClient:
-    """Return a client over REST.
-
-    Args:
-        endpoint: ``http(s)://HOST[:PORT]``.
-        credentials: The account; anonymous ones for stand-ins.
-    """
+    """Return a client over REST."""
     transport = SubscriberRestTransport(host=endpoint.rstrip("/"), credentials=credentials)
     return SubscriberClient(transport=transport)
 

@@ -43,11 +43,7 @@ def list_dead_letters(deployment: Deployment) -> list[DeadLetter]:
 
 
 def replay_dead_letter(deployment: Deployment, message_id: str) -> str:
-    """Publish one dead letter again with its first attributes, and then acknowledge it.
-
-    Raises:
-        BadInput: there is no such dead letter, it cannot be published, or its topic is not known.
-    """
+    """Publish one dead letter again with its first attributes, and then acknowledge it."""
     topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
     choice = Choice(ids=(message_id,))
     if not publish_again(open_queue(deployment), topic, choice, progress=lambda _published: None).published:
@@ -56,11 +52,7 @@ def replay_dead_letter(deployment: Deployment, message_id: str) -> str:
 
 
 def discard_dead_letter(deployment: Deployment, message_id: str) -> str:
-    """Acknowledge one dead letter, so that it is gone for good.
-
-    Raises:
-        BadInput: there is no such dead letter.
-    """
+    """Acknowledge one dead letter, so that it is gone for good."""
     if not discard(open_queue(deployment), Choice(ids=(message_id,))).discarded:
         raise BadInput(_absent(message_id))
     return f"dead letter {message_id} is discarded"

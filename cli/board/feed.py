@@ -22,12 +22,7 @@ class TooManyPages(Exception):
 
 
 class Feed:
-    """Reads while at least one page is open, and gives the readings to all of them.
-
-    Args:
-        read: Returns one reading as JSON values. What it raises is shown on the pages.
-        every: Real seconds between two readings.
-    """
+    """Reads while at least one page is open, and gives the readings to all of them."""
 
     def __init__(self, read: Callable[[], dict[str, Any]], *, every: float) -> None:
         self._read, self._every = read, every
@@ -58,9 +53,6 @@ class Feed:
         """Return the stream of a page: the last reading at once, then each new one.
 
         `close_page` must follow, also if nothing was taken from the stream.
-
-        Raises:
-            TooManyPages: PAGES_MAX pages are open.
         """
         with self._changed:
             if self._pages >= PAGES_MAX:

@@ -133,13 +133,7 @@ class Lanes:
         self._lanes: dict[Key, Lane] = {}
 
     def observe(self, status: Status, creations: Mapping[Key, Created], now: float) -> list[Lane]:
-        """Take one reading in, and return the lanes: those that need a person or wait are first.
-
-        Args:
-            status: the pools and what waits now.
-            creations: from `list_creations`.
-            now: unix seconds.
-        """
+        """Take one reading in, and return the lanes: those that need a person or wait are first."""
         pools = _group_pools(status.pools)
         waiting = {(row.cluster, row.namespace, row.workload, row.shape): row for row in status.waiting}
         for key, rows in pools.items():

@@ -28,15 +28,7 @@ class _QuietHandler(WSGIRequestHandler):
 
 @contextmanager
 def listening(site: Site, *, port: int = 0) -> Iterator[threading.Thread]:
-    """Serve a board until the end of the block; yield the thread that serves it.
-
-    Args:
-        site: The application. It knows its port afterwards.
-        port: Where to listen on 127.0.0.1; 0 for a free port.
-
-    Raises:
-        BadInput: the port is in use.
-    """
+    """Serve a board until the end of the block; yield the thread that serves it."""
     try:
         bound = socket.create_server((HOST, port))
     except OSError as error:
@@ -56,16 +48,7 @@ def listening(site: Site, *, port: int = 0) -> Iterator[threading.Thread]:
 
 
 def serve_board(site: Site, *, port: int, say: Callable[[str], None]) -> None:
-    """Serve a board until Ctrl-C.
-
-    Args:
-        site: The application.
-        port: Where to listen on 127.0.0.1; 0 for a free port.
-        say: Told the address.
-
-    Raises:
-        BadInput: the port cannot be used.
-    """
+    """Serve a board until Ctrl-C."""
     with listening(site, port=port) as thread:
         say(f"The board: {site.address}")
         say("Only this computer reaches it. Its address is a password. Ctrl-C ends it.")

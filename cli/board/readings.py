@@ -48,12 +48,7 @@ def look(ports: Ports, namespace: str) -> tuple[Status, dict[Key, Created]]:
 
 @dataclass(slots=True)
 class Readings:
-    """Reads a deployment again and again, and remembers what one reading alone does not show.
-
-    Args:
-        deployment: what is read; nothing is changed.
-        namespace: only what belongs to workloads of this namespace; empty: all.
-    """
+    """Reads a deployment again and again, and remembers what one reading alone does not show."""
 
     deployment: Deployment
     namespace: str = ""

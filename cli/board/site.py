@@ -52,15 +52,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Site:
-    """The application of one board.
-
-    Args:
-        deployment: What is shown, with the person's own credentials.
-        write: Whether acts are done.
-        acts: Buttons beside those of dead letters.
-        every: Real seconds between two readings.
-        namespace: Only what belongs to workloads of this namespace; empty: all.
-    """
+    """The application of one board."""
 
     def __init__(
         self,

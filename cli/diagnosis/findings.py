@@ -77,13 +77,7 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def look(name: str, check: Check, mend: str = "") -> list[Finding]:
-    """Return what a check finds; one that cannot ask is a finding itself.
-
-    Args:
-        name: what is looked at.
-        check: the look.
-        mend: what mends it when nothing can be asked.
-    """
+    """Return what a check finds; one that cannot ask is a finding itself."""
     try:
         return list(check())
     except ProvisionerError as error:

@@ -62,11 +62,7 @@ class Asking:
 def ask_why(
     deployment: Deployment, workload: str, namespace: str, *, since: str, form: Format, follow: bool
 ) -> ExitCode:
-    """Print the history of a workload and return the exit code that it means.
-
-    Raises:
-        BadInput: the workload or the time is not valid.
-    """
+    """Print the history of a workload and return the exit code that it means."""
     home, name = parse_workload(workload, namespace)
     clusters, clock = deployment.ports.clusters, deployment.ports.clock
     begin = parse_since(since, now=clock.now()) if since else None

@@ -185,11 +185,7 @@ def _read_operation(operation: Operation) -> Iterator[Entry]:
 
 
 def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
-    """Return the functions' log records about one workload: the newest 500 of the last day.
-
-    Raises:
-        ProvisionerError: they could not be read.
-    """
+    """Return the functions' log records about one workload: the newest 500 of the last day."""
     wanted = (
         f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
         f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"

@@ -52,16 +52,7 @@ def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
 def print_history(
     console: Console, history: History, *, several: bool, wide: bool, now: float, since: float | None = None
 ) -> None:
-    """Print a history for people, then the present state.
-
-    Args:
-        console: where to.
-        history: of one workload in one cluster.
-        several: there are several clusters, so this one is named.
-        wide: with details, and each repetition.
-        now: unix seconds.
-        since: unix seconds; earlier entries are left out.
-    """
+    """Print a history for people, then the present state."""
     if several:
         print_line(console, styled(short_cluster(history.cluster), "dim"))
     shown = select_entries(history, wide=wide, since=since)

@@ -19,9 +19,6 @@ def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: st
 
     Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
     https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
-
-    Raises:
-        ProvisionerError: the workload could not be read.
     """
     try:
         body = api.get(kind.path_of(namespace, name), JsonObject)

@@ -95,11 +95,7 @@ class History:
 
 
 def parse_workload(text: str, namespace: str) -> tuple[str, str]:
-    """Return namespace and name of ``NAME`` or ``NAMESPACE/NAME``.
-
-    Raises:
-        BadInput: it is no name of Kubernetes, or two namespaces are named.
-    """
+    """Return namespace and name of ``NAME`` or ``NAMESPACE/NAME``."""
     prefix, slash, name = text.rpartition("/")
     if slash and namespace and prefix != namespace:
         raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {text!r}); valid: one of the two")
@@ -189,11 +185,7 @@ def add_suspension(history: History, deployment: Deployment) -> None:
 
 
 def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
-    """Return the kinds of workload that a cluster does not have installed, or that are not served.
-
-    Raises:
-        ProvisionerError: the cluster did not answer.
-    """
+    """Return the kinds of workload that a cluster does not have installed, or that are not served."""
     served = deployment.settings.kinds
     absent = [f"{kind.name} (not in the setting kinds)" for kind in KINDS if kind.name not in served]
     for kind in choose_kinds(served):

@@ -78,14 +78,7 @@ class Reading:
 def read_cluster(
     cluster: str, ports: Ports, *, chooses: Callable[[Key], bool] = lambda _key: True, also: Iterable[Key] = ()
 ) -> Reading:
-    """Return the workloads of a cluster that have pools or waiting pods, with their plans.
-
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        ports: of the deployment, without the means to change something.
-        chooses: whether a workload is wanted.
-        also: workloads that may have neither.
-    """
+    """Return the workloads of a cluster that have pools or waiting pods, with their plans."""
     reading = Reading(cluster=cluster, now=ports.clock.now())
     reading.stop = read_stop(cluster, ports.settings.own_namespace, ports)[1]
     try:

@@ -107,12 +107,7 @@ def needs_records(status: Status) -> bool:
 
 
 def add_refusals(status: Status, answers: Iterable[Answered]) -> None:
-    """Show what GKE refused at once, where that is the last record, in place of what is planned.
-
-    Args:
-        status: of the present.
-        answers: records of what was created or refused, in any order.
-    """
+    """Show what GKE refused at once, where that is the last record, in place of what is planned."""
     told: dict[tuple[str, str], list[Answered]] = {}
     for each in sorted(answers, key=lambda each: each.at):
         owner = each.claim.get("cluster", ""), f"{each.claim.get('namespace')}/{each.claim.get('name')}"
@@ -147,13 +142,7 @@ def read_all(ports: Ports, *, namespace: str = "") -> list[Reading]:
 
 
 def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None = None) -> Status:
-    """Return the status of every cluster. What cannot be read of one is listed as an error.
-
-    Args:
-        ports: the deployment; nothing is changed.
-        namespace: only what belongs to workloads of this namespace; empty: all.
-        open_logs: opens the functions' logs, which are read only while something waits.
-    """
+    """Return the status of every cluster. What cannot be read of one is listed as an error."""
     status = Status()
     for reading in read_all(ports, namespace=namespace):
         add_reading(status, reading)

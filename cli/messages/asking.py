@@ -10,11 +10,7 @@ from cli.exit_codes import BadInput
 
 
 def confirm(question: str, *, sure: bool) -> None:
-    """Return if a person agrees, or is sure already.
-
-    Raises:
-        BadInput: nobody can be asked, or the answer is no.
-    """
+    """Return if a person agrees, or is sure already."""
     if sure:
         return
     if not has_terminal():

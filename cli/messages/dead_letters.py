@@ -84,12 +84,7 @@ class Choice:
 
 
 class DeadLetterQueue:
-    """The subscription of dead letters while it is being emptied.
-
-    Args:
-        admin: Pub/Sub.
-        subscription: its full name.
-    """
+    """The subscription of dead letters while it is being emptied."""
 
     def __init__(self, admin: PubsubAdmin, subscription: str) -> None:
         self._admin, self._subscription = admin, subscription
@@ -150,13 +145,7 @@ def read_dead_letter(dead_letter: PulledMessage) -> DeadLetter:
 
 
 def add_reasons(dead_letters: Sequence[DeadLetter], open_logs: OpenLogs | None, cluster: str) -> list[DeadLetter]:
-    """Return dead letters with what a function logged last about each of their events.
-
-    Args:
-        dead_letters: all of them.
-        open_logs: None where no logs can be read.
-        cluster: one of the deployment.
-    """
+    """Return dead letters with what a function logged last about each of their events."""
     ids = sorted({each.event_id for each in dead_letters} - {""})
     found: dict[str, dict[str, Any]] = {}
     if ids and open_logs is not None:
@@ -203,14 +192,7 @@ def discard(queue: DeadLetterQueue, choice: Choice) -> DeadLetterReport:
 def publish_again(
     queue: DeadLetterQueue, topic: PubsubTopic, choice: Choice, *, progress: Callable[[int], None]
 ) -> DeadLetterReport:
-    """Publish the chosen dead letters again, batch by batch, and take them away.
-
-    Args:
-        queue: where they are.
-        topic: where they go.
-        choice: which of them.
-        progress: called with the number of dead letters after each batch.
-    """
+    """Publish the chosen dead letters again, batch by batch, and take them away."""
     report = DeadLetterReport()
     try:
         for batch in queue.pull_batches(choice, report):

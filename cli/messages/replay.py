@@ -48,11 +48,7 @@ class Replay:
 
 
 def check(request: Replay) -> None:
-    """Accept a request that says one thing.
-
-    Raises:
-        BadInput: it names none or several sources, or a filter that does not belong to its source.
-    """
+    """Accept a request that says one thing."""
     if bool(request.since) == request.dead_letters:
         got = "both" if request.since else "none"
         raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")

@@ -29,9 +29,6 @@ def compare(planned: Sequence[PlannedNeed], cluster: str, ports: Ports) -> list[
 
     A workload whose name is generated is compared with each live one that may have been made of the
     same manifest.
-
-    Raises:
-        ProvisionerError: the cluster or GKE did not answer.
     """
     owners = {pool.owner.key for pool in ports.pools.list(cluster) if pool.owner}
     lines: list[str] = []

@@ -138,15 +138,7 @@ class Found:
 
 
 def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
-    """Return the workloads of files, folders and patterns; ``-`` is standard input.
-
-    Args:
-        paths: as the operator gave them.
-        recursive: folders inside of folders too.
-
-    Raises:
-        BadInput: a file cannot be read, or there is no object at all.
-    """
+    """Return the workloads of files, folders and patterns; ``-`` is standard input."""
     found = Found()
     for path in paths:
         for name, text in _read_texts(path, recursive=recursive):

@@ -68,11 +68,7 @@ def _drop(value: Any) -> Any:
 
 
 def check_object(body: dict[str, Any]) -> None:
-    """Accept an object whose labels are texts, and whose counts and amounts are not negative.
-
-    Raises:
-        WrongField: it names the key.
-    """
+    """Accept an object whose labels are texts, and whose counts and amounts are not negative."""
     for path, key, value in walk(body):
         _check_texts(path, dict(_list_texts(key, value)))
         if key in _COUNTS and isinstance(value, int) and value < 0:

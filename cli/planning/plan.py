@@ -153,15 +153,7 @@ def plan(
     namespaces: Namespaces | None = None,
     disks: Disks | None = None,
 ) -> list[PlannedNeed]:
-    """Return every need of some workloads, in their order. Limits count the needs before it.
-
-    Args:
-        manifests: from `cli.planning.manifests`.
-        cluster: ``projects/P/locations/L/clusters/C``, one of the settings.
-        settings: the operator's.
-        namespaces: the labels of the cluster's namespaces; None if they are not known.
-        disks: the disks of the cluster; None if they are not known.
-    """
+    """Return every need of some workloads, in their order. Limits count the needs before it."""
     made, planned = _Made(settings), list[PlannedNeed]()
     namespaces, disks = namespaces or Namespaces(), disks or Disks()
     for manifest in manifests:
@@ -340,12 +332,7 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
 
 
 def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
-    """Return one sentence: how many pools, nodes and chips, and how many needs get none.
-
-    Args:
-        planned: from `plan`.
-        unserved: something else asks for accelerators.
-    """
+    """Return one sentence: how many pools, nodes and chips, and how many needs get none."""
     made = [each for each in planned if each.creates]
     refused = sum(each.refused for each in planned)
     waiting = sum(each.decision.verdict == Verdict.WAIT for each in planned)

@@ -73,12 +73,7 @@ class Planned:
 
 
 def run_plan(request: Request) -> Planned:
-    """Return the plan for some files.
-
-    Raises:
-        BadInput: a file or an option is wrong.
-        ProvisionerError: the pools that run could not be read.
-    """
+    """Return the plan for some files."""
     found = read_manifests(request.files, recursive=request.recursive)
     environ = choose_environment(always=request.diff)
     settings = read_plan_settings(environ, cluster=request.cluster, zone=request.zone)

@@ -62,15 +62,7 @@ def print_plan(
     prices: bool = True,
     lines: Sequence[str] = (),
 ) -> None:
-    """Print a plan: one line for each need, all refusals, what else is said, and the sum.
-
-    Args:
-        console: where to.
-        planned: from `cli.planning.plan`.
-        found: what else the files hold.
-        prices: show list prices.
-        lines: what else is said before the sum.
-    """
+    """Print a plan: one line for each need, all refusals, what else is said, and the sum."""
     if planned:
         print_table(console, _COLUMNS, planned, wide=False)
         print_line(console)

@@ -107,13 +107,7 @@ class Account:
                 self.unknown_pools += 1
 
     def total(self, now: float, listed: Collection[str] | None = None) -> Account:
-        """Return the account as if the pools that exist ended now; this one goes on.
-
-        Args:
-            now: unix seconds.
-            listed: the names of the pools that GKE has now; None if they are not known. The others
-                ended without a record, for example because a person deleted them.
-        """
+        """Return the account as if the pools that exist ended now; this one goes on."""
         ended = copy.deepcopy(self)
         ended.end_all(now, listed)
         return ended

@@ -43,18 +43,7 @@ class Span:
 def read_records(
     deployment: Deployment, span: Span, *, earlier: bool = True, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Record]:
-    """Yield the creates and deletes of a time in order.
-
-    Args:
-        deployment: whose logs are read, of all of its projects.
-        span: the time.
-        earlier: whether those of the 30 days before are read too, because pools may be as old.
-        wait: sleeps for so many seconds when Cloud Logging refuses a page.
-
-    Raises:
-        Misconfigured: logs are not read here.
-        ProvisionerError: they could not be read.
-    """
+    """Yield the creates and deletes of a time in order."""
     require_logs(deployment.open_logs)
     begin = span.begin - EARLIER_SECONDS * earlier
     streams = [
