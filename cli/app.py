@@ -264,22 +264,18 @@ def board(
     every: Annotated[
         int, typer.Option(help="Seconds between two readings.", metavar="NUMBER", min=1, max=3600)
     ] = 5,
-    *,
-    write: Annotated[bool, typer.Option("--write", help="Let the page replay and discard dead letters.")] = False,
 ) -> None:
     """Serve one live page about the deployment, until Ctrl-C.
 
     Only this computer reaches it. The page reads with your credentials, and only while it is open.
-    Without --write it changes nothing.
+    It changes nothing.
 
     Example: tpu-provisioner board --port 8080
     """
-    from cli.board.listening import serve_board  # noqa: PLC0415 -- see open_deployment
-    from cli.board.site import Site  # noqa: PLC0415 -- see open_deployment
+    from cli.board.site import Board, serve_board  # noqa: PLC0415 -- see open_deployment
 
     with told():
-        site = Site(open_chosen(), write=write, every=every, namespace=namespace)
-        serve_board(site, port=port, say=typer.echo)
+        serve_board(Board(open_chosen(), every=every, namespace=namespace), port=port, say=typer.echo)
 
 
 app.command(epilog=EPILOG)(explain)

@@ -1,9 +1,8 @@
-"""The board as a WSGI application: what may ask, and what is answered.
+"""The board: one page about a deployment, served to this computer only.
 
-A page of another site must neither read nor change anything here. So the server is bound to
-127.0.0.1, each address needs the token of this run, the Host header must be this server's own
-(against DNS rebinding), and a POST also needs the token in a header and this server's own Origin,
-which a page of another site cannot send.
+A page of another site must not read anything here. So the server is bound to 127.0.0.1, each
+address needs the token of this run, and the Host header must be this server's own (against DNS
+rebinding). Nothing can be changed.
 """
 
 from __future__ import annotations
@@ -13,191 +12,92 @@ import hashlib
 import hmac
 import re
 import secrets
-from http import HTTPStatus
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from werkzeug import Request, Response
+from werkzeug.serving import WSGIRequestHandler, make_server
 
-from cli.board.acts import Act, ActFailed, discard_dead_letter, replay_dead_letter
-from cli.board.feed import Feed, TooManyPages
 from cli.board.readings import Readings
 from cli.exit_codes import BadInput
-from cli.explanation.why import parse_workload, tell
-from shared.model.errors import JSON_ERRORS, ProvisionerError
-from shared.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cli.access.operator_access import Deployment
 
-TOKEN_HEADER = "X-Board-Token"  # noqa: S105 -- the name of a header
-BODY_BYTES_MAX = 10_000
-_PAGE = Path(__file__).parent / "page.html"
+HOST = "127.0.0.1"
+_PAGE = (Path(__file__).parent / "page.html").read_text()
+_PLACE = '<script type="application/json" id="reading"></script>'
 
 
-class Refused(Exception):
-    """A request that is not answered; the text says why."""
+class Board:
+    """The application of one board; it reads only while a page asks."""
 
-    def __init__(self, status: HTTPStatus, text: str) -> None:
-        self.status = status
-        super().__init__(text)
-
-
-class _Body(msgspec.Struct, forbid_unknown_fields=True):
-    message_id: str = ""
-
-
-class Site:
-    """The application of one board."""
-
-    def __init__(
-        self,
-        deployment: Deployment,
-        *,
-        write: bool = False,
-        acts: Sequence[Act] = (),
-        every: float = 5.0,
-        namespace: str = "",
-    ) -> None:
-        self._deployment, self._write = deployment, write
-        self._acts = {act.name: act for act in acts}
-        self._readings = Readings(deployment, namespace)
+    def __init__(self, deployment: Deployment, *, every: float = 5.0, namespace: str = "") -> None:
+        """Take what is shown, and how many seconds lie between two readings."""
+        self._readings, self._every = Readings(deployment, namespace), every
+        self._reading: dict[str, Any] = {}
+        self._read_at = float("-inf")
+        self._lock = threading.Lock()
         self.token = secrets.token_urlsafe(24)
-        self.feed = Feed(self._read, every=every)
         self.port = 0
         """Where it listens; nothing is answered before it is set."""
-        self._page = _PAGE.read_bytes()
-        self._headers = _list_headers(self._page)
 
     @property
     def address(self) -> str:
         """The address to open in a browser."""
-        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+        return f"http://{HOST}:{self.port}/?token={self.token}"
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
-        request = Request(environ)
-        try:
-            response = self._answer(request)
-        except Refused as error:
-            response = _say(error.status, str(error))
-        response.headers.extend(self._headers)
+        response = self._answer(Request(environ))
+        response.headers.extend(_HEADERS)
         return response(environ, start_response)
 
+    def read(self) -> dict[str, Any]:
+        """Return the last reading, or a new one if that is too old. All pages share it."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= self._every:
+                self._reading = self._readings.read() | {"every": self._every}
+                self._read_at = time.monotonic()
+            return self._reading
+
     def _answer(self, request: Request) -> Response:
-        if request.environ.get("HTTP_HOST", "") not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
-            raise Refused(HTTPStatus.FORBIDDEN, "Host: is not this board's")
-        if request.path.startswith("/acts/"):
-            return self._act(request)
-        pages: dict[str, Callable[[Request], Response]] = {
-            "/": self._show_page,
-            "/events": self._stream,
-            "/history": self._tell_history,
-        }
-        show = pages.get(request.path)
-        if show is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+        if request.environ.get("HTTP_HOST", "") not in (f"{HOST}:{self.port}", f"localhost:{self.port}"):
+            return Response("Host: is not this board's", 403)
         if request.method != "GET":
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "valid: GET")
-        self._check_token(request.args.get("token", ""))
-        return show(request)
-
-    def _show_page(self, _request: Request) -> Response:
-        return Response(self._page, mimetype="text/html")
-
-    def _stream(self, _request: Request) -> Response:
-        try:
-            frames = self.feed.open_page()
-        except TooManyPages as error:
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages of the board are open") from error
-        response = Response(frames, mimetype="text/event-stream")
-        response.call_on_close(self.feed.close_page)
-        return response
-
-    def _tell_history(self, request: Request) -> Response:
-        """Return the history of one workload, as ``why`` tells it."""
-        cluster = request.args.get("cluster", "")
-        if cluster not in self._deployment.ports.clusters:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"cluster: is not one of the settings (got {cluster!r})")
-        try:
-            home, name = parse_workload(request.args.get("workload", ""), request.args.get("namespace", ""))
-            history = tell(self._deployment, cluster, home, name)
-        except (BadInput, ProvisionerError) as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
-        return _say(HTTPStatus.OK, **history.as_data())
-
-    def _act(self, request: Request) -> Response:
-        if request.method != "POST":
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "valid: POST")
-        self._check_token(request.headers.get(TOKEN_HEADER, ""))
-        if request.headers.get("Origin", "") != f"http://{request.environ['HTTP_HOST']}":
-            raise Refused(HTTPStatus.FORBIDDEN, "Origin: is not this board's")
-        if not self._write:
-            raise Refused(HTTPStatus.FORBIDDEN, "the board is read-only; start it with --write")
-        body = _read_body(request)
-        perform = self._find_act(request.path.removeprefix("/acts/"), body)
-        try:
-            done = perform()
-        except BadInput as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
-        except (ActFailed, ProvisionerError) as error:
-            raise Refused(HTTPStatus.BAD_GATEWAY, str(error)) from error
-        self._readings.forget_dead_letters()
-        self.feed.hurry()
-        return _say(HTTPStatus.OK, done)
-
-    def _find_act(self, name: str, body: _Body) -> Callable[[], str]:
-        if name in self._acts:
-            return self._acts[name].perform
-        on_dead_letters = {"replay-letter": replay_dead_letter, "discard-letter": discard_dead_letter}
-        if name not in on_dead_letters:
-            raise Refused(HTTPStatus.NOT_FOUND, "no such act")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", body.message_id):
-            raise Refused(HTTPStatus.BAD_REQUEST, "message_id: is required")
-        return lambda: on_dead_letters[name](self._deployment, body.message_id)
-
-    def _check_token(self, given: str) -> None:
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
-            raise Refused(HTTPStatus.FORBIDDEN, "token: is not this board's; open the address that it printed")
-
-    def _read(self) -> dict[str, Any]:
-        acts = [{"name": act.name, "label": act.label, "about": act.about} for act in self._acts.values()]
-        return self._readings.read() | {"write": self._write, "acts": acts, "version": VERSION}
+            return Response("valid: GET", 405)
+        if not hmac.compare_digest(request.args.get("token", "").encode(), self.token.encode()):
+            return Response("token: is not this board's; open the address that it printed", 403)
+        if request.path == "/":
+            return Response(render_page(self.read()), mimetype="text/html")
+        if request.path == "/reading":
+            return Response(msgspec.json.encode(self.read()), mimetype="application/json")
+        return Response("no such page", 404)
 
 
 def render_page(reading: dict[str, Any]) -> bytes:
-    """Return the page with one reading inside: a file that shows it, and loads nothing."""
-    data = {**reading, "write": False, "acts": [], "version": VERSION}
+    """Return the page with one reading inside; as a file it shows that, and loads nothing."""
     # No text of an object may end the element, or be read as HTML.
-    text = msgspec.json.encode(data).replace(b"<", b"\\u003c")
-    kept = b'<script type="application/json" id="kept">' + text + b"</script>\n<script>"
-    return _PAGE.read_bytes().replace(b"<script>", kept, 1)
+    text = msgspec.json.encode(reading).decode().replace("<", "\\u003c")
+    return _PAGE.replace(_PLACE, _PLACE.replace("></", f">{text}</"), 1).encode()
 
 
-def _read_body(request: Request) -> _Body:
-    if request.mimetype != "application/json":
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: valid: application/json")
-    if not 0 < (request.content_length or 0) <= BODY_BYTES_MAX:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"body: valid: 1 to {BODY_BYTES_MAX} bytes")
-    try:
-        return msgspec.json.decode(request.get_data(), type=_Body)
-    except JSON_ERRORS as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "body: cannot be read; valid: a JSON object") from error
-
-
-def _say(status: HTTPStatus, text: str = "", **data: Any) -> Response:
-    return Response(msgspec.json.encode({"text": text} | data), status=status, mimetype="application/json")
-
-
-def _list_headers(page: bytes) -> dict[str, str]:
+def _list_headers() -> dict[str, str]:
     """Return the headers of every answer. Only the script and the style of the page itself run."""
-    hashes = {tag: _hash_element(page, tag) for tag in ("script", "style")}
+    hashes = []
+    for tag in ("script", "style"):
+        text = re.findall(rf"<{tag}>(.*?)</{tag}>", _PAGE, re.DOTALL)[0]
+        hashes.append(f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}")
     policy = (
-        f"default-src 'none'; script-src '{hashes['script']}'; style-src '{hashes['style']}'; "
+        f"default-src 'none'; script-src '{hashes[0]}'; style-src '{hashes[1]}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return {
@@ -211,8 +111,39 @@ def _list_headers(page: bytes) -> dict[str, str]:
     }
 
 
-def _hash_element(page: bytes, tag: str) -> str:
-    found = re.search(rf"<{tag}>(.*?)</{tag}>".encode(), page, re.DOTALL)
-    if found is None:
-        raise ValueError(f"{_PAGE.name}: has no <{tag}>")
-    return f"sha256-{base64.b64encode(hashlib.sha256(found[1]).digest()).decode()}"
+_HEADERS = _list_headers()
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """Writes no log: each address has the token in it."""
+
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 -- as werkzeug has it
+        """Write nothing."""
+
+
+@contextmanager
+def listening(board: Board, *, port: int = 0) -> Iterator[threading.Thread]:
+    """Serve a board until the end of the block; yield the thread that serves it."""
+    try:
+        bound = socket.create_server((HOST, port))
+    except OSError as error:
+        raise BadInput(f"--port: cannot be used (got {port}: {error}); valid: a free port, or 0") from error
+    with bound:  # the server has a copy of it
+        server = make_server(HOST, port, board, threaded=True, request_handler=_QuietHandler, fd=bound.fileno())
+    board.port = server.port
+    thread = threading.Thread(target=server.serve_forever, name="board", daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+def serve_board(board: Board, *, port: int, say: Callable[[str], None]) -> None:
+    """Serve a board until Ctrl-C."""
+    with listening(board, port=port) as thread:
+        say(f"The board: {board.address}")
+        say("Only this computer reaches it. Its address is a password. Ctrl-C ends it.")
+        with suppress(KeyboardInterrupt):
+            thread.join()

@@ -133,19 +133,11 @@ def _refuse(row: WaitingRow, records: Sequence[Answered]) -> WaitingRow:
     )
 
 
-def read_all(ports: Ports, *, namespace: str = "") -> list[Reading]:
-    """Return a reading of every cluster, of the workloads of one namespace or of all."""
-    return [
-        read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace))
-        for cluster in ports.clusters
-    ]
-
-
 def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None = None) -> Status:
     """Return the status of every cluster. What cannot be read of one is listed as an error."""
     status = Status()
-    for reading in read_all(ports, namespace=namespace):
-        add_reading(status, reading)
+    for cluster in ports.clusters:
+        add_reading(status, read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace)))
     if open_logs is not None and needs_records(status):
         try:
             now = ports.clock.now()

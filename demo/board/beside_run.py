@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cli.access.operator_access import open_deployment
-from cli.board.listening import listening
-from cli.board.site import Site
+from cli.board.site import Board, listening
 from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 
@@ -16,7 +15,7 @@ EVERY_SECONDS = 1.0
 def board_beside(stack: Stack, say: Callable[[str], None]) -> Iterator[None]:
     """Serve the board of a running stack until the end of the block, and say its address."""
     environment = operator_environment(stack.layout, stack.settings, stack.addresses)
-    site = Site(open_deployment(environment), every=EVERY_SECONDS)
-    with listening(site):
-        say(f"the board: {site.address}")
+    board = Board(open_deployment(environment), every=EVERY_SECONDS)
+    with listening(board):
+        say(f"the board: {board.address}")
         yield

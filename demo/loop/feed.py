@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from rich.table import Table
 from rich.text import Text
 
-from cli.board.lanes import CREATE, DELETE, FAILED, OVER, PLACE, USE, WAIT, find_phase
 from cli.fleet.rows import KEPT, PoolRow, WaitingRow
 from cli.fleet.status import Status
 from cli.printing import STYLES, count
 
+WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"
 GONE = "gone"
+_OF_STATE = {"PROVISIONING": CREATE, "ERROR": FAILED, "STOPPING": DELETE}
 _WORDS = {
     CREATE: "GKE creates it",
     FAILED: "its creation failed",
@@ -123,6 +124,17 @@ class Feed:
                 story.phase = GONE
                 story.began[GONE] = seconds
                 yield Line(seconds, story.row.owner, f"pool {name}: {_WORDS[GONE]}", _LOOKS[GONE])
+
+
+def find_phase(row: PoolRow) -> str:
+    """Return the phase of a pool that is there."""
+    if row.state in _OF_STATE:
+        return _OF_STATE[row.state]
+    if row.hosts_busy:
+        return USE
+    if row.decision != KEPT:
+        return OVER
+    return PLACE if row.nodes else WAIT
 
 
 def draw_table(stories: Sequence[Story], *, rows_max: int | None = None) -> Table:

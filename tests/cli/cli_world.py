@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 import urllib3
 import yaml
 from google.auth.credentials import AnonymousCredentials
@@ -69,12 +70,12 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
 
 def with_settings(deployment: Deployment, **changes: Any) -> Deployment:
     """Return a deployment with other settings of the functions."""
-    return replace(deployment, settings=replace(deployment.settings, **changes))
+    return replace(deployment, settings=structs.replace(deployment.settings, **changes))
 
 
 def with_own(deployment: Deployment, **changes: Any) -> Deployment:
     """Return a deployment with other settings of the command line."""
-    return replace(deployment, own=replace(deployment.own, **changes))
+    return replace(deployment, own=structs.replace(deployment.own, **changes))
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:

@@ -124,7 +124,7 @@ def test_a_cluster_that_is_not_chosen_has_no_row(deployment: Deployment, monkeyp
     data = json.loads(run("usage", "--since=5h", "--json").stdout)
 
     assert (data["groups"], data["total"]["pools"]) == ([], 0)
-    assert Readings(replace(deployment, chosen=("x",))).read()["usage"]["workloads"] == {}
+    assert Readings(replace(deployment, chosen=("x",))).read()["usage"]["pools"] == 0
 
 
 def test_json_yaml_and_csv_have_the_same_sums(ask: Any) -> None:
@@ -219,19 +219,18 @@ def test_records_of_another_deployment_in_the_project_are_not_read() -> None:
     assert found.endswith(' AND jsonPayload.service=("ours-provision" OR "ours-collect")')
 
 
-def test_the_board_has_the_figures_of_today_and_of_each_workload(deployment: Deployment) -> None:
+def test_the_board_has_the_figures_of_today(deployment: Deployment) -> None:
     usage = Readings(deployment).read()["usage"]
 
-    assert usage["workloads"].keys() == {"red/train", "blue/train", "old/train", "bad/train"}
-    assert usage["workloads"]["blue/train"]["chip_hours"] == pytest.approx(16)
-    assert usage["total"]["failed_chip_hours"] == pytest.approx(8)
+    assert usage["failed_chip_hours"] == pytest.approx(8)
+    assert usage["chip_hours"] > 16
 
 
 def test_the_board_adds_only_new_records_to_those_of_today(tmp_path: Path) -> None:
     with logged(tmp_path / "logs", list_lines()) as deployment:
         readings = Readings(deployment)
         before = readings.read()["usage"]
-        readings.forget_dead_letters()
+        readings._count = 0  # so the slow sources are read again
 
         assert readings.read()["usage"] == before
 
@@ -239,5 +238,4 @@ def test_the_board_adds_only_new_records_to_those_of_today(tmp_path: Path) -> No
 def test_the_board_of_a_namespace_has_the_figures_of_its_workloads_only(deployment: Deployment) -> None:
     usage = Readings(deployment, namespace="blue").read()["usage"]
 
-    assert usage["workloads"].keys() == {"blue/train"}
-    assert usage["total"] == usage["workloads"]["blue/train"]
+    assert usage["chip_hours"] == pytest.approx(16)
