@@ -84,7 +84,7 @@ def test_a_refusal_says_what_would_be_valid_and_ends_with_1() -> None:
 @pytest.mark.parametrize("path", sorted({*EXAMPLES.rglob("*.yaml")} - {MACHINES}), ids=lambda path: path.name)
 def test_every_example_is_planned_as_its_name_says(path: Path, options: tuple[str, ...]) -> None:
     variables = {
-        "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",
+        "TPU_PROVISIONER_ALLOWED_RESERVATIONS": "*,capacity-project/*",
         "TPU_PROVISIONER_IDLE_SECONDS_MAX": "20",
     }
     result = run("plan", str(path), *options, "--json", environ=variables)
