@@ -22,7 +22,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((?:#[-\w]+|[^)\s]+\.md[^)\s]*)\)")
 
 
 def read_sections() -> dict[str, str]:
-    """Return the text about each heading and row of the runbook, which is installed with the command."""
+    """Return the text about each heading and row of the runbook, which comes with the command."""
     page = (files("cli") / "runbook.md").read_text(encoding="utf-8")
     parts = _HEADING.split(page)
     sections = dict(zip(parts[1::2], (each.strip() for each in parts[2::2]), strict=True))

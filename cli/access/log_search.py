@@ -131,7 +131,7 @@ def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, m
 
 
 def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
-    """Return the newest entries since a time in unix seconds that fit a filter, the newest first."""
+    """Return the newest entries since a time in unix seconds that fit, the newest first."""
     project = cluster.split("/")[1]
     with translate_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cli.access.operator_access import Deployment
 
 SLOW_FACTOR = 6
-"""Logs and Leases are read once in so many readings: Cloud Logging answers 60 questions a minute."""
+"""Logs and Leases are read once in so many: Cloud Logging answers 60 questions a minute."""
 LAG_SECONDS = 20.0
 """Cloud Logging may show a record some seconds after it was written."""
 

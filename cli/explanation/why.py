@@ -185,7 +185,7 @@ def add_suspension(history: History, deployment: Deployment) -> None:
 
 
 def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
-    """Return the kinds of workload that a cluster does not have installed, or that are not served."""
+    """Return the kinds of workload that a cluster lacks, or that are not served."""
     served = deployment.settings.kinds
     absent = [f"{kind.name} (not in the setting kinds)" for kind in KINDS if kind.name not in served]
     for kind in choose_kinds(served):

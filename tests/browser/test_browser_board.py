@@ -37,7 +37,7 @@ def open_board(context: BrowserContext, shown: Shown) -> tuple[Page, list[str]]:
 
 def rows_of(page: Page, table: str) -> list[str]:
     """The rows of a table."""
-    return page.locator(f"#{table} tbody tr").all_inner_texts()
+    return list(page.locator(f"#{table} tbody tr").all_inner_texts())
 
 
 def test_it_shows_what_waits_and_what_needs_a_person(shown: Shown, context: BrowserContext) -> None:
@@ -67,7 +67,7 @@ def test_an_open_page_follows_without_being_loaded_again(shown: Shown, context: 
 
 
 def test_hostile_names_are_text(shown: Shown, context: BrowserContext) -> None:
-    shown.scene.waiting = [a_wait(shape=HOSTILE, workload=HOSTILE, message=HOSTILE, stuck=True, failure="stockout")]
+    shown.scene.waiting = [a_wait(shape=HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
     shown.scene.pools = [a_row(HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
     shown.scene.errors = [f"cluster: {HOSTILE}"]
     page, problems = open_board(context, shown)
