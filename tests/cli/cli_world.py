@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import structs
 import urllib3
 import yaml
 from google.auth.credentials import AnonymousCredentials
+from msgspec import structs
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
