@@ -1,4 +1,4 @@
-"""The checks of `doctor` on each cluster: GKE, Kubernetes, kinds of workload, rights, exporter."""
+"""The checks of `doctor` on each cluster: GKE, Kubernetes, kinds, permissions, exporter."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
                 f"{describe} (is the DNS endpoint enabled?)",
             )
         ),
-        *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} permissions", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
         *look(kueue, lambda: _check_role(deployment, cluster, kueue), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
@@ -181,31 +181,31 @@ def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Fi
 
 
 def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    """Yield the missing rights: bad for the functions' account, a warning for an operator."""
-    check, functions_own = f"{shown} rights", _is_functions_own(deployment, cluster)
+    """Yield the missing permissions: bad for the functions' account, a warning for an operator."""
+    check, functions_own = f"{shown} permissions", _is_functions_own(deployment, cluster)
     rights = list_rights(choose_kinds(deployment.settings.kinds))
     missing = _list_missing(api, rights)
     if not missing:
-        yield fine(check, f"this identity has all {len(rights)} rights that the functions need")
+        yield fine(check, f"this identity has all {len(rights)} permissions that the functions need")
         return
     mend = "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT"
     if functions_own:
         mend = f"{_MANIFESTS}, and bind the functions' accounts to its ClusterRoles"
-    text = f"this identity does not have the rights: {', '.join(missing)}"
+    text = f"this identity does not have the permissions: {', '.join(missing)}"
     yield poor(check, text, mend, serious=functions_own)
 
 
 def _check_role(deployment: Deployment, cluster: str, check: str) -> Iterator[Finding]:
-    """Yield whether an identity has the rights of the optional role that Kueue's check needs."""
+    """Yield whether an identity has the optional role that Kueue's check needs."""
     if not deployment.settings.kueue_admission_check:
         yield skipped(check, "not needed: the setting kueue_admission_check is off")
         return
     missing = _list_missing(deployment.apis[cluster], KUEUE_RIGHTS)
     if not missing:
-        text = f"this identity has all {len(KUEUE_RIGHTS)} rights that the setting kueue_admission_check needs"
-        yield fine(check, text)
+        which = f"all {len(KUEUE_RIGHTS)} permissions that the setting kueue_admission_check needs"
+        yield fine(check, f"this identity has {which}")
         return
-    without = f"but this identity does not have the rights: {', '.join(missing)}"
+    without = f"but this identity does not have the permissions: {', '.join(missing)}"
     text = f"the setting kueue_admission_check is on, {without}"
     yield poor(check, text, _ROLE, serious=_is_functions_own(deployment, cluster))
 

@@ -139,7 +139,7 @@ Decided = Busy | Denied | InvalidRequest | NoCapacity
 _REMEDIES = {
     Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
     Reason.REQUEST_INVALID: "; correct what GKE names, in the pods or in the operator's settings",
-    Reason.PERMISSION_DENIED: "; an operator must grant this right to the functions",
+    Reason.PERMISSION_DENIED: "; an operator must grant this permission to the functions",
 }
 
 

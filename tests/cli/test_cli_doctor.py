@@ -86,8 +86,8 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     result = run("doctor")
 
     assert result.exit_code == 0, result.stdout
-    message = f"this identity has all {len(list_rights(KINDS))} rights"
-    assert re.search(rf"^ok +p/us-east5/c rights +{message}", result.stdout, re.MULTILINE)
+    message = f"this identity has all {len(list_rights(KINDS))} permissions"
+    assert re.search(rf"^ok +p/us-east5/c permissions +{message}", result.stdout, re.MULTILINE)
     assert result.stdout.splitlines()[-1] == "11 ok, 9 skipped"
 
 
@@ -155,7 +155,7 @@ def test_kubernetes_out_of_reach_is_found(deployment: Deployment) -> None:
     away = dataclasses.replace(deployment, apis={CLUSTER: KubernetesApi(Connection(url=NOWHERE))})
 
     (found,) = [each for each in examine(away) if each.result is Result.BAD]
-    first, *others = (f"p/us-east5/c {each}" for each in (*KIND_NAMES, "rights"))
+    first, *others = (f"p/us-east5/c {each}" for each in (*KIND_NAMES, "permissions"))
     message = "no answer (unavailable): 127.0.0.1:9 does not answer (Connection refused)"
     assert (found.check, found.text) == (first, f"{message}; for the same cause not checked: {', '.join(others)}")
 
@@ -167,11 +167,11 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
     there = ClusterSettings(endpoint=NOWHERE, token_file=token_file)
     deployment.apis[CLUSTER] = Reviewing(lambda asked: asked["verb"] in ("get", "list"))
 
-    (finding,) = found_by(with_settings(deployment, clusters={CLUSTER: there}), "c rights")
+    (finding,) = found_by(with_settings(deployment, clusters={CLUSTER: there}), "c permissions")
 
     assert (finding.result, finding.text) == (
         result,
-        "this identity does not have the rights: patch nodes, create events, patch events",
+        "this identity does not have the permissions: patch nodes, create events, patch events",
     )
 
 

@@ -45,7 +45,7 @@ def test_with_all_rights_of_the_role_it_is_fine() -> None:
     found = find(set(KUEUE_RIGHTS))
 
     assert found.result is Result.OK
-    assert f"has all {len(KUEUE_RIGHTS)} rights that the setting {SETTING} needs" in found.text
+    assert f"has all {len(KUEUE_RIGHTS)} permissions that the setting {SETTING} needs" in found.text
 
 
 @pytest.mark.parametrize(("token_file", "result"), [("", Result.WARN), ("token", Result.BAD)])
@@ -56,7 +56,7 @@ def test_each_missing_right_is_named_with_the_command_that_applies_the_role(
     found = find(set(KUEUE_RIGHTS) - {right}, token_file=token_file)
 
     _, resource, verb = right
-    message = f"the setting {SETTING} is on, but this identity does not have the rights: {verb} {resource}"
+    message = f"the setting {SETTING} is on, but this identity does not have the permissions: {verb} {resource}"
     assert (found.result, found.text) == (result, message)
     assert found.mend == (
         "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values --set kueue=true"
