@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from shared.model.pools import UNDER_WAY
 from shared.plan.limits import count_nodes
 from shared.plan.scene import Queue, Stop
 
@@ -73,51 +72,22 @@ class Inventory:
     autoscaled: int = 0
 
 
-def take_inventory(
-    pools: Sequence[NodePool],
-    deployment: str,
-    began_at: float,
-    nodes: Mapping[str, Sequence[PoolNode]] | None = None,
-    nodes_before: Mapping[str, int] = MappingProxyType({}),
+def count_used(
+    inventory: Inventory, pools: Iterable[NodePool], nodes: Mapping[str, Sequence[PoolNode]]
 ) -> Inventory:
-    """Return what a list of pools says.
-
-    Args:
-        pools: all of a cluster.
-        deployment: our name; a pool that carries another one is not ours.
-        began_at: when the list began.
-        nodes: by pool; None if they were not read, and then a failed pool counts as a whole.
-        nodes_before: how many each pool had when they were last read.
-    """
-    by_owner: dict[WorkloadName, list[NodePool]] = {}
-    chips: Counter[str] = Counter()
+    """Return a list of pools of which some are counted by their nodes, which were read since."""
+    chips = Counter(inventory.chips)
     for pool in pools:
-        if pool.owner is None or pool.deployment not in ("", deployment):
-            continue
-        by_owner.setdefault(pool.owner.key, []).append(pool)
-        members = None if nodes is None else nodes.get(pool.name, ())
-        chips[pool.owner.namespace] += count_chips(pool, members, nodes_before.get(pool.name, 0))
-    return Inventory(
-        began_at=began_at,
-        pools={pool.name: pool for pool in pools},
-        by_owner=by_owner,
-        nodes_before=nodes_before,
-        chips=chips,
-        under_way=frozenset(pool.name for pool in pools if pool.status in UNDER_WAY),
-        autoscaled=sum(pool.autoscaled for pool in pools),
-    )
+        if pool.owner:
+            before = inventory.nodes_before.get(pool.name, 0)
+            chips[pool.owner.namespace] += count_chips(pool, len(nodes.get(pool.name, ())))
+            chips[pool.owner.namespace] -= count_chips(pool, max(pool.node_count, before))
+    return dataclasses.replace(inventory, chips=chips)
 
 
-def count_chips(pool: NodePool, members: Sequence[PoolNode] | None, before: int = 0) -> int:
-    """Return what a limit counts of a pool, the nodes that are not Ready among them.
-
-    Args:
-        pool: as GKE lists it.
-        members: its nodes; None if they were not read, and then it counts as a whole.
-        before: how many it had when they were last read; a lower maximum takes none of them.
-    """
-    present = max(pool.node_count, before) if members is None else len(members)
-    return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)
+def count_chips(pool: NodePool, nodes: int) -> int:
+    """Return what a limit counts of a pool with so many nodes, Ready or not."""
+    return count_nodes(pool.status, pool.node_count, nodes) * max(pool.units, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +119,6 @@ class Lists:
     inventory: Inventory
     nodes: Mapping[str, Sequence[PoolNode]]
     """By pool."""
-    pools_of: Mapping[str, str]
-    """The pool of each of these nodes."""
     pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
     users: Mapping[str, Sequence[PodView]]

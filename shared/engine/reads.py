@@ -7,6 +7,7 @@ too few. What a plan asks for beside that is added later, and the pods on nodes 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING
 from shared.engine.kueue import read_standing
 from shared.engine.look import (
     FREE,
+    Inventory,
     Look,
     Standing,
     count_chips,
+    count_used,
     map_nodes,
     sort_nodes,
-    take_inventory,
 )
 from shared.engine.scenes import (
     blame_flavor,
@@ -33,7 +35,7 @@ from shared.engine.scenes import (
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.model.pools import PoolStatus
+from shared.model.pools import UNDER_WAY, PoolStatus
 from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Scene, Stop
@@ -41,7 +43,7 @@ from shared.plan.scene import Fact, Scene, Stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.engine.look import Inventory, Key, Operations, Source, StopAndCause
+    from shared.engine.look import Key, Operations, Source, StopAndCause, WorkloadName
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
@@ -68,9 +70,24 @@ _STOPS = list(Stop)
 def list_inventory(cluster: str, ports: Ports) -> Inventory:
     """Return the pools of a cluster, and let the list stand for the creates that it shows."""
     began_at, before = ports.clock.now(), ports.memory.nodes.get(cluster, {})
-    deployment = ports.settings.resource_labels.get(labels.DEPLOYMENT, "")
+    own = ("", ports.settings.resource_labels.get(labels.DEPLOYMENT, ""))
     pools = ports.pools.list(cluster)
-    inventory = take_inventory(pools, deployment, began_at, nodes_before=before)
+    by_owner: dict[WorkloadName, list[NodePool]] = defaultdict(list)
+    chips = Counter[str]()
+    for pool in pools:
+        if pool.owner is not None and pool.deployment in own:
+            by_owner[pool.owner.key].append(pool)
+            nodes = max(pool.node_count, before.get(pool.name, 0))
+            chips[pool.owner.namespace] += count_chips(pool, nodes)
+    inventory = Inventory(
+        began_at=began_at,
+        pools={pool.name: pool for pool in pools},
+        by_owner=by_owner,
+        nodes_before=before,
+        chips=chips,
+        under_way=frozenset(pool.name for pool in pools if pool.status in UNDER_WAY),
+        autoscaled=sum(pool.autoscaled for pool in pools),
+    )
     ports.budget[cluster].forget_listed(inventory)
     ports.memory.inventories[cluster] = inventory
     return inventory
@@ -79,7 +96,7 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
 def take_look(key: Key, ports: Ports, source: Source) -> Look:
     """Return what a workload has and wants now."""
     lists, settings = source.lists, ports.settings
-    reads = Reads(key, ports, source, lists.began_at if lists else ports.clock.now())
+    reads = Reads(key, ports, source, ports.clock.now())
     stop, listing = reads.begin_stop(), reads.begin_pools()
     workload, is_known = reads.read_owner()
     standing = Standing()
@@ -92,8 +109,8 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     pods = reads.read_pods(workload)
     workload = reads.add_disks(workload, pods)
     nodes, parent = nodes_listing(), reads.find_parent(workload) if lists else None
-    if settings.limited:
-        inventory = reads.leave_out_unused(inventory, pools, nodes)
+    if not (lists or source.again):
+        inventory = count_used(inventory, pools.values(), nodes)
     room, operations = reads.count_room(inventory)
     now = ports.clock.now()
     wanted = reads.list_wanted(workload, pods, nodes, standing.plain)
@@ -167,10 +184,13 @@ class Reads:
 
     def begin_pools(self) -> Callable[[], Inventory]:
         """Begin to list the cluster's pools, unless this look rests on a list that was read."""
-        lists = self.source.lists or self.source.again
-        shared = self.ports.memory.inventories.get(self.key.cluster)
+        lists, again = self.source.lists, self.source.again
         if lists:
+            self.began_at = lists.began_at
             return lambda: lists.inventory
+        if again:
+            return lambda: again.inventory
+        shared = self.ports.memory.inventories.get(self.key.cluster)
         if self.ports.adds and shared and self._is_young(shared):
             self.began_at = shared.began_at
             return lambda: shared
@@ -225,8 +245,10 @@ class Reads:
     def begin_nodes(self, names: list[str]) -> Callable[[], Mapping[str, Sequence[PoolNode]]]:
         """Begin to read the nodes of pools by pool; nothing is read if there is no pool."""
         lists, live = self.source.lists, self.ports.clusters[self.key.cluster]
-        if lists or not names:
-            return lambda: lists.nodes if lists else {}
+        if lists:
+            return lambda: {name: lists.nodes.get(name, ()) for name in names}
+        if not names:
+            return dict
         return self.ports.crew.fork(lambda: sort_nodes(live.list_nodes(names)))
 
     def read_pods(self, workload: WorkloadView | None) -> list[PodView]:
@@ -261,24 +283,6 @@ class Reads:
             return None
         return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
 
-    def leave_out_unused(
-        self,
-        inventory: Inventory,
-        pools: Mapping[str, NodePool],
-        nodes: Mapping[str, Sequence[PoolNode]],
-    ) -> Inventory:
-        """Return the list with pools without machines counted as nothing, as a tick's is."""
-        if self.source.lists or self.source.again:
-            return inventory
-        unused = sum(
-            count_chips(pool, None, inventory.nodes_before.get(pool.name, 0))
-            - count_chips(pool, nodes.get(pool.name, ()))
-            for pool in pools.values()
-        )
-        used, namespace = dict(inventory.chips), self.key.namespace
-        used[namespace] = used.get(namespace, 0) - unused
-        return dataclasses.replace(inventory, chips=used)
-
     def count_room(self, inventory: Inventory) -> tuple[Means, Operations | None]:
         """Return what limits and slots leave, and GKE's operations, as far as they are read."""
         books, cluster = self.ports.budget[self.key.cluster], self.key.cluster
@@ -309,8 +313,7 @@ class Reads:
         plain: WorkloadView | None,
     ) -> Wanted:
         """Return what the workload needs; `plain` is the spec without Kueue's flavors."""
-        lists = self.source.lists
-        pools_of = lists.pools_of if lists else map_nodes(nodes)
+        pools_of = map_nodes(nodes)
         if workload is None or is_over(workload):
             return want_nothing(self.key, workload, pods, pools_of)
         wanted = self._recall_wanted(workload, pods, pools_of)

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
-from shared.engine.look import Key, Lists, map_nodes, sort_nodes, take_inventory
-from shared.engine.reads import DELIVERY_SECONDS, list_operations, read_stop
+from shared.engine.look import Key, Lists, count_used, map_nodes, sort_nodes
+from shared.engine.reads import DELIVERY_SECONDS, list_inventory, list_operations, read_stop
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.scenes import find_user
 from shared.engine.tell import (
@@ -245,7 +245,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     """Return what a tick reads once for all of its looks; pools come before pods."""
     began_at, live = ports.clock.now(), ports.clusters[cluster]
     operations = ports.crew.fork(partial(list_operations, cluster, ports))
-    pools = ports.pools.list(cluster)
+    inventory = list_inventory(cluster, ports)
     listing = ports.crew.fork(live.list_nodes)
     listed = list(live.list_accelerator_pods())
     nodes = sort_nodes(listing())
@@ -256,14 +256,10 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
         pods[find_user(pod)].append(pod)
         if pod.node_name in pools_of:
             users[pools_of[pod.node_name]].append(pod)
-    deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
-    inventory = take_inventory(pools, deployment, began_at, nodes)
-    ports.budget[cluster].forget_listed(inventory)
     return Lists(
         cluster=cluster,
-        inventory=inventory,
+        inventory=count_used(inventory, chain(*inventory.by_owner.values()), nodes),
         nodes=nodes,
-        pools_of=pools_of,
         pods=pods,
         users=users,
         operations=operations(),

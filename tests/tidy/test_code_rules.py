@@ -16,7 +16,7 @@ BUDGETS = {
     "shared/model": (2_280, 1_600),
     "shared/needs": (2_020, 1_300),
     "shared/plan": (1_880, 1_900),
-    "shared/engine": (3_035, 1_950),
+    "shared/engine": (3_002, 1_950),
     "shared/edges": (2_935, 2_100),
     "shared/kinds": (1_450, 1_300),
     "shared/shapes": (885, 760),
