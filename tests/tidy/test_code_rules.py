@@ -1,7 +1,6 @@
 """Rules of the deployed code that no linter has: the sizes of rooms, and what steers the flow."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,24 +171,6 @@ def test_no_reason_steers_the_flow_outside_the_plan() -> None:
     ]
 
     assert not steered, "\n".join(steered)
-
-
-@pytest.mark.parametrize("gone", ["settle", "sweep"])
-def test_what_went_is_named_nowhere(gone: str) -> None:
-    """There are two functions: whoever reads of a third one looks for it."""
-    files = [path for room in PRODUCT for path in (ROOT / room).rglob("*") if path.is_file()]
-    files += [*ROOT.glob("cloudbuild.*.yaml"), ROOT / "Makefile"]
-    named = [
-        f"{path.relative_to(ROOT)}:{number}"
-        for path in sorted(files)
-        if path.suffix in {".py", ".tf", ".tpl", ".yaml", ".sh", ".hcl", ".md", ".html", ""}
-        and not path.is_symlink()
-        and ".terraform" not in path.parts
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
-        if re.search(gone, line, re.IGNORECASE)
-    ]
-
-    assert not named, "\n".join(named)
 
 
 def test_no_machine_stands_anywhere_else_than_in_the_catalogues() -> None:

@@ -1,0 +1,106 @@
+"""Each command that a page shows exists, with its options: make, our own, modules, files."""
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+PAST = ("CHANGELOG.md", "what-went.md")
+"""They tell of commands that are gone."""
+FENCE = re.compile(r"^ *```(?:console|)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`((?:make|tpu-provisioner|\.venv/bin/python -m|python -m) [^`]+)`")
+TARGETS = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split()
+VARIABLES = {*re.findall(r"\$\((?:if \$\()?([A-Z]+)\b", (ROOT / "Makefile").read_text())}
+
+
+def list_commands(page: Path) -> Iterator[str]:
+    """Yield the commands of a page: those in code blocks, and those in the text."""
+    text = page.read_text(encoding="utf-8")
+    for block in FENCE.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = line.strip().removeprefix("$ ").partition("  #")[0].partition(" # ")[0]
+            yield re.split(r" [&|>]+ ?|;", words)[0].strip()
+    yield from (" ".join(each.split()) for each in INLINE.findall(text))
+
+
+def name_what_is_wrong(command: str) -> str:
+    """Return what a command names that does not exist; empty if all of it does."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    program, *rest = words or [""]
+    if program == "make":
+        return check_make(rest)
+    if program == "tpu-provisioner":
+        return check_ours(rest)
+    if program.endswith("python") and rest[:1] == ["-m"]:
+        return "" if is_module(rest[1]) else f"no module {rest[1]}"
+    paths = [each for each in words if each.startswith("examples/") and "*" not in each]
+    return next((f"no {each}" for each in paths if not (ROOT / each).exists()), "")
+
+
+def check_make(words: list[str]) -> str:
+    """Return a target or a variable that the Makefile does not have."""
+    for word in (each for each in words if not each.startswith("-")):
+        variable, is_variable, _ = word.partition("=")
+        if is_variable and variable not in VARIABLES | {"PYTHON"}:
+            return f"no variable {variable}"
+        if not is_variable and word.islower() and word not in TARGETS and "/" not in word:
+            return f"no target {word}"
+    return ""
+
+
+def check_ours(words: list[str]) -> str:
+    """Return a command or an option that `tpu-provisioner` does not have."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        commands = getattr(command, "commands", {})
+        options = {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
+        name = word.partition("=")[0]
+        if name.startswith("-") and name not in options | {"--help", "--install-completion"}:
+            return f"no option {name} of {command.name}"
+        if commands and name.islower() and not name.startswith("-"):
+            if name not in commands:
+                return f"no command {name}"
+            command = commands[name]
+    return ""
+
+
+def is_module(name: str) -> bool:
+    """Return whether `python -m` can run this name here."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_command_of_a_page_exists(page: Path) -> None:
+    wrong = {each: problem for each in list_commands(page) if (problem := name_what_is_wrong(each))}
+
+    assert page.name in PAST or wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("make demo-scarce", "no target demo-scarce"),
+        ("make demo BORED=1", "no variable BORED"),
+        ("tpu-provisioner letters list", "no command letters"),
+        ("tpu-provisioner why a/b --sinze 2h", "no option --sinze of why"),
+        (".venv/bin/python -m demo.bored", "no module demo.bored"),
+        ("kubectl apply -f examples/none.yaml", "no examples/none.yaml"),
+    ],
+)
+def test_a_command_that_is_gone_is_noticed(command: str, problem: str) -> None:
+    assert name_what_is_wrong(command) == problem
