@@ -20,13 +20,11 @@ from cli.repeating import repeat
 from cli.shared_options import AsJson, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
 from shared.version import VERSION
-from terminal.wrong_arguments import Commands
 
 if TYPE_CHECKING:
     from cli.fleet.status import Status
 
 app = typer.Typer(
-    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Show the state of a deployment of TPU Provisioner, plan, replay messages, and find problems. "

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from shared.edges.google import find_request
 from shared.model.errors import Misconfigured, ProvisionerError
-from terminal.wrong_arguments import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +54,12 @@ def say(error: Exception | str) -> str:
 
 class BadInput(Exception):
     """Something that was given is wrong; the text names it, its value and what would be valid."""
+
+
+def refuse(text: object) -> NoReturn:
+    """End the command with ``error: TEXT`` on standard error, because something given is wrong."""
+    typer.echo(f"error: {text}", err=True)
+    raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 @contextmanager

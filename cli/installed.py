@@ -9,7 +9,7 @@ from pathlib import Path
 def main() -> None:
     """Run the command of this installation.
 
-    Its imports begin with `cli`, `shared` and `terminal`, as in the repository. So the package's
+    Its imports begin with `cli` and `shared`, as in the repository. So the package's
     folder is searched first, in this process only.
     """
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

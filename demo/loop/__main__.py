@@ -26,8 +26,7 @@ from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from standins.google.gke.faults.scenario import ScenarioError
-from standins.processes.shutdown import exit_on_sigterm
-from terminal.wrong_arguments import Command, refuse
+from standins.processes.shutdown import exit_on_sigterm, refuse
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 _PLAIN_WIDTH = 200
@@ -59,7 +58,7 @@ Board = Annotated[bool, typer.Option("--board", help="Serve the board of the run
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command(cls=Command)
+@app.command()
 def demo(
     manifests: Manifests = None,
     speed: Speed = 30.0,

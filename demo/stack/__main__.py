@@ -23,12 +23,11 @@ from demo.stack.supervisor import ProcessDied, ProcessState
 from demo.stack.tool_environment import export_lines, tool_environment
 from standins.google.gke.faults.scenario import ScenarioError
 from standins.processes.child import last_words
-from terminal.wrong_arguments import Commands, refuse
+from standins.processes.shutdown import refuse
 
 _INTERRUPTED, _TERMINATED = 130, 143
 
 app = typer.Typer(
-    cls=Commands,
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,

@@ -13,9 +13,8 @@ from standins.autoscaler.node_groups import NodeGroups
 from standins.autoscaler.pods_and_nodes import PodsAndNodes
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_client
-from standins.processes.shutdown import note_signals, wait_for_the_end
+from standins.processes.shutdown import note_signals, refuse, wait_for_the_end
 from standins.processes.urls import STAND_IN, check_url
-from terminal.wrong_arguments import Command, refuse
 
 _TIMEOUT_SECONDS = 30.0
 _HEADERS = {"User-Agent": STAND_IN}
@@ -50,7 +49,7 @@ async def _run(kubeconfig: Path, gke: str, cluster: str, speed: float) -> None:
     write_record("stopped")
 
 
-@app.command(cls=Command)
+@app.command()
 def main(
     *,
     kubeconfig: Annotated[Path, typer.Option(help="How to reach the API server.")],

@@ -12,9 +12,9 @@ from standins.cluster.store.object_store import DEFAULT_HISTORY
 from standins.processes.free_ports import PortTaken
 from standins.processes.journal import log_as_json
 from standins.processes.private_files import NotWritten, check_writable
-from terminal.wrong_arguments import Commands, refuse
+from standins.processes.shutdown import refuse
 
-application = typer.Typer(cls=Commands, no_args_is_help=True)
+application = typer.Typer(no_args_is_help=True)
 
 
 @application.callback()

@@ -29,12 +29,11 @@ from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAdditio
 from standins.controlplane.serving import Outputs, serve_until
 from standins.controlplane.toolchain import NoToolchain
 from standins.processes.private_files import check_writable
-from terminal.wrong_arguments import Commands, refuse
+from standins.processes.shutdown import refuse
 
 _FAILED, _INTERRUPTED = 1, 130
 
 app = typer.Typer(
-    cls=Commands,
     help="A real Kubernetes control plane as plain processes: etcd, API server, controllers, scheduler, JobSet.",
     no_args_is_help=True,
     add_completion=False,

@@ -9,10 +9,9 @@ import typer
 from standins.processes.free_ports import PortTaken
 from standins.processes.journal import log_as_json
 from standins.processes.private_files import NotWritten, check_writable
-from terminal.wrong_arguments import Commands, refuse
+from standins.processes.shutdown import refuse
 
 app = typer.Typer(
-    cls=Commands,
     help="GKE with node pools, quotas and faults but no machines (--cluster), Pub/Sub (--pubsub), and reading "
     "Cloud Logging (--logs), in one process. See standins/google/README.md.",
     no_args_is_help=True,

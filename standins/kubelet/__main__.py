@@ -11,9 +11,8 @@ from standins.kubelet.kubelet import Kubelet
 from standins.kubelet.watching import PodWatch
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_async_client
-from standins.processes.shutdown import note_signals, wait_for_the_end
+from standins.processes.shutdown import note_signals, refuse, wait_for_the_end
 from standins.processes.shutdown_noise import silence_cancelled_connects
-from terminal.wrong_arguments import Command, refuse
 
 
 async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:
@@ -32,7 +31,7 @@ async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command(cls=Command)
+@app.command()
 def main(
     kubeconfig: Annotated[Path, typer.Option(help="How to reach the API server.")],
     speed: Annotated[float, typer.Option(min=0.001, help="Virtual seconds per real second.")] = 30.0,

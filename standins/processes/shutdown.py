@@ -1,18 +1,23 @@
-"""How a process ends when it is told to by SIGTERM or SIGINT.
-
-At once, in its event loop, or a little later.
-"""
+"""How a process ends: by a signal, at once or in its event loop; or by a wrong argument."""
 
 import asyncio
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _TERMINATED = 143
+_BAD_INPUT = 2
+
+
+def refuse(text: object) -> NoReturn:
+    """End the command with code 2 and ``error: TEXT`` on standard error."""
+    sys.stderr.write(f"error: {text}\n")
+    raise SystemExit(_BAD_INPUT)
 
 
 def exit_on_sigterm() -> None:

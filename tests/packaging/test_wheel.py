@@ -25,7 +25,7 @@ from tests.program_runs import run_program, run_python
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("cli", "shared", "terminal")
+PACKAGES = ("cli", "shared")
 NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 ASK_FOR_FILES = """

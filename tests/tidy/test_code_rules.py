@@ -26,7 +26,7 @@ ROOMS = tuple(room for room in BUDGETS if " " not in room)
 COMPLEXITY_MAX, PARAMETERS_MAX = 10, 5
 JUDGES = ("shared/plan/", "shared/deliver.py", "shared/engine/tell.py", "shared/model/decisions.py")
 """Where a reason may decide what happens next."""
-PRODUCT = (*DEPLOYED, "cli", "terminal", "infra")
+PRODUCT = (*DEPLOYED, "cli", "infra")
 PARTICIPLES = {"found", "known", "told", "given", "made", "asked", "sent", "seen", "gone"}
 """They say what was done with a value, and not what it is."""
 BRANCHES = (

@@ -8,7 +8,7 @@ from shared.model import errors
 from shared.model.decisions import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
-DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
+DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 70
 PAGES_MAX, PAGE_LINES_MAX = 48, 4_950
