@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read it."""
 _SHOWN_MAX = 4
-_NO_CLUSTER = {"projects/p/locations/l/clusters/c": {}}
+_NO_CLUSTER: dict[str, dict[str, str]] = {"projects/p/locations/l/clusters/c": {}}
 """Terraform sets the clusters; the parser wants one."""
 
 
