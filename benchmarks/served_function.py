@@ -15,7 +15,7 @@ from typing import Self
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
 from benchmarks.staging import make_environment
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, ObjectName, format_message
 from standins.processes.free_ports import HOST, draw_ports
 
 THREADS = "8"
@@ -121,9 +121,7 @@ class ServedFunction:
 def demand_push(number: int = 7) -> bytes:
     """Return the body of a push about a JobSet, the leader of whose one slice is unschedulable."""
     subject = ObjectName(kind="JobSet", namespace=NAMESPACE, name=jobset_name(number), uid=jobset_uid(number))
-    message = format_message(
-        Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject, observed=Observed.UNSCHEDULABLE)
-    )
+    message = format_message(Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject))
     pushed = {
         "data": base64.b64encode(message.data).decode(),
         "attributes": message.attributes,

@@ -109,7 +109,7 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus-client leaves it untyped
         self.registry = CollectorRegistry(auto_describe=True)
-        self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type", "observed"))
+        self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type",))
         self.publish_failures = self._counter(
             "publish_failures", "Failed attempts to publish a batch.", ("reason",)
         )

@@ -18,7 +18,7 @@ from shared.edges.pods import Pod, PodSpec, PodStatus, view_pod
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod
 from shared.model.labels import DISABLE_AUTOPROVISIONING
-from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.messages import Event, EventType, ObjectName
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")
-_FAILED = "Failed"
 _NOTHING: Mapping[str, str] = {}
 _SPEC = decoder_of(PodSpec)
 
@@ -96,11 +95,8 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
     def _report_gone(self, _entry: Entry) -> Iterable[Event]:
         return ()
 
-    def _demand(self, workload: ObjectName, observed: Observed, incarnation: str) -> Event:
-        return self._event(EventType.DEMAND, workload, observed, incarnation)
-
-    def _event(self, kind: EventType, of: ObjectName, observed: Observed, incarnation: str) -> Event:
-        return Event(type=kind, cluster=self._cluster, subject=of, observed=observed, incarnation=incarnation)
+    def _event(self, kind: EventType, subject: ObjectName, cause: str) -> Event:
+        return Event(type=kind, cluster=self._cluster, subject=subject, cause=cause)
 
 
 class ObservedPods(ObservedObjects[WatchedPod, bool]):
@@ -136,7 +132,7 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
             # The reader looks it up if the pods of this kind do not carry it.
             uid=self._kind.find_owner_uid(view),
         )
-        return (self._demand(workload, Observed.UNSCHEDULABLE, uid),)
+        return (self._event(EventType.DEMAND, workload, uid),)
 
     def lose(self, item: WatchedPod) -> Iterable[Event]:
         """Forget a pod."""
@@ -149,16 +145,13 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
         return sum(self._entries.values())
 
 
-Fact = tuple[Observed, str]
-"""Why a workload needs no slices, and since when."""
-
-
 @dataclass(frozen=True, slots=True)
 class Workload:
     """What was last seen of a workload, as far as an event follows from it."""
 
     name: ObjectName
-    facts: tuple[Fact, ...] = ()
+    over: str = ""
+    """Why it needs no slices, and since when; empty while it needs them."""
     wanted: Mapping[str, int] = field(default_factory=dict)
     """How many slices each group wants."""
 
@@ -174,16 +167,18 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
         self._kind = kind
 
     def see(self, item: WorkloadView) -> Iterable[Event]:
-        """Return the new facts about a workload: over, being deleted, scaled down."""
+        """Return that a workload is over, for another cause than before, or needs fewer slices."""
         if self._has_no_slices(item):
             return ()
         self._unseen.discard(item.uid)
         now = view_workload(item)
         before = self._entries.get(item.uid, Workload(now.name))
         self._entries[item.uid] = now
-        if not now.facts and wants_fewer(before.wanted, now.wanted):
-            return (self._over(now.name, Observed.SCALED, f"generation {item.generation}"),)
-        return [self._over(now.name, *fact) for fact in now.facts if fact not in before.facts]
+        if now.over not in ("", before.over):
+            return (self._over(now.name, now.over),)
+        if not now.over and wants_fewer(before.wanted, now.wanted):
+            return (self._over(now.name, f"scaled, generation {item.generation}"),)
+        return ()
 
     def lose(self, item: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""
@@ -195,8 +190,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
     @property
     def standing(self) -> int:
         """How many workloads are over but still exist."""
-        over = (Observed.COMPLETED, Observed.FAILED, Observed.SUSPENDED)
-        return sum(any(fact in over for fact, _ in entry.facts) for entry in self._entries.values())
+        return sum(entry.over != "" for entry in self._entries.values())
 
     def _has_no_slices(self, item: WorkloadView) -> bool:
         """Return whether a workload cannot have a pool: run elsewhere, or without accelerators."""
@@ -204,10 +198,10 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
         return elsewhere or (not item.groups and item.uid not in self._entries)
 
     def _report_gone(self, entry: Workload) -> Iterable[Event]:
-        return (self._over(entry.name, Observed.DELETED, ""),)
+        return (self._over(entry.name, "gone"),)
 
-    def _over(self, name: ObjectName, observed: Observed, incarnation: str) -> Event:
-        return self._event(EventType.WORKLOAD_OVER, name, observed, incarnation)
+    def _over(self, name: ObjectName, cause: str) -> Event:
+        return self._event(EventType.WORKLOAD_OVER, name, cause)
 
 
 class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
@@ -226,7 +220,7 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
         owner = ObjectName(
             kind=item.owner_kind, namespace=item.namespace, name=item.owner_name, uid=item.owner_uid
         )
-        return (self._demand(owner, Observed.QUOTA_RESERVED, waits),)
+        return (self._event(EventType.DEMAND, owner, waits),)
 
     def lose(self, item: QueuedWorkload) -> Iterable[Event]:
         """Forget a Workload; its owner's own watch reports what that means."""
@@ -284,27 +278,25 @@ def _is_opted_out(metadata: ObjectMeta) -> bool:
 
 
 def view_workload(item: WorkloadView) -> Workload:
-    """Return what matters of a workload: its standing, whether it is being deleted, its size."""
+    """Return what matters of a workload: why it is over, and its size."""
     name = ObjectName(kind=item.kind, namespace=item.namespace, name=item.name, uid=item.uid)
-    standing = standing_of(item)
-    facts = [] if standing is None else [standing]
-    if item.deleting:  # A foreground deletion has begun; leaving the watch tells its end.
-        facts.append((Observed.DELETED, format_time(item.deleting_since)))
-    return Workload(name, tuple(facts), {group.name: group.replicas for group in item.groups})
+    return Workload(name, find_over(item), {group.name: group.replicas for group in item.groups})
 
 
-def standing_of(workload: WorkloadView) -> Fact | None:
-    """Return why a workload needs no slices now and since when; None while it needs them.
+def find_over(workload: WorkloadView) -> str:
+    """Return why a workload needs no slices now and since when; empty while it needs them.
 
-    A terminal state outranks a suspension. The second value is the condition's
-    ``lastTransitionTime``: it tells a second suspension from the first.
+    A terminal state outranks a suspension. The time tells a second suspension from the first. A
+    foreground deletion begins here; leaving the watch tells its end.
     """
+    causes = []
     if workload.terminal:
-        observed = Observed.FAILED if workload.terminal == _FAILED else Observed.COMPLETED
-        return observed, format_time(workload.terminal_since)
-    if workload.suspended_since is not None:
-        return Observed.SUSPENDED, format_time(workload.suspended_since)
-    return None
+        causes = [f"{workload.terminal} {format_time(workload.terminal_since)}"]
+    elif workload.suspended_since is not None:
+        causes = [f"Suspended {format_time(workload.suspended_since)}"]
+    if workload.deleting:
+        causes.append(f"Deleting {format_time(workload.deleting_since)}")
+    return ", ".join(causes)
 
 
 def quota_of(queued: QueuedWorkload) -> str:

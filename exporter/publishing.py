@@ -231,7 +231,7 @@ class Outbox:
         self._pauses.reset()
         for waiting, message_id in zip(batch, ids, strict=False):
             event = waiting.event
-            self._metrics.published.labels(event.type, event.observed).inc()
+            self._metrics.published.labels(event.type).inc()
             self._metrics.publish_seconds.observe(now - waiting.seen_at)
             _logger.info("published", extra=_facts(event) | {"message_id": message_id})
         self._remove(batch)
@@ -269,6 +269,6 @@ def _facts(event: Event) -> dict[str, str]:
         "event_id": event.id,
         "cluster": event.cluster,
         "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
-        "observed": str(event.observed),
+        "cause": event.cause,
         "uid": event.subject.uid,
     }

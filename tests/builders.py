@@ -12,7 +12,7 @@ from typing import Any
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision
-from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, Message, ObjectName, format_message
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.workloads import (
@@ -233,9 +233,8 @@ def a_demand_event(**overrides: Any) -> Event:
         "type": EventType.DEMAND,
         "cluster": CLUSTER,
         "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID),
-        "observed": Observed.UNSCHEDULABLE,
+        "cause": POD_UID,
         "time": "2027-01-15T08:00:00Z",
-        "incarnation": POD_UID,
     }
     return Event(**{**plain, **overrides})
 
@@ -249,14 +248,14 @@ def a_workload_demand(
 
 
 def an_over_event(
-    observed: str = "completed", *, name: str = "train", uid: str = JOBSET_UID, **overrides: Any
+    cause: str = "Completed", *, name: str = "train", uid: str = JOBSET_UID, **overrides: Any
 ) -> Event:
     """The exporter's hint that a workload is over."""
     plain = {
         "type": EventType.WORKLOAD_OVER,
         "cluster": CLUSTER,
         "subject": ObjectName(kind="JobSet", namespace="default", name=name, uid=uid),
-        "observed": Observed(observed),
+        "cause": cause,
         "time": "2027-01-15T08:00:00Z",
     }
     return Event(**{**plain, **overrides})

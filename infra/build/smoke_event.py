@@ -15,13 +15,13 @@ from pathlib import Path
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, ObjectName, format_message
 
 
 def build_event(cluster: str, uid: str) -> Event:
     """Return a demand of a pod that no cluster has: nothing will be made for it."""
     subject = ObjectName(kind="Pod", namespace="tpu-provisioner", name="deployment-smoke-test", uid=uid)
-    return Event(type=EventType.DEMAND, cluster=cluster, subject=subject, observed=Observed.UNSCHEDULABLE)
+    return Event(type=EventType.DEMAND, cluster=cluster, subject=subject)
 
 
 def render(event: Event) -> list[str]:

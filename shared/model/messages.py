@@ -36,20 +36,6 @@ class EventType(StrEnum):
     """A workload ended, is suspended, lost its last pods, is deleted or needs fewer slices."""
 
 
-class Observed(StrEnum):
-    """What the exporter saw."""
-
-    UNSCHEDULABLE = "unschedulable"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SUSPENDED = "suspended"
-    DELETED = "deleted"
-    SCALED = "scaled"
-    """The workload needs fewer slices than before."""
-    QUOTA_RESERVED = "quota-reserved"
-    """Kueue has reserved quota for the workload, which waits for an admission check."""
-
-
 POD = "Pod"
 KINDS_PLURAL = {POD: "pods"} | {kind: f"{kind.lower()}s" for kind in KINDS}
 """The kinds of object that a message may name, with their plural in subjects."""
@@ -68,10 +54,10 @@ def _one_of(words: Iterable[str]) -> _Form:
     return _Form(re.compile("|".join(map(re.escape, listed))), ", ".join(listed))
 
 
-_SPECVERSION, _TYPE, _OBSERVED = _one_of(["1.0"]), _one_of(EventType), _one_of(Observed)
+_SPECVERSION, _TYPE = _one_of(["1.0"]), _one_of(EventType)
 _KIND, _NAME = _one_of(KINDS_PLURAL), _Form(OBJECT_NAME, "a Kubernetes name")
 _UID = _Form(re.compile(r"[A-Za-z0-9._-]{0,128}"), "a UID")
-_INCARNATION = _Form(re.compile(r"(?s).{0,128}"), "a text of at most 128 characters")
+_CAUSE = _Form(re.compile(r"(?s).{0,128}"), "a text of at most 128 characters")
 _SOURCE = _Form(
     re.compile(rf"{SOURCE_PREFIX}projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+"),
     f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
@@ -86,7 +72,7 @@ class ObjectName:
     namespace: str
     name: str
     uid: str
-    """Empty only in an event that covers all leaders, if the pods do not carry their workload's."""
+    """Empty only in a demand, if the pods do not carry their workload's."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -100,23 +86,20 @@ class Event:
     cluster: str
     """``projects/P/locations/L/clusters/C``."""
     subject: ObjectName
-    observed: Observed
+    cause: str = ""
+    """What was seen, in the words of the exporter: a second suspension has another time."""
     time: str = ""
     """RFC 3339; no decision uses it."""
-    incarnation: str = ""
-    """Distinguishes two observations of the same fact, for example a second suspension."""
 
     @property
     def covers_all_leaders(self) -> bool:
-        """Whether it names a workload, for all of its leader pods that are unschedulable."""
-        waits = self.type == EventType.DEMAND and self.observed == Observed.UNSCHEDULABLE
-        return waits and self.subject.kind != POD
+        """Whether it names a workload, for all of its leader pods that wait."""
+        return self.type == EventType.DEMAND and self.subject.kind != POD
 
     @property
     def id(self) -> str:
         """Return an identity that is the same each time the same observation is reported."""
-        subject = (self.subject.kind, self.subject.uid)
-        parts = (self.type, self.cluster, *subject, self.observed, self.incarnation)
+        parts = (self.type, self.cluster, self.subject.kind, self.subject.uid, self.cause)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
@@ -131,9 +114,7 @@ class Message:
 def format_message(event: Event) -> Message:
     """Return the Pub/Sub message that carries one event."""
     subject = event.subject
-    body = {"version": SCHEMA_VERSION, **asdict(subject), "observed": event.observed}
-    if event.incarnation:
-        body["incarnation"] = event.incarnation
+    body = {"version": SCHEMA_VERSION, **asdict(subject), "cause": event.cause}
     attributes = {
         "ce-specversion": "1.0",
         "ce-id": event.id,
@@ -157,11 +138,10 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
     if version != SCHEMA_VERSION or isinstance(version, bool):
         what = "unknown schema version"
         raise MalformedEvent(what, field="data.version", value=repr(version), valid="1")
-    body = {"uid": "", "incarnation": ""} | body
+    body = {"uid": "", "cause": ""} | body
     event = Event(
         type=of_type,
         cluster=source.removeprefix(SOURCE_PREFIX),
-        observed=Observed(_read_text(body, "data.observed", _OBSERVED)),
         subject=ObjectName(
             kind=_read_text(body, "data.kind", _KIND),
             namespace=_read_text(body, "data.namespace", _NAME),
@@ -169,7 +149,7 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
             uid=_read_text(body, "data.uid", _UID),
         ),
         time=attributes.get("ce-time", ""),
-        incarnation=_read_text(body, "data.incarnation", _INCARNATION),
+        cause=_read_text(body, "data.cause", _CAUSE),
     )
     if not event.subject.uid and not event.covers_all_leaders:
         raise MalformedEvent("missing", field="data.uid", value="''", valid=_UID.valid)

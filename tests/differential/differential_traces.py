@@ -207,9 +207,9 @@ def _read_observed(sights: list[Sight], names: Names, trace: Trace) -> None:
         events = watch.lose(seen) if sight.type == "DELETED" else watch.see(seen)
         for event in events:
             subject = f"{event.subject.kind} {names.of_uid(event.subject.uid)}"
-            text = f"{event.observed} ({names.settle(event.incarnation)})" if event.incarnation else event.observed
+            text = names.settle(event.cause)
             if event.covers_all_leaders:
                 # By pod, because the pods of one workload come in any order.
-                text = f"{event.observed} of {subject}"
-                subject = f"Pod {names.of_uid(event.incarnation)}"
+                text = f"demand of {subject}"
+                subject = f"Pod {names.of_uid(event.cause)}"
             trace.observed[sight.scene, subject].append(text)

@@ -5,15 +5,14 @@ import json
 
 from shared.deliver import deliver, deliver_tick
 from shared.engine.reconcile import Role
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, ObjectName, format_message
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.world import World
 
 
 def push(event_type: EventType = EventType.DEMAND, cluster: str = CLUSTER) -> bytes:
     subject = ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID)
-    observed = Observed.UNSCHEDULABLE if event_type == EventType.DEMAND else Observed.COMPLETED
-    message = format_message(Event(type=event_type, cluster=cluster, subject=subject, observed=observed))
+    message = format_message(Event(type=event_type, cluster=cluster, subject=subject))
     data = base64.b64encode(message.data).decode()
     return json.dumps({"message": {"data": data, "attributes": message.attributes, "messageId": "7"}}).encode()
 

@@ -11,7 +11,7 @@ from exporter.publishing import Pauses
 from exporter.watch import Follower
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
-from shared.model.messages import Event
+from shared.model.messages import Event, EventType
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
@@ -42,7 +42,12 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
 
 def _find_seen(event: Event) -> str:
     """The UID of the object that the watch showed."""
-    return event.incarnation if event.covers_all_leaders else event.subject.uid
+    return event.cause if event.covers_all_leaders else event.subject.uid
+
+
+def _name_what(event: Event) -> str:
+    """The first word of why a workload is over, or that it is a demand."""
+    return "demand" if event.type == EventType.DEMAND else event.cause.partition(" ")[0]
 
 
 class Following:
@@ -78,10 +83,10 @@ class Following:
             self.changed.notify_all()
 
     def wait_for(self, *facts: tuple[str, str], seconds: float = PATIENCE_SECONDS) -> list[tuple[str, str]]:
-        """Wait until exactly these (observed, uid of the object seen) were reported; return all."""
+        """Wait until exactly these (what, uid of the object seen) were reported; return all."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.reported) >= len(facts), seconds)
-            found = [(str(event.observed), _find_seen(event)) for event in self.reported]
+            found = [(_name_what(event), _find_seen(event)) for event in self.reported]
         assert found == list(facts)
         return found
 

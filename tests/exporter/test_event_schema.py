@@ -12,15 +12,7 @@ from shared.edges.kueue import read_queued
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.errors import MalformedEvent
-from shared.model.messages import (
-    KINDS_PLURAL,
-    Event,
-    EventType,
-    ObjectName,
-    Observed,
-    format_message,
-    parse_message,
-)
+from shared.model.messages import KINDS_PLURAL, Event, EventType, ObjectName, format_message, parse_message
 from tests.exporter.exporter_builders import (
     CLUSTER,
     SINCE,
@@ -71,11 +63,7 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_exporter_can_say_everything_that_there_is_to_observe() -> None:
-    assert {event.observed for event in every_event()} == set(Observed)
-
-
-@pytest.mark.parametrize("event", every_event(), ids=lambda event: f"{event.observed} {event.incarnation}")
+@pytest.mark.parametrize("event", every_event(), ids=lambda event: f"{event.subject.kind} {event.cause}")
 def test_what_the_exporter_says_is_valid_and_can_be_read_back(event: Event) -> None:
     VALIDATOR.validate(as_document(event))
     message = format_message(event)
@@ -85,7 +73,6 @@ def test_what_the_exporter_says_is_valid_and_can_be_read_back(event: Event) -> N
 def test_the_schema_lists_exactly_the_words_that_the_code_knows() -> None:
     definitions = SCHEMA["$defs"]
     assert definitions["attributes"]["properties"]["ce-type"]["enum"] == [str(each) for each in EventType]
-    assert definitions["data"]["properties"]["observed"]["enum"] == [str(each) for each in Observed]
     assert definitions["kind"]["enum"] == list(KINDS_PLURAL)
 
 
@@ -94,7 +81,6 @@ GOOD = as_document(
         type=EventType.DEMAND,
         cluster=CLUSTER,
         subject=ObjectName(kind="Pod", namespace="team-a", name="train-0", uid="u"),
-        observed=Observed.UNSCHEDULABLE,
         time=SINCE,
     )
 )
@@ -108,8 +94,7 @@ WRONG: dict[str, tuple[str, str, Any]] = {
     "an illegal name": ("data", "name", "Train_0"),
     "an illegal namespace": ("data", "namespace", ""),
     "an illegal uid": ("data", "uid", "a b"),
-    "an unknown observation": ("data", "observed", "tired"),
-    "an incarnation that is no text": ("data", "incarnation", 7),
+    "a cause that is no text": ("data", "cause", 7),
 }
 
 

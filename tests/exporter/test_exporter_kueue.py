@@ -11,7 +11,7 @@ from exporter.observed_objects import ObservedQueues
 from exporter.watched_kinds import watch_queues
 from shared.edges.kueue import read_queued
 from shared.model.kueue import QueuedWorkload
-from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.messages import Event, EventType, ObjectName
 from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes
@@ -20,7 +20,7 @@ from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
 READY = [each | {"state": "Ready"} for each in CHECKS]
 LATER = 1_800_000_000.0
-FIRST = ("quota-reserved", "uid-of-train")
+FIRST = ("demand", "quota since 2026-11-23T11:00:00Z")
 
 
 def queued(**changes: Any) -> QueuedWorkload:
@@ -34,8 +34,7 @@ def test_a_reservation_names_the_workload_that_it_is_for() -> None:
         type=EventType.DEMAND,
         cluster=CLUSTER,
         subject=ObjectName(kind="JobSet", namespace="default", name="train", uid="uid-of-train"),
-        observed=Observed.QUOTA_RESERVED,
-        incarnation="quota since 2026-11-23T11:00:00Z",
+        cause="quota since 2026-11-23T11:00:00Z",
     )
 
 
@@ -48,7 +47,7 @@ def test_it_is_reported_once_and_again_when_the_quota_was_lost_and_is_back() -> 
     assert not observed.see(queued(conditions={"QuotaReserved": "False"}))
     assert (observed.standing, len(observed)) == (0, 1)
     (again,) = observed.see(dataclasses.replace(waits, reserved_at=LATER))
-    assert again.incarnation == "quota since 2027-01-15T08:00:00Z"
+    assert again.cause == "quota since 2027-01-15T08:00:00Z"
     assert not observed.lose(waits)
     assert (observed.standing, len(observed)) == (0, 0)
 

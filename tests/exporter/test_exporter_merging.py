@@ -15,7 +15,7 @@ from tests.builders import a_demand_event, a_workload_demand
 def a_waiting(pod: str = "p", namespace: str = "default", uid: str = "") -> Waiting:
     subject = a_workload_demand().subject
     named = type(subject)(kind=subject.kind, namespace=namespace, name=subject.name, uid=uid)
-    return Waiting(a_workload_demand(subject=named, incarnation=pod), 0.0)
+    return Waiting(a_workload_demand(subject=named, cause=pod), 0.0)
 
 
 class Line:
@@ -53,7 +53,7 @@ def times(line: Line) -> list[float]:
 def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
     assert times(publish([0])) == [0]
     assert times(publish([0, 0.25, 0.5, 0.75])) == [0, 1]
-    assert [event.incarnation for _, event in publish([0, 0.25, 0.5]).published] == ["p0", "p1"]
+    assert [event.cause for _, event in publish([0, 0.25, 0.5]).published] == ["p0", "p1"]
 
 
 def test_a_second_also_begins_with_what_was_kept() -> None:
@@ -72,15 +72,12 @@ def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
     assert times(line) == [0, 0.5]
 
 
-def test_a_pod_and_a_suspended_workload_always_pass() -> None:
+def test_a_pod_always_passes() -> None:
     line = Line()
-    for event in (
-        a_demand_event(subject=ObjectName(kind="Pod", namespace="default", name="p", uid="u")),
-        a_demand_event(subject=a_workload_demand().subject, observed="quota-reserved"),
-    ):
+    event = a_demand_event(subject=ObjectName(kind="Pod", namespace="default", name="p", uid="u"))
+    for _ in range(2):
         line.put(0, Waiting(event, 0.0))
-        line.put(0, Waiting(event, 0.0))
-    assert times(line) == [0] * 4
+    assert times(line) == [0] * 2
     assert not line.merging._passed_at
 
 

@@ -9,7 +9,7 @@ import pytest
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, ObjectName, format_message
 from shared.model.workloads import WorkloadView
 from tests.exporter.exporter_builders import (
     CLUSTER,
@@ -25,8 +25,8 @@ from tests.exporter.exporter_builders import (
 LATER = "2026-11-20T11:00:00Z"
 
 
-def facts(events: Any) -> list[tuple[str, str]]:
-    return [(str(event.observed), event.incarnation) for event in events]
+def causes(events: Any) -> list[str]:
+    return [event.cause for event in events]
 
 
 def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
@@ -35,8 +35,7 @@ def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
         type=EventType.DEMAND,
         cluster=CLUSTER,
         subject=ObjectName(kind="JobSet", namespace="team-a", name="train", uid="jobset-1"),
-        observed=Observed.UNSCHEDULABLE,
-        incarnation="u1",
+        cause="u1",
     )
 
 
@@ -88,58 +87,53 @@ def test_a_listing_that_broke_off_forgets_nothing() -> None:
     assert len(observed) == 2
 
 
-def uids(events: Any) -> list[str]:
-    """The leader pods that were seen."""
-    return [event.incarnation for event in events]
-
-
 def test_each_leader_of_a_workload_is_reported() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    assert uids(observed.see(read_leader("a"))) == ["a"]
-    assert uids(observed.see(read_leader("b"))) == ["b"]
+    assert causes(observed.see(read_leader("a"))) == ["a"]
+    assert causes(observed.see(read_leader("b"))) == ["b"]
     assert (len(observed), observed.standing) == (2, 2)
 
 
 OVER = (completed(),)
-CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
+CASES: dict[str, list[tuple[WorkloadView, list[str]]]] = {
     "one that wants fewer slices is reported, and one that wants more is not": [
         (read_jobset(replicas=2), []),
         (read_jobset(replicas=3), []),
-        (read_jobset(replicas=1), [("scaled", "generation 1")]),
+        (read_jobset(replicas=1), ["scaled, generation 1"]),
         (read_jobset(replicas=1), []),
     ],
     "one that is over and wants fewer slices is reported as over only": [
         (read_jobset(replicas=2), []),
-        (read_jobset(replicas=1, conditions=OVER), [("completed", SINCE)]),
+        (read_jobset(replicas=1, conditions=OVER), [f"Completed {SINCE}"]),
     ],
     "a completed one is reported once with its time": [
         (read_jobset(), []),
-        (read_jobset(conditions=OVER), [("completed", SINCE)]),
+        (read_jobset(conditions=OVER), [f"Completed {SINCE}"]),
         (read_jobset(conditions=OVER), []),
     ],
     "a suspension within the same second is not lost": [
-        (read_jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
+        (read_jobset(conditions=(suspended(),)), [f"Suspended {SINCE}"]),
         (read_jobset(conditions=(resumed(),)), []),
-        (read_jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
+        (read_jobset(conditions=(suspended(),)), [f"Suspended {SINCE}"]),
     ],
 }
 """What the watch shows of one workload, in turn, each with what is then reported."""
 
 
 @pytest.mark.parametrize("steps", CASES.values(), ids=CASES)
-def test_a_workload_is_reported_when_that_is_new(steps: list[tuple[WorkloadView, list[tuple[str, str]]]]) -> None:
+def test_a_workload_is_reported_when_that_is_new(steps: list[tuple[WorkloadView, list[str]]]) -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
 
-    assert [facts(observed.see(seen)) for seen, _ in steps] == [reported for _, reported in steps]
+    assert [causes(observed.see(seen)) for seen, _ in steps] == [reported for _, reported in steps]
 
 
 def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
     begun = list(observed.see(read_jobset(deleting=LATER)))
-    assert facts(begun) == [("deleted", LATER)]
-    assert facts(observed.see(read_jobset(deleting=LATER))) == []
+    assert causes(begun) == [f"Deleting {LATER}"]
+    assert causes(observed.see(read_jobset(deleting=LATER))) == []
     ended = list(observed.lose(read_jobset(deleting=LATER)))
-    assert facts(ended) == [("deleted", "")]
+    assert causes(ended) == ["gone"]
     assert begun[0].id != ended[0].id
     assert len(observed) == 0
 
@@ -151,15 +145,15 @@ def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_lis
     observed.begin_listing()
     observed.see(read_jobset("stays"))
     (event,) = observed.finish_listing()
-    assert (event.observed, event.subject.uid, event.subject.name) == (Observed.DELETED, "gone", "train")
+    assert (event.cause, event.subject.uid, event.subject.name) == ("gone", "gone", "train")
     assert not observed.finish_listing()
 
 
 def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
     elsewhere = read_jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
-    assert facts(observed.see(elsewhere)) == []
-    assert facts(observed.lose(elsewhere)) == []
+    assert causes(observed.see(elsewhere)) == []
+    assert causes(observed.lose(elsewhere)) == []
     assert len(observed) == 0
 
 
@@ -177,8 +171,8 @@ def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end
     observed = ObservedWorkloads(CLUSTER, JOBSET)
     observed.see(read_jobset())
     of_cpu = dataclasses.replace(read_jobset(), groups=())
-    assert [fact for fact, _ in facts(observed.see(of_cpu))] == ["scaled"]
-    assert [fact for fact, _ in facts(observed.lose(of_cpu))] == ["deleted"]
+    assert causes(observed.see(of_cpu)) == ["scaled, generation 1"]
+    assert causes(observed.lose(of_cpu)) == ["gone"]
 
 
 def test_a_pod_that_a_listing_shows_but_that_cannot_be_read_is_not_forgotten() -> None:

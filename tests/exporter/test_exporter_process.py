@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.model.messages import Observed, parse_message
+from shared.model.messages import parse_message
 from shared.version import VERSION
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.contract.stand_ins import stand_in
@@ -124,10 +124,10 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     wait_until(lambda: len(exporter.messages("published")) == 3, exporter)
 
     events = [parse_message(base64.b64decode(each["data"]), each["attributes"]) for each in stored(pubsub, topic)]
-    assert {(each.observed, each.subject.uid, each.incarnation) for each in events} == {
-        (Observed.UNSCHEDULABLE, "jobset-1", "p0"),
-        (Observed.UNSCHEDULABLE, "jobset-1", "p1"),
-        (Observed.COMPLETED, "j0", SINCE),
+    assert {(each.subject.uid, each.cause) for each in events} == {
+        ("jobset-1", "p0"),
+        ("jobset-1", "p1"),
+        ("j0", f"Completed {SINCE}"),
     }
     assert all(each.cluster == CLUSTER and each.time for each in events)
     published = {each["event_id"]: each for each in exporter.messages("published")}

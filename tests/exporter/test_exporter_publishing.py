@@ -12,7 +12,7 @@ import pytest
 from exporter.health import Metrics
 from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Outbox, Pauses
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.model.messages import Event, EventType, Message, ObjectName, Observed
+from shared.model.messages import Event, EventType, Message, ObjectName
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.clocks import StepClock
 from tests.exporter.exporter_builders import CLUSTER
@@ -20,12 +20,12 @@ from tests.exporter.exporter_builders import CLUSTER
 
 def an_event(uid: str) -> Event:
     name = ObjectName(kind="Pod", namespace="team-a", name=uid, uid=uid)
-    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=name, observed=Observed.UNSCHEDULABLE)
+    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=name)
 
 
 def a_workload_event(name: str, pod: str = "pod-0") -> Event:
     subject = ObjectName(kind="JobSet", namespace="team-a", name=name, uid="")
-    return dataclasses.replace(an_event(pod), subject=subject, incarnation=pod)
+    return dataclasses.replace(an_event(pod), subject=subject, cause=pod)
 
 
 class FakeTopic:
@@ -106,7 +106,7 @@ def frozen(topic: FakeTopic, metrics: Metrics) -> Iterator[tuple[Outbox, StepClo
         yield box, clock
 
 
-DEMANDS = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
+DEMANDS = {"type": str(EventType.DEMAND)}
 
 
 def read_metric(metrics: Metrics, name: str, **labels: str) -> float | None:

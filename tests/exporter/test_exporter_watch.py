@@ -49,7 +49,7 @@ def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKuber
         lists=[Listing((a_leader("listed"),), version="100")],
         watches=[Stream((event("ADDED", a_leader("watched", "101")),))],
     )
-    following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
+    following.wait_for(("demand", "listed"), ("demand", "watched"))
     (listing,) = following.listings
     (watch,) = kubernetes.asked("pods", watch=True)
     selectors = {"labelSelector": "jobset.sigs.k8s.io/job-key", "fieldSelector": "spec.nodeName="}
@@ -65,7 +65,7 @@ def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKuber
 def test_it_reads_all_pages_and_watches_from_the_first_ones_version(follow: Follow) -> None:
     pages = [Listing((a_leader("a"),), next_page="token"), Listing((a_leader("b"),))]
     following = follow(LEADER_PODS, lists=pages)
-    following.wait_for(("unschedulable", "a"), ("unschedulable", "b"))
+    following.wait_for(("demand", "a"), ("demand", "b"))
     following.watched_from(1)
     assert [request.query.get("continue") for request in following.listings] == [None, "token"]
 
@@ -85,7 +85,7 @@ def test_after_a_proper_end_it_resumes_from_the_last_bookmark_without_listing(fo
 def test_after_a_broken_connection_it_resumes_from_the_last_version(follow: Follow, stream: Stream) -> None:
     resumed = Stream((event("ADDED", a_leader("half", "151")),))
     following = follow(LEADER_PODS, lists=[EMPTY], watches=[stream, resumed])
-    following.wait_for(("unschedulable", "half"))
+    following.wait_for(("demand", "half"))
     assert following.watched_from(2) == ["100", "150"]
     assert len(following.listings) == 1
     assert following.restarts("disconnected") == 1
@@ -95,7 +95,7 @@ def test_after_a_broken_connection_it_resumes_from_the_last_version(follow: Foll
 def test_after_410_it_lists_again(follow: Follow, expiry: Any) -> None:
     lists = [EMPTY, Listing((a_leader("missed"),), version="500")]
     following = follow(LEADER_PODS, lists=lists, watches=[expiry, QUIET])
-    following.wait_for(("unschedulable", "missed"))
+    following.wait_for(("demand", "missed"))
     assert following.watched_from(2)[1] == "500"
     assert following.restarts("expired") == 1
 
@@ -107,21 +107,21 @@ def test_a_cluster_whose_data_was_set_back_is_listed_again(
     kubernetes.present_version = "149"
     lists = [Listing((a_jobset("lost"),)), Listing((a_jobset("kept"),), version="90")]
     following = follow(JOBSETS, lists=lists, watches=[stream, QUIET])
-    following.wait_for(("deleted", "lost"))
+    following.wait_for(("gone", "lost"))
     assert following.watched_from(2)[1] == "90"
     assert following.restarts("rewound") == 1
 
 
 def test_a_version_that_is_not_a_number_is_never_resumed_from(follow: Follow) -> None:
     lists = [Listing(version="x1"), Listing((a_leader("seen"),), version="x2")]
-    follow(LEADER_PODS, lists=lists, watches=[Stream((), CUT), QUIET]).wait_for(("unschedulable", "seen"))
+    follow(LEADER_PODS, lists=lists, watches=[Stream((), CUT), QUIET]).wait_for(("demand", "seen"))
 
 
 def test_a_continue_token_that_expires_starts_the_listing_over(follow: Follow) -> None:
     found = (a_leader("a"),)
     following = follow(LEADER_PODS, lists=[Listing(found, next_page="old"), EXPIRED, Listing(found)])
     following.watched_from(1)
-    following.wait_for(("unschedulable", "a"))
+    following.wait_for(("demand", "a"))
 
 
 def test_silence_ends_a_watch_and_it_resumes(follow: Follow) -> None:
@@ -134,7 +134,7 @@ def test_silence_ends_a_watch_and_it_resumes(follow: Follow) -> None:
 def test_a_kind_that_the_cluster_does_not_know_is_waited_for(follow: Follow) -> None:
     following = follow(JOBSETS, lists=[ABSENT, ABSENT, Listing((over("jobset-1"),))])
     wait_until(lambda: following.restarts("absent") >= 1)
-    following.wait_for(("completed", "jobset-1"))
+    following.wait_for(("Completed", "jobset-1"))
     assert following.restarts("absent") == 2
     # What was listed is reported before the watch is open, and only then nothing is missing.
     wait_until(lambda: following.health.readiness()[1]["missing"] == {})
@@ -142,7 +142,7 @@ def test_a_kind_that_the_cluster_does_not_know_is_waited_for(follow: Follow) -> 
 
 def test_a_missing_permission_is_named_and_waited_out(follow: Follow) -> None:
     following = follow(LEADER_PODS, lists=[Refusal(403, "Forbidden"), Listing((a_leader("a"),))])
-    following.wait_for(("unschedulable", "a"))
+    following.wait_for(("demand", "a"))
     assert following.restarts("denied") == 1
 
 
@@ -177,7 +177,7 @@ def follow_one_that_is_strange(follow: Follow, kind: Any, strange: dict[str, Any
     """Show one object that cannot be read at the first listing and in the watch, and others."""
     stream = Stream((event("MODIFIED", strange), event("ADDED", over("over", "102"))))
     following = follow(kind, lists=[Listing((strange, over("listed")))], watches=[stream])
-    following.wait_for(("completed", "listed"), ("completed", "over"))
+    following.wait_for(("Completed", "listed"), ("Completed", "over"))
     return following
 
 
@@ -197,7 +197,7 @@ def test_a_kind_that_need_not_be_there_is_noticed_when_it_comes_and_holds_up_nob
     following = follow(dataclasses.replace(JOBSETS, optional=True), lists=[ABSENT, Listing((over("later"),))])
     following.health.role = Role.LEADER
     wait_until(lambda: following.health.readiness()[0])
-    following.wait_for(("completed", "later"))
+    following.wait_for(("Completed", "later"))
     assert [each for each in caplog.records if each.levelname == "WARNING"] == []
 
 
@@ -217,4 +217,4 @@ def test_an_object_that_a_listing_shows_but_that_cannot_be_read_is_not_reported_
     lists = [Listing((a_jobset("stays"),)), Listing((strange,), "102")]
     watches = [EXPIRED, Stream((event("ADDED", over("over", "103")),))]
 
-    follow(JOBSETS, lists=lists, watches=watches).wait_for(("completed", "over"))
+    follow(JOBSETS, lists=lists, watches=watches).wait_for(("Completed", "over"))

@@ -3,8 +3,8 @@
 import dataclasses
 
 import pytest
-
 from cli.board.lanes import Lanes
+
 from cli.explanation.why import History, add_present
 from cli.fleet.looks import read_cluster
 from tests.builders import CLUSTER

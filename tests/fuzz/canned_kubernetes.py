@@ -38,10 +38,10 @@ class CannedKubernetes:
 
     def open(self) -> KubernetesApi:
         """Return a client of this API."""
-        api = KubernetesApi(Connection(url="http://canned"))
+        connection = Connection(url="http://canned")
         pool: Any = CannedHttp(self._answer)
-        api._pool = pool
-        return api
+        connection.pool = pool
+        return KubernetesApi(connection)
 
     def _answer(self, method: str, url: str) -> Canned:
         parts = urlsplit(url)

@@ -14,7 +14,7 @@ from shared.edges.cluster import KubernetesCluster
 from shared.engine.outside import Cluster
 from shared.engine.reconcile import Role
 from shared.model.errors import JSON_ERRORS
-from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.messages import Event, EventType, ObjectName
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER
 from tests.engine.world import World
@@ -120,7 +120,6 @@ def _format_event(odd: Odd) -> Event:
         type=EventType.DEMAND if odd.act == "demand" else EventType.WORKLOAD_OVER,
         cluster=CLUSTER,
         subject=ObjectName(kind=kind, namespace="default", name=metadata["name"], uid=metadata["uid"]),
-        observed=Observed.UNSCHEDULABLE if odd.act == "demand" else Observed.COMPLETED,
     )
 
 

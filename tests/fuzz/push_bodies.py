@@ -19,11 +19,11 @@ from tests.fuzz.spoiling import Recipe, spoil, spoil_text, write
 _OTHER = ObjectName(kind="RayCluster", namespace="team-a", name="serving", uid="0f9c")
 _EVENTS: tuple[Event, ...] = (
     a_demand_event(),
-    dataclasses.replace(a_demand_event(), incarnation="7"),
+    dataclasses.replace(a_demand_event(), cause="7"),
     a_workload_demand(),
     a_workload_demand(uid=""),
     an_over_event(),
-    an_over_event("scaled", incarnation="generation 4"),
+    an_over_event("scaled, generation 4"),
     dataclasses.replace(an_over_event("deleted"), subject=_OTHER),
     dataclasses.replace(a_demand_event(), cluster=CLUSTER.replace("/p/", "/q/")),
 )

@@ -57,8 +57,8 @@ _KEYS: tuple[str, ...] = (
     *("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator"),
     *("cloud.google.com/gke-spot", "nodePools", "config", "machineType", "accelerators", "acceleratorCount"),
     *("initialNodeCount", "autoscaling", "maxNodeCount", "placementPolicy", "tpuTopology"),
-    *("instanceGroupUrls", "statusMessage", "targetSize", "error", "code", "details", "version", "observed"),
-    *("incarnation", "workload", "data", "attributes", "messageId"),
+    *("instanceGroupUrls", "statusMessage", "targetSize", "error", "code", "details", "version", "cause"),
+    *("workload", "data", "attributes", "messageId"),
 )
 """Keys that some reader looks for."""
 _CHANGES = (*("replace",) * 3, "delete", "double", "rename", "retype", "swap", "wrap", "grow", "insert")

@@ -15,7 +15,7 @@ from shared.edges.kubernetes import JsonObject
 from shared.edges.pubsub import PubsubTopic
 from shared.engine.budget import SENT_SECONDS
 from shared.model.failures import Failure, classify_failure
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message, parse_entry
+from shared.model.messages import Event, EventType, ObjectName, format_message, parse_entry
 from shared.model.pools import Machines, NodePool, PoolStatus
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX
 from shared.shapes.catalogue import TPUS, Family, Placement
@@ -250,7 +250,7 @@ def test_audit_entry(lab: Lab) -> None:
 
 def test_push(lab: Lab) -> None:
     job = ObjectName(kind="Job", namespace="tpu-provisioner", name="test", uid=str(uuid.uuid4()))
-    event = Event(type=EventType.DEMAND, cluster=lab.cluster, subject=job, observed=Observed.UNSCHEDULABLE)
+    event = Event(type=EventType.DEMAND, cluster=lab.cluster, subject=job)
     began = lab.now()
     PubsubTopic(lab.deployment.open_publisher, _find_topic(lab)).publish([format_message(event)])
     found = _wait_for_entry(lab, f'jsonPayload.event_id="{event.id}" AND jsonPayload.message:*', began)

@@ -328,7 +328,7 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
     """Let a stranger publish what is no event, or one of a cluster that is not served."""
     attributes = {"ce-specversion": "1.0", "ce-type": "tpuprovisioner.demand.v1"}
     source = "//container.googleapis.com/projects/p/locations/l/clusters/other" if act.flag else "?"
-    text = '{"version":1,"kind":"Pod","namespace":"default","name":"x","uid":"u","observed":"unschedulable"}'
+    text = '{"version":1,"kind":"Pod","namespace":"default","name":"x","uid":"u"}'
     data = text.encode() if act.flag else b"rubbish"
     body = build_push(Message(data, attributes | {"ce-source": source}))
     world.send(cluster.name, Sent((Role.PROVISION,), body, "rubbish"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shared.model.errors import StaleView
 from shared.model.kueue import Check, CheckState, QueuedWorkload
-from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.messages import Event, EventType, ObjectName
 from tests.simulation.sim_workloads import NAMESPACE, list_wanted
 
 if TYPE_CHECKING:
@@ -110,11 +110,7 @@ class Kueue:
         if self._world.exporters[self._cluster.name].up:
             subject = ObjectName(kind=made.kind, namespace=NAMESPACE, name=made.name, uid=made.uid)
             event = Event(
-                type=EventType.DEMAND,
-                cluster=self._cluster.name,
-                subject=subject,
-                observed=Observed.QUOTA_RESERVED,
-                incarnation=f"{entry.version}",
+                type=EventType.DEMAND, cluster=self._cluster.name, subject=subject, cause=f"quota {entry.version}"
             )
             self._world.publish(self._cluster.name, event)
 

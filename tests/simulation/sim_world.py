@@ -114,7 +114,7 @@ class World:
     def publish(self, cluster: str, event: Event) -> None:
         """Send one message on its way; the subscriptions filter by its type."""
         role = Role.PROVISION if event.type == EventType.DEMAND else Role.COLLECT
-        text = f"{event.observed} {event.subject}"
+        text = f"{event.cause} {event.subject}"
         self.send(cluster, Sent((role,), build_push(format_message(event)), text))
 
     def end_operation(self, cluster: str, pool: str, act: str, error: str = "") -> None:

@@ -7,7 +7,6 @@ import pytest
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.layout import TOPIC
-from shared.model.messages import Observed
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import BODIES, GO, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job
@@ -131,4 +130,4 @@ def _submit(queue: Queue, body: dict[str, object]) -> None:
 def _demands(cloud: Cloud, queue: Queue) -> list[dict[str, str]]:
     """Return the events that asked for something, of one namespace."""
     found = (each for each in cloud.messages(TOPIC) if each["namespace"] == queue.namespace)
-    return [each for each in found if each["observed"] == Observed.UNSCHEDULABLE]
+    return [each for each in found if not each["cause"].startswith("quota")]
