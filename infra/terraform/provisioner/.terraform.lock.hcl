@@ -1,6 +1,6 @@
 # The google provider that the builds install, by its published checksums: "zh" of each release archive and of the
 # manifest, "h1" of the unpacked content. Where they come from, how to verify them, and what to do with a mirror that
-# holds other packages: docs/decisions/deployment.md. Terraform rewrites this file on an upgrade.
+# holds other packages: docs/upgrade.md. Terraform rewrites this file on an upgrade.
 
 provider "registry.terraform.io/hashicorp/google" {
   version     = "7.45.0"
