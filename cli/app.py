@@ -119,7 +119,8 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> ExitCode:
 @app.command(epilog=EPILOG)
 def why(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="NAME or NAMESPACE/NAME of a workload of any kind.")
+        list[str],
+        typer.Argument(metavar="WORKLOAD", help="NAME, NAMESPACE/NAME, KIND/NAME or KIND NAME, as for kubectl."),
     ],
     namespace: Namespace = "",
     since: Annotated[
@@ -135,7 +136,9 @@ def why(
     It is read from Events, pods, pools, GKE's operations and logs. The last lines are what the plan
     says now. The exit code is 1 if the workload is unknown, or needs a person.
 
-    Example: tpu-provisioner why team-a/train --since 2h
+    Of a pod it is the history of its workload.
+
+    Example: tpu-provisioner why jobset/train -n team-a --since 2h
     """
     from cli.explanation.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
 

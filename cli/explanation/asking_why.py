@@ -9,7 +9,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.explanation.history_text import print_entries, print_history, select_entries
-from cli.explanation.why import list_absent_kinds, parse_workload, tell
+from cli.explanation.why import find_owner, list_absent_kinds, parse_workload, tell
 from cli.moments import parse_since
 from cli.printing import Format, open_console, print_data
 from cli.repeating import repeat
@@ -60,14 +60,21 @@ class Asking:
 
 
 def ask_why(
-    deployment: Deployment, workload: str, namespace: str, *, since: str, form: Format, follow: bool
+    deployment: Deployment, workload: Sequence[str], namespace: str, *, since: str, form: Format, follow: bool
 ) -> ExitCode:
-    """Print the history of a workload and return the exit code that it means."""
-    home, name = parse_workload(workload, namespace)
+    """Print the history of a workload, or of that of a pod, and return the exit code it means."""
+    kind, home, name = parse_workload(workload, namespace)
     clusters, clock = deployment.ports.clusters, deployment.ports.clock
     begin = parse_since(since, now=clock.now()) if since else None
     asking, code = Asking(form=form, since=begin, several=len(clusters) > 1), ExitCode.FINE
-    for histories in repeat(lambda: [tell(deployment, each, home, name) for each in clusters], endless=follow):
+
+    def look() -> list[History]:
+        named = dict.fromkeys(clusters, (kind, name))
+        if kind == "Pod":
+            named = {each: find_owner(deployment, each, home, name) for each in clusters}
+        return [tell(deployment, each, home, owner, of) for each, (of, owner) in named.items()]
+
+    for histories in repeat(look, endless=follow):
         asking.show(histories, clock.now())
         if not asking.histories and not follow:
             _say_unknown(deployment, histories, f"{home}/{name}")

@@ -26,19 +26,22 @@ from cli.fleet.rows import list_decisions
 from cli.fleet.status import Status, add_reading, add_refusals, needs_records
 from cli.moments import format_moment
 from shared.edges.kubernetes import JsonObject
+from shared.edges.pods import Pod, view_pod
 from shared.engine.look import Key
-from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds
+from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
 from shared.model.errors import NotFound, ProvisionerError
 from shared.model.names import parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cli.access.log_search import OpenLogs
     from cli.access.operator_access import Deployment
     from cli.fleet.looks import Reading
+    from shared.kinds.kind import Kind
     from shared.model.decisions import Decision
 
+VALID = "NAME, NAMESPACE/NAME, KIND/NAME or KIND NAME"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
 
@@ -94,25 +97,44 @@ class History:
         }
 
 
-def parse_workload(text: str, namespace: str) -> tuple[str, str]:
-    """Return namespace and name of ``NAME`` or ``NAMESPACE/NAME``."""
-    prefix, slash, name = text.rpartition("/")
-    if slash and namespace and prefix != namespace:
-        raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {text!r}); valid: one of the two")
-    home = prefix if slash else namespace or "default"
+def parse_workload(words: Sequence[str], namespace: str) -> tuple[str, str, str]:
+    """Return kind (empty: any), namespace and name of a workload, which is named as for kubectl.
+
+    A prefix that names no kind is a namespace.
+    """
+    prefix, slash, name = "/".join(words).rpartition("/")
+    kind = next((each.name for each in KINDS if prefix.lower() in _list_names(each)), "")
+    home = prefix if slash and not kind else namespace or "default"
+    if namespace not in ("", home):
+        raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {prefix!r}); valid: one of the two")
     for what, value in (("namespace", home), ("name", name)):
         if not _NAME.fullmatch(value):
-            raise BadInput(
-                f"WORKLOAD: the {what} is not a Kubernetes name (got {value!r}); valid: NAME or NAMESPACE/NAME"
-            )
-    return home, name
+            raise BadInput(f"WORKLOAD: the {what} is not a Kubernetes name (got {value!r}); valid: {VALID}")
+    return kind, home, name
 
 
-def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> History:
+def _list_names(kind: Kind) -> tuple[str, ...]:
+    """Return what kubectl accepts for a kind; its short names are mostly the initials."""
+    initials = "".join(each for each in kind.name if each.isupper()).lower()
+    short = {"deployments": "deploy", "statefulsets": "sts", "pods": "po"}.get(kind.plural, initials)
+    return kind.name.lower(), kind.plural, f"{kind.plural}.{kind.group}", short
+
+
+def find_owner(deployment: Deployment, cluster: str, namespace: str, name: str) -> tuple[str, str]:
+    """Return kind and name of the workload of a pod: the pod itself where it is not there."""
+    try:
+        pod = view_pod(deployment.apis[cluster].get(f"/api/v1/namespaces/{namespace}/pods/{name}", Pod))
+    except NotFound:
+        return "", name
+    kind = find_kind_of_pod(pod)
+    return (kind.name, kind.find_owner(pod)) if kind else ("", name)
+
+
+def tell(deployment: Deployment, cluster: str, namespace: str, name: str, kind_name: str = "") -> History:
     """Return the history of a workload in one cluster. A source that fails is named in it."""
     history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
-    for kind in choose_kinds(ports.settings.kinds):
+    for kind in choose_kinds([kind_name] if kind_name else ports.settings.kinds):
         before = len(history.entries)
         _add(history, f"the {kind.name}", partial(read_workload_dates, api, kind, namespace, name))
         if len(history.entries) > before:
@@ -120,7 +142,10 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
     _add(history, "Events", lambda: read_events(api, namespace, name))
     also = [Key(cluster, history.kind, namespace, name)] if history.kind else []
     reading = read_cluster(
-        cluster, ports, chooses=lambda key: (key.namespace, key.name) == (namespace, name), also=also
+        cluster,
+        ports,
+        chooses=lambda key: (key.namespace, key.name) == (namespace, name) and kind_name in ("", key.kind),
+        also=also,
     )
     add_present(history, reading)
     history.kind = history.kind or _guess_kind(history)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 import requests
 from google.cloud.logging_v2 import Client
@@ -14,7 +15,7 @@ from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
 from cli.explanation.history import Entry, read_logs, read_operations, read_pools
 from cli.explanation.history_text import collapse
-from cli.explanation.why import History, add_present, parse_workload, tell
+from cli.explanation.why import History, add_present, find_owner, parse_workload, tell
 from cli.fleet.looks import read_cluster
 from cli.fleet.status import Status
 from shared.edges.connection import Connection
@@ -185,18 +186,34 @@ def test_the_operations_of_a_workload_that_is_gone_are_found_by_what_names_its_p
 
 
 @pytest.mark.parametrize(
-    ("text", "namespace", "found"),
+    ("words", "namespace", "found"),
     [
-        ("train", "", ("default", "train")),
-        ("train", "a", ("a", "train")),
-        ("a/train", "", ("a", "train")),
-        ("a/train", "a", ("a", "train")),
+        ("train", "", ("", "default", "train")),
+        ("train", "a", ("", "a", "train")),
+        ("a/train", "", ("", "a", "train")),
+        ("a/train", "a", ("", "a", "train")),
+        ("jobset/train", "a", ("JobSet", "a", "train")),
+        ("jobset train", "", ("JobSet", "default", "train")),
+        ("jobsets.jobset.x-k8s.io/train", "", ("JobSet", "default", "train")),
+        ("lws/train", "", ("LeaderWorkerSet", "default", "train")),
+        ("deploy/web", "", ("Deployment", "default", "web")),
+        ("pod/train-0-0-abcde", "", ("Pod", "default", "train-0-0-abcde")),
     ],
 )
-def test_a_workload_is_named_with_or_without_its_namespace(
-    text: str, namespace: str, found: tuple[str, str]
-) -> None:
-    assert parse_workload(text, namespace) == found
+def test_a_workload_is_named_as_for_kubectl(words: str, namespace: str, found: tuple[str, str, str]) -> None:
+    assert parse_workload(words.split(), namespace) == found
+
+
+def test_of_a_pod_its_workload_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    pod = a_pod()
+    controller = {"apiVersion": pod.controller_api_version, "kind": pod.controller_kind}
+    owners = [controller | {"name": pod.controller_name, "uid": "u", "controller": True}]
+    body = {"metadata": {"name": pod.name, "labels": dict(pod.template.labels), "ownerReferences": owners}}
+    deployment, api = a_deployment(), KubernetesApi(Connection(url=NOWHERE))
+    monkeypatch.setattr(api, "get", lambda _path, kind: msgspec.convert(body, kind))
+    deployment.apis[CLUSTER] = api
+
+    assert find_owner(deployment, CLUSTER, "default", pod.name) == ("JobSet", "train")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +221,7 @@ def test_a_workload_is_named_with_or_without_its_namespace(
 )
 def test_what_is_no_name_is_refused(text: str, namespace: str) -> None:
     with pytest.raises(BadInput, match="WORKLOAD"):
-        parse_workload(text, namespace)
+        parse_workload([text], namespace)
 
 
 def test_sources_that_cannot_be_read_are_named_and_end_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
