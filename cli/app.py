@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,11 +12,11 @@ from cli.exit_codes import EPILOG, ExitCode, end_with, told
 from cli.explaining import explain
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
-from cli.messages import dead_letter_commands
+from cli.messages.commands import dead_letters, replay
 from cli.planning.plan_run import Request, run_plan, show_plan
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
-from cli.shared_options import AsJson, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
+from cli.shared_options import AsJson, Follow, Namespace, Output  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
 from shared.version import VERSION
 
@@ -32,14 +31,7 @@ app = typer.Typer(
     "(TPU_PROVISIONER_*, for example of `make env`).",
     epilog=EPILOG,
 )
-app.add_typer(dead_letter_commands.app, name="dead-letters", epilog=EPILOG)
-
-
-class Function(StrEnum):
-    """The functions that messages are pushed to."""
-
-    PROVISION = "provision"
-    COLLECT = "collect"
+app.add_typer(dead_letters, name="dead-letters", epilog=EPILOG)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
@@ -193,52 +185,6 @@ def plan(
 
 
 @app.command(epilog=EPILOG)
-def replay(
-    since: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d."),
-    ] = "",
-    function: Annotated[
-        list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
-    ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            "--max",
-            metavar="NUMBER",
-            min=1,
-            max=100_000,
-            help="Largest number of dead letters. Default: 1000.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Output = Format.TABLE,
-    *,
-    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
-    sure: Sure = False,
-    as_json: AsJson = False,
-) -> None:
-    """Deliver messages again. This is always safe.
-
-    A function decides from the present state, never from the content of a message. Give one of
-    --since and --dead-letters. It asks first. The exit code is 1 if no message can be delivered
-    again. `status` shows what would be decided now.
-
-    Example: tpu-provisioner replay --since 2h
-    """
-    from cli.messages.replay import Replay, replay_chosen  # noqa: PLC0415 -- see open_deployment
-
-    request = Replay(
-        since=since,
-        dead_letters=dead_letters,
-        functions=tuple(dict.fromkeys(str(each) for each in function or ())),
-        most=most,
-        sure=sure,
-    )
-    replay_chosen(request, output, as_json=as_json)
-
-
-@app.command(epilog=EPILOG)
 def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
     """Check a deployment end to end, with remedies.
 
@@ -279,5 +225,6 @@ def board(
         serve_board(Board(open_chosen(), every=every, namespace=namespace), port=port, say=typer.echo)
 
 
+app.command(epilog=EPILOG)(replay)
 app.command(epilog=EPILOG)(explain)
 app.command(epilog=EPILOG)(usage)

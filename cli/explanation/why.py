@@ -104,6 +104,8 @@ def parse_workload(words: Sequence[str], namespace: str) -> tuple[str, str, str]
     """
     prefix, slash, name = "/".join(words).rpartition("/")
     kind = next((each.name for each in KINDS if prefix.lower() in _list_names(each)), "")
+    if len(words) > 1 and not kind:
+        raise BadInput(f"WORKLOAD: is no kind of workload (got {words[0][:80]!r}); valid: {VALID}")
     home = prefix if slash and not kind else namespace or "default"
     if namespace not in ("", home):
         raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {prefix!r}); valid: one of the two")

@@ -58,14 +58,14 @@ class DeadLetterReport:
 
     dead_letters: list[DeadLetter] = field(default_factory=list)
     """Those that were chosen."""
-    published: int = 0
+    done: int = 0
+    """How many of them were published again, or discarded."""
     kept: int = 0
     """Seen and left where they are: not chosen."""
     seen: set[str] = field(default_factory=set)
     """The IDs of all dead letters that are there, chosen or not."""
     bounded: bool = False
     """There may be more: the bound was reached."""
-    discarded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +90,10 @@ class DeadLetterQueue:
         self._admin, self._subscription = admin, subscription
         self._held: list[str] = []
 
-    def pull_batches(
-        self, choice: Choice, report: DeadLetterReport
-    ) -> Iterator[list[tuple[PulledMessage, DeadLetter]]]:
+    def pull_batches(self, choice: Choice, report: DeadLetterReport) -> Iterator[list[PulledMessage]]:
         """Yield batches of the chosen dead letters, each one held. The report counts the others."""
         empty = 0
-        while empty < EMPTY_PULLS:
+        while empty < EMPTY_PULLS and not report.bounded:
             pulled = self._admin.pull(self._subscription)
             if not pulled:
                 empty += 1
@@ -106,16 +104,13 @@ class DeadLetterQueue:
             fresh = list({each.message_id: each for each in pulled if each.message_id not in report.seen}.values())
             empty = 0 if fresh else empty + 1
             report.seen.update(each.message_id for each in fresh)
-            found = [(each, read_dead_letter(each)) for each in fresh]
-            chosen = [(each, dead_letter) for each, dead_letter in found if choice.fits(dead_letter)]
+            fitting = [each for each in fresh if choice.fits(read_dead_letter(each))]
             room = choice.most - len(report.dead_letters)
-            report.kept += len(found) - len(chosen[:room])
-            report.dead_letters += [dead_letter for _, dead_letter in chosen[:room]]
-            if chosen[:room]:
-                yield chosen[:room]
-            if len(chosen) >= room:
-                report.bounded = True
-                return
+            chosen, report.bounded = fitting[:room], len(fitting) >= room
+            report.kept += len(fresh) - len(chosen)
+            report.dead_letters += map(read_dead_letter, chosen)
+            if chosen:
+                yield chosen
 
     def acknowledge(self, dead_letters: list[PulledMessage]) -> None:
         """Take dead letters away for good."""
@@ -166,40 +161,38 @@ def strip(message: Message) -> Message:
     return Message(message.data, kept)
 
 
-def read_dead_letters(queue: DeadLetterQueue, choice: Choice) -> tuple[DeadLetterReport, list[PulledMessage]]:
+def read_dead_letters(queue: DeadLetterQueue, choice: Choice) -> DeadLetterReport:
     """Return the chosen dead letters, which all stay where they are."""
-    report, found = DeadLetterReport(), []
+    report = DeadLetterReport()
     try:
-        for batch in queue.pull_batches(choice, report):
-            found += [dead_letter for dead_letter, _ in batch]
+        for _ in queue.pull_batches(choice, report):
+            pass
     finally:
         queue.give_back()
-    return report, found
+    return report
 
 
-def discard(queue: DeadLetterQueue, choice: Choice) -> DeadLetterReport:
-    """Take the chosen dead letters away for good."""
+def take_away(
+    queue: DeadLetterQueue,
+    choice: Choice,
+    handle: Callable[[list[Message]], object],
+    progress: Callable[[int], object],
+) -> DeadLetterReport:
+    """Handle the chosen dead letters batch by batch, and take each batch away when that is done."""
     report = DeadLetterReport()
     try:
         for batch in queue.pull_batches(choice, report):
-            queue.acknowledge([dead_letter for dead_letter, _ in batch])
-            report.discarded += len(batch)
+            handle([strip(each.message) for each in batch])
+            queue.acknowledge(batch)
+            report.done += len(batch)
+            progress(report.done)
     finally:
         queue.give_back()
     return report
 
 
 def publish_again(
-    queue: DeadLetterQueue, topic: PubsubTopic, choice: Choice, *, progress: Callable[[int], None]
+    queue: DeadLetterQueue, topic: PubsubTopic, choice: Choice, *, progress: Callable[[int], object]
 ) -> DeadLetterReport:
     """Publish the chosen dead letters again, batch by batch, and take them away."""
-    report = DeadLetterReport()
-    try:
-        for batch in queue.pull_batches(choice, report):
-            topic.publish([strip(dead_letter.message) for dead_letter, _ in batch])
-            queue.acknowledge([dead_letter for dead_letter, _ in batch])
-            report.published += len(batch)
-            progress(report.published)
-    finally:
-        queue.give_back()
-    return report
+    return take_away(queue, choice, topic.publish, progress)

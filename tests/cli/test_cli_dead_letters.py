@@ -24,8 +24,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(question)
         return len(asked) < 2
 
-    monkeypatch.setattr("cli.messages.asking.typer.confirm", ask)
-    monkeypatch.setattr("cli.messages.asking.has_terminal", lambda: True)
+    monkeypatch.setattr("cli.messages.replay.typer.confirm", ask)
+    monkeypatch.setattr("cli.messages.replay.has_terminal", lambda: True)
     return asked
 
 

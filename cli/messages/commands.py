@@ -1,0 +1,100 @@
+"""The commands ``replay``, and ``dead-letters list`` and ``discard``.
+
+What they do is imported at their first use: its libraries take half a second to load.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cli.access.deployment_choice import open_chosen
+from cli.exit_codes import EPILOG, BadInput, end_with, told
+from cli.printing import Format, choose_format
+from cli.shared_options import AsJson, Output, Sure  # noqa: TC001 -- typer reads the annotations
+
+dead_letters = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show or remove the messages that Pub/Sub gave up. `replay --dead-letters` delivers them again.",
+)
+
+
+class Function(StrEnum):
+    """The functions that messages are pushed to."""
+
+    PROVISION = "provision"
+    COLLECT = "collect"
+
+
+def replay(
+    since: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d."),
+    ] = "",
+    function: Annotated[
+        list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option("--max", metavar="NUMBER", min=1, max=100_000, help="At most so many dead letters (1000)."),
+    ] = None,
+    output: Output = Format.TABLE,
+    *,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
+    sure: Sure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Deliver messages again. This is always safe.
+
+    A function decides from the present state, never from the content of a message. Give one of
+    --since and --dead-letters. It asks first. The exit code is 1 if no message can be delivered
+    again. `status` shows what would be decided now.
+
+    Example: tpu-provisioner replay --since 2h
+    """
+    from cli.messages.replay import Replay, publish_dead_letters, seek_since  # noqa: PLC0415
+
+    functions = tuple(dict.fromkeys(str(each) for each in function or ()))
+    request = Replay(since=since, dead_letters=dead_letters, functions=functions, most=most, sure=sure)
+    with told():
+        request.check()
+        form = choose_format(output, as_json=as_json)
+        code = (publish_dead_letters if dead_letters else seek_since)(request, open_chosen(), form)
+    end_with(code)
+
+
+@dead_letters.command("list", epilog=EPILOG)
+def list_dead_letters(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
+    """List the dead letters, with the reasons that the functions logged. All of them stay.
+
+    JSON and YAML have the attributes and the data of each.
+    """
+    from cli.messages.replay import Choice, list_reasons, print_dead_letters  # noqa: PLC0415
+
+    with told():
+        form = choose_format(output, as_json=as_json)
+        print_dead_letters(list_reasons(open_chosen(), Choice()), form)
+
+
+@dead_letters.command("discard", epilog=EPILOG)
+def discard_dead_letters(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID...", help="IDs of messages, as the list shows them.")
+    ] = None,
+    output: Output = Format.TABLE,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
+    sure: Sure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove dead letters for good: the named ones, or with --all every one. It asks first."""
+    from cli.messages.replay import discard  # noqa: PLC0415
+
+    with told():
+        if bool(ids) == everything:
+            raise BadInput("dead-letters discard: needs IDs, or --all alone; valid: one of these")
+        code = discard(tuple(ids or ()), open_chosen(), choose_format(output, as_json=as_json), sure=sure)
+    end_with(code)
