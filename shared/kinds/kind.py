@@ -262,12 +262,12 @@ def is_free(template: PodTemplate) -> bool:
 def share_nodes(group: SliceGroup) -> SliceGroup:
     """Return a group as one elastic pool if each of its pods can run on any node of its shape.
 
-    Its replicas are pods then.
+    Its replicas are pods then, without those of slices that have ended.
     """
     bound = group.whole or group.pinned or not is_free(group.template)
     if bound or group.elastic:
         return group
-    pods = max(group.replicas, 0) * (group.pods or max(group.hosts, 1))
+    pods = max(group.replicas - group.over, 0) * (group.pods or max(group.hosts, 1))
     return dataclasses.replace(group, replicas=pods, hosts=1, pods=0, slots=None, elastic=True)
 
 

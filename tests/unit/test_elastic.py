@@ -122,6 +122,12 @@ def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_al
     assert machines == ["g2-standard-8", "g2-standard-24"]
 
 
+def test_slices_that_have_ended_need_no_nodes() -> None:
+    group = share_nodes(SliceGroup(name="a", replicas=3, pods=2, over=1, template=a_gpu_template()))
+
+    assert (group.replicas, group.elastic) == (4, True)
+
+
 def test_a_pool_that_the_spec_may_use_again_is_a_need_of_no_nodes() -> None:
     (need,) = want(a_gpu_job(parallelism=0)).needs
 
