@@ -15,7 +15,8 @@ from typing import Self
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
 from benchmarks.staging import make_environment
-from shared.model.messages import Event, EventType, ObjectName, format_message
+from shared.model.messages import Event, EventType, format_message
+from shared.model.names import ObjectName
 from standins.processes.free_ports import HOST, draw_ports
 
 THREADS = "8"

@@ -18,7 +18,8 @@ from shared.edges.pods import Pod, PodSpec, PodStatus, view_pod
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod
 from shared.model.labels import DISABLE_AUTOPROVISIONING
-from shared.model.messages import Event, EventType, ObjectName
+from shared.model.messages import Event, EventType
+from shared.model.names import ObjectName
 from shared.model.times import format_time
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, ValuesView
 
     from exporter.health import Metrics
-    from shared.model.messages import Event, Message, ObjectName
+    from shared.model.messages import Event, Message
+    from shared.model.names import ObjectName
 
 BATCH_MAX = 100
 """A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service

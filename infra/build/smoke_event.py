@@ -15,7 +15,8 @@ from pathlib import Path
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.model.messages import Event, EventType, ObjectName, format_message
+from shared.model.messages import Event, EventType, format_message
+from shared.model.names import ObjectName
 
 
 def build_event(cluster: str, uid: str) -> Event:

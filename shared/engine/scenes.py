@@ -10,7 +10,7 @@ from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
-from shared.model.times import find_end, measure_seconds
+from shared.model.times import measure_seconds
 from shared.needs.wanted import NO_NEED, PodRefusal, Wanted
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
@@ -209,7 +209,7 @@ def view_pod(pod: PodView, pool: str, *, need: str = "") -> Pod:
         pool=pool,
         created_at=pod.created_at or 0.0,
         terminating=pod.deleting_since is not None,
-        ends_by=find_end(pod.deleting_since),
+        ends_by=pod.ends_by,
         asks=_NOWHERE,
     )
 

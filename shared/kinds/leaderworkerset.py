@@ -24,13 +24,19 @@ from shared.kinds.objects import (
 )
 from shared.model import labels
 from shared.model.errors import SliceUnknown
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView, make_exclusive
+from shared.model.workloads import (
+    PodTemplate,
+    PodView,
+    SliceGroup,
+    TermKind,
+    TopologyTerm,
+    WorkloadView,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.kinds.kind import Json
-    from shared.model.workloads import TopologyTerm
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 SET_NAME = f"{_PREFIX}name"
@@ -167,7 +173,8 @@ def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     has_subgroups = bool(read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
     keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
     domains = (annotations.get(each, labels.NODE_POOL) for each in keys)
-    return tuple(make_exclusive(each) for each in domains if each != labels.NODE_POOL)
+    apart = [each for each in domains if each != labels.NODE_POOL]
+    return tuple(TopologyTerm(kind=TermKind.AFFINITY, key=each) for each in apart)
 
 
 def _read_subgroups(

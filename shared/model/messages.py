@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.model.errors import MalformedEvent
-from shared.model.names import KINDS
+from shared.model.names import KINDS, ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,20 +62,6 @@ _SOURCE = _Form(
     re.compile(rf"{SOURCE_PREFIX}projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+"),
     f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectName:
-    """The identity of one Kubernetes object, its UID included."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    """Empty only in a demand, if the pods do not carry their workload's."""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

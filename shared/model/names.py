@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectName:
+    """The identity of one Kubernetes object, its UID included."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    """Empty only in an event that covers all leaders, if the pods do not carry their workload's."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
 @dataclass(frozen=True, slots=True)
 class KindKeys:
     """How the labels of a pool name a workload of one kind, as the Go TPU Provisioner does."""

@@ -53,11 +53,6 @@ def measure_seconds(since: float | None, now: float) -> float | None:
     return max(0.0, now - since)
 
 
-def find_end(deleting_since: float | None) -> float | None:
-    """Return until when a pod is waited for whose own grace period ends at a time."""
-    return None if deleting_since is None else deleting_since + TERMINATION_SECONDS
-
-
 def bound_count(number: int) -> int:
     """Return a number, cut to `COUNT_MAX` on both sides of 0."""
     return max(-COUNT_MAX, min(number, COUNT_MAX))

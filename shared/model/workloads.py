@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import UnsupportedSelector
-from shared.model.times import find_end
+from shared.model.names import ObjectName
+from shared.model.times import TERMINATION_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,11 +152,6 @@ class TopologyTerm:
         return (
             self.kind == TermKind.ANTI_AFFINITY and self.key == key and self.may_match_itself(own)
         )
-
-
-def make_exclusive(key: str) -> TopologyTerm:
-    """Return the term by which a controller keeps the pods of a slice together by a node label."""
-    return TopologyTerm(kind=TermKind.AFFINITY, key=key)
 
 
 def is_own(key: str) -> bool:
@@ -318,7 +314,7 @@ class PodView:
     @property
     def ends_by(self) -> float | None:
         """Return until when a pod that is being deleted is waited for; None for any other."""
-        return find_end(self.deleting_since)
+        return None if self.deleting_since is None else self.deleting_since + TERMINATION_SECONDS
 
     @property
     def completion_index(self) -> str:
@@ -365,29 +361,17 @@ class SliceGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
+class Parent(ObjectName):
     """The object that created a workload, if its kind may keep workloads that are not used."""
 
-    kind: str
-    namespace: str
-    name: str
-    uid: str
     keeps: str = ""
     """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadView:
+class WorkloadView(ObjectName):
     """One live workload of any kind."""
 
-    kind: str
-    """Its `Kind.name`."""
-    namespace: str
-    name: str
-    uid: str
     generation: int = 0
     """``metadata.generation``: the version of the spec."""
     groups: tuple[SliceGroup, ...] = ()
@@ -417,9 +401,6 @@ class WorkloadView:
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     disks: tuple[Disk, ...] = ()
     """The disks of its pods' claims, as far as a look has read them."""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

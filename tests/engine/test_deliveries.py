@@ -5,7 +5,8 @@ import json
 
 from shared.deliver import deliver, deliver_tick
 from shared.engine.reconcile import Role
-from shared.model.messages import Event, EventType, ObjectName, format_message
+from shared.model.messages import Event, EventType, format_message
+from shared.model.names import ObjectName
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.world import World
 

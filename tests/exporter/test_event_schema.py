@@ -12,7 +12,8 @@ from shared.edges.kueue import read_queued
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.errors import MalformedEvent
-from shared.model.messages import KINDS_PLURAL, Event, EventType, ObjectName, format_message, parse_message
+from shared.model.messages import KINDS_PLURAL, Event, EventType, format_message, parse_message
+from shared.model.names import ObjectName
 from tests.exporter.exporter_builders import (
     CLUSTER,
     SINCE,

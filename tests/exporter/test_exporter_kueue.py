@@ -11,7 +11,8 @@ from exporter.observed_objects import ObservedQueues
 from exporter.watched_kinds import watch_queues
 from shared.edges.kueue import read_queued
 from shared.model.kueue import QueuedWorkload
-from shared.model.messages import Event, EventType, ObjectName
+from shared.model.messages import Event, EventType
+from shared.model.names import ObjectName
 from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.publishing import MERGE_SECONDS, Merging, Waiting
-from shared.model.messages import Event, ObjectName
+from shared.model.messages import Event
+from shared.model.names import ObjectName
 from tests.builders import a_demand_event, a_workload_demand
 
 

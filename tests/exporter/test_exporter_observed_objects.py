@@ -9,7 +9,8 @@ import pytest
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
-from shared.model.messages import Event, EventType, ObjectName, format_message
+from shared.model.messages import Event, EventType, format_message
+from shared.model.names import ObjectName
 from shared.model.workloads import WorkloadView
 from tests.exporter.exporter_builders import (
     CLUSTER,

@@ -12,7 +12,8 @@ import pytest
 from exporter.health import Metrics
 from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Outbox, Pauses
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.model.messages import Event, EventType, Message, ObjectName
+from shared.model.messages import Event, EventType, Message
+from shared.model.names import ObjectName
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.clocks import StepClock
 from tests.exporter.exporter_builders import CLUSTER

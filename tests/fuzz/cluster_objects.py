@@ -14,7 +14,8 @@ from shared.edges.cluster import KubernetesCluster
 from shared.engine.outside import Cluster
 from shared.engine.reconcile import Role
 from shared.model.errors import JSON_ERRORS
-from shared.model.messages import Event, EventType, ObjectName
+from shared.model.messages import Event, EventType
+from shared.model.names import ObjectName
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER
 from tests.engine.world import World

@@ -8,7 +8,8 @@ from typing import Any
 from shared.deliver import parse_push
 from shared.engine.reconcile import Role
 from shared.model.errors import Rejected
-from shared.model.messages import Event, ObjectName, format_message
+from shared.model.messages import Event, format_message
+from shared.model.names import ObjectName
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
 from tests.engine.world import World
 from tests.fuzz.border import Border, Lost

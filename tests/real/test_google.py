@@ -15,7 +15,8 @@ from shared.edges.kubernetes import JsonObject
 from shared.edges.pubsub import PubsubTopic
 from shared.engine.budget import SENT_SECONDS
 from shared.model.failures import Failure, classify_failure
-from shared.model.messages import Event, EventType, ObjectName, format_message, parse_entry
+from shared.model.messages import Event, EventType, format_message, parse_entry
+from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, PoolStatus
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX
 from shared.shapes.catalogue import TPUS, Family, Placement

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from shared.model.errors import StaleView
 from shared.model.kueue import Check, CheckState, QueuedWorkload
-from shared.model.messages import Event, EventType, ObjectName
+from shared.model.messages import Event, EventType
+from shared.model.names import ObjectName
 from tests.simulation.sim_workloads import NAMESPACE, list_wanted
 
 if TYPE_CHECKING:

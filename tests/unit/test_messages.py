@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from shared.deliver import BODY_BYTES_MAX, parse_push
 from shared.model.decisions import Reason
 from shared.model.errors import MalformedEvent, Rejected
-from shared.model.messages import (
-    DATA_BYTES_MAX,
-    Event,
-    EventType,
-    Message,
-    ObjectName,
-    format_message,
-    parse_message,
-)
+from shared.model.messages import DATA_BYTES_MAX, Event, EventType, Message, format_message, parse_message
+from shared.model.names import ObjectName
 from tests.builders import CLUSTER, a_demand_event, a_push, a_workload_demand, an_over_event
 from tests.refusals import refuses
 
