@@ -20,6 +20,8 @@ T = TypeVar("T")
 _CHARACTERS_MAX = 8192
 """Sixteen candidates take 2,000."""
 _MESSAGE_LENGTH_MAX = 300
+FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
+"""Of the run time of flex-start nodes: ten minutes to seven days."""
 _EXAMPLE = "a list like [{spot: true, location: {zones: [us-east5-b]}}, {}]"
 
 
@@ -37,6 +39,9 @@ class CapacityPolicy:
     """Patterns of namespaces."""
     accelerators: tuple[str, ...] = ("*",)
     """Patterns of accelerator labels, as in ``allowed_accelerators``."""
+
+
+_RunSeconds = Annotated[int, msgspec.Meta(ge=FLEX_SECONDS_MIN, le=FLEX_SECONDS_MAX)]
 
 
 class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
@@ -89,7 +94,7 @@ class _FlexStart(_Words):
 class _Item(_Words):
     spot: bool = False
     flex_start: _FlexStart | None = None
-    max_run_duration_seconds: Annotated[int, msgspec.Meta(ge=1)] = 0
+    max_run_duration_seconds: _RunSeconds = 0
     reservations: _Reservations | None = None
     location: _Location = msgspec.field(default_factory=_Location)
     nodes_from: NodeSource | None = None

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.model.errors import NotAllowed
-from shared.model.times import parse_count
+from shared.model.times import read_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -98,8 +97,4 @@ class QueuedWorkload:
 def find_seconds(marks: Mapping[str, str], key: str, default: int) -> int:
     """Return how long a part of the pools is held, by the mark of a workload or of a check."""
     text = marks.get(key, str(default))
-    seconds = parse_count(text)
-    if seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX:
-        what, valid = "not a number of seconds within the bounds", f"{SECONDS_MIN} to {SECONDS_MAX}"
-        raise NotAllowed(what, field=f"annotation {key}", value=text, valid=valid)
-    return seconds
+    return read_seconds(text, f"annotation {key}", least=SECONDS_MIN, most=SECONDS_MAX)

@@ -7,7 +7,14 @@ This module reads no clock.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from shared.model.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.model.errors import Rejected
 
 COUNT_MAX = 2**31 - 1
 """Counts are int32 in the API of Kubernetes:
@@ -67,6 +74,22 @@ def parse_count(text: str, *, most: int = COUNT_MAX) -> int | None:
         return None
     digits = text.lstrip("0") or "0"
     return min(int(digits), most) if len(digits) <= len(str(most)) else most
+
+
+def read_seconds(
+    text: str,
+    field: str,
+    *,
+    most: int,
+    least: int = 0,
+    refuse: Callable[..., Rejected] = NotAllowed,
+) -> int:
+    """Return the number of seconds that a person wrote in a field, within its bounds."""
+    seconds = parse_count(text)
+    if seconds is None or not least <= seconds <= most:
+        valid = f"{least} to {most} seconds"
+        raise refuse("not a number within the bounds", field=field, value=text, valid=valid)
+    return seconds
 
 
 def take_percent(whole: int, text: str) -> int | None:

@@ -139,18 +139,17 @@ class TopologyTerm:
     domains_min: int = 1
     """How many values the label must have (``minDomains``)."""
 
-    def may_match_itself(self, own: Mapping[str, str]) -> bool:
-        """Return whether a pod selects itself, if a controller adds the labels that it lacks."""
-        return self.selector is not None and all(
+    def keeps_apart(self, key: str, own: Mapping[str, str]) -> bool:
+        """Return whether two pods with the same labels may not share a value of a node label.
+
+        A controller adds the labels that a template lacks, so they may select its pods.
+        """
+        if (self.kind, self.key) != (TermKind.ANTI_AFFINITY, key) or self.selector is None:
+            return False
+        return all(
             each.holds(own)
             or (each.key not in own and ("/" in each.key or each.key in _OF_CONTROLLERS))
             for each in self.selector
-        )
-
-    def keeps_apart(self, key: str, own: Mapping[str, str]) -> bool:
-        """Return whether two pods with the same labels may not share a value of a node label."""
-        return (
-            self.kind == TermKind.ANTI_AFFINITY and self.key == key and self.may_match_itself(own)
         )
 
 

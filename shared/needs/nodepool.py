@@ -18,7 +18,7 @@ from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded, NotAllowed
 from shared.model.names import build_name, build_owner_labels
 from shared.model.needs import NodeSource, Tier
-from shared.model.times import parse_count
+from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity
@@ -142,14 +142,7 @@ def _read_idle_seconds(wish: Wish) -> int:
     field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(wish.group, wish.shape)
     if text is None:
         return 0 if obstacle else settings.idle_seconds
-    seconds = parse_count(text)
-    if seconds is None or seconds > settings.idle_bound:
-        raise NotAllowed(
-            "not a number of seconds that the settings idle_seconds and idle_seconds_max allow",
-            field=field,
-            value=text,
-            valid=f"0 to {settings.idle_bound}",
-        )
+    seconds = read_seconds(text, field, most=settings.idle_bound)
     if seconds and obstacle:
         raise NotAllowed(obstacle, field=field, value=text, valid="0, or no such annotation")
     return seconds

@@ -147,19 +147,17 @@ def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
         if key not in labels.OWN_KEYS and labels.resembles_own_key(key):
             near = difflib.get_close_matches(key, labels.OWN_KEYS, n=1, cutoff=0)
             listed = ", ".join(sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS))
-            raise NotAllowed(
-                "is an unknown key, so no node pool is created",
-                field=f"annotation or label {key}",
-                value=value,
-                valid=f"{near[0]}, or remove the key; all keys: {listed}",
-            )
-        if key in _FLAGS and value not in ("", "true", "false"):
-            raise NotAllowed(
-                "is an unknown value, so no node pool is created",
-                field=f"annotation or label {key}",
-                value=value,
-                valid="true, false",
-            )
+            what, valid = "key", f"{near[0]}, or remove the key; all keys: {listed}"
+        elif key in _FLAGS and value not in ("", "true", "false"):
+            what, valid = "value", "true, false"
+        else:
+            continue
+        raise NotAllowed(
+            f"is an unknown {what}, so no node pool is created",
+            field=f"annotation or label {key}",
+            value=value,
+            valid=valid,
+        )
     for key in sorted(labels.POD_KEYS & workload.marks.keys() - of_pods.keys()):
         raise NotAllowed(
             f"this annotation is read from the pod template, and {workload.kind} {workload.name} "

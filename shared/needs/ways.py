@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.capacity_texts import UnreadableList, read_ways
+from shared.capacity_texts import FLEX_SECONDS_MAX, FLEX_SECONDS_MIN, UnreadableList, read_ways
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.needs import Reservation, Tier, Way
-from shared.model.times import parse_count
+from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed
 from shared.needs.selectors import (
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 WAYS_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
-FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
-"""Ten minutes to seven days."""
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
@@ -93,10 +91,16 @@ class Wish:
         if tier == Tier.RESERVATION:
             return dataclasses.replace(way, reservation=self._read_reservation())
         if tier == Tier.FLEX_START:
-            text = self.template.find_selector(labels.MAX_RUN_DURATION)
-            seconds = parse_count(text or str(FLEX_SECONDS_MAX))
-            _check_flex_start(seconds, self.shape, text or "")
-            return dataclasses.replace(way, run_seconds=seconds or 0)
+            _check_flex_start(self.shape)
+            text = self.template.find_selector(labels.MAX_RUN_DURATION) or str(FLEX_SECONDS_MAX)
+            seconds = read_seconds(
+                text,
+                labels.MAX_RUN_DURATION,
+                least=FLEX_SECONDS_MIN,
+                most=FLEX_SECONDS_MAX,
+                refuse=CapacityConflict,
+            )
+            return dataclasses.replace(way, run_seconds=seconds)
         return way
 
     def _read_reservation(self) -> Reservation:
@@ -140,14 +144,8 @@ class Wish:
             return 0
         usual = str(self.settings.flex_start_wait_seconds)
         text = self.template.annotations.get(labels.FLEX_START_WAIT, usual)
-        seconds = parse_count(text)
-        if seconds is None or seconds > WAIT_SECONDS_MAX:
-            field, valid = (
-                f"annotation {labels.FLEX_START_WAIT}",
-                f"0 to {WAIT_SECONDS_MAX} seconds",
-            )
-            raise CapacityConflict("not a time to wait", field=field, value=text, valid=valid)
-        return seconds
+        field = f"annotation {labels.FLEX_START_WAIT}"
+        return read_seconds(text, field, most=WAIT_SECONDS_MAX, refuse=CapacityConflict)
 
     @cached_property
     def zone(self) -> str:
@@ -203,7 +201,7 @@ class Wish:
         if way.tier == Tier.RESERVATION:
             _check_names(way.reservation)
         elif way.tier == Tier.FLEX_START:
-            _check_flex_start(way.run_seconds, self.shape)
+            _check_flex_start(self.shape)
         # GKE adds the toleration to pods that select spot nodes.
         added = Tier.SPOT in list_tiers(self.template)
         if way.tier == Tier.SPOT and not (added or self.template.tolerates(SPOT_TAINT)):
@@ -310,25 +308,18 @@ def _check_names(reservation: Reservation) -> None:
             raise CapacityConflict("not a name", field=key, value=value, valid=rule.pattern)
 
 
-def _check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
-    """Accept a run time, or its text, and a shape for which GKE offers flex-start."""
-    if not shape.family.flex_start:
-        problem = f"GKE does not offer flex-start for {shape.family.generation}"
-        offered = dict.fromkeys(each.generation for each in TPUS.values() if each.flex_start)
-        valid = ", ".join(offered)
-        if shape.gpus:
-            problem = "flex-start is not supported for GPUs"
-            valid = "on-demand, spot or a reservation; or a node pool with GKE's own autoscaling"
-        raise CapacityConflict(
-            problem, field=labels.FLEX_START, value=shape.family.accelerator, valid=valid
-        )
-    if seconds is None or not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
-        raise CapacityConflict(
-            "the run time is out of range",
-            field=labels.MAX_RUN_DURATION,
-            value=text or str(seconds),
-            valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
-        )
+def _check_flex_start(shape: Shape) -> None:
+    """Accept a shape for which GKE offers flex-start."""
+    if shape.family.flex_start:
+        return
+    problem = f"GKE does not offer flex-start for {shape.family.generation}"
+    valid = ", ".join(dict.fromkeys(each.generation for each in TPUS.values() if each.flex_start))
+    if shape.gpus:
+        problem = "flex-start is not supported for GPUs"
+        valid = "on-demand, spot or a reservation; or a node pool with GKE's own autoscaling"
+    raise CapacityConflict(
+        problem, field=labels.FLEX_START, value=shape.family.accelerator, valid=valid
+    )
 
 
 def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ def test_forced_on_demand_knows_no_list() -> None:
             {"annotations": {labels.FLEX_START_WAIT: "0"}},
             f"valid: flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
         ),
-        ("- flexStart: {enabled: true}\n  maxRunDurationSeconds: 9", {}, "the run time is out of range (got '9')"),
+        ("- flexStart: {enabled: true}\n  maxRunDurationSeconds: 9", {}, "Expected `int` >= 600 at [0].maxRun"),
         (
             "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(17)) + "]}",
             {},
@@ -238,7 +238,8 @@ def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
 
     assert found.reason == "capacity_conflict"
     assert (
-        f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: 0 to 604800 seconds" in found.message
+        f"{labels.FLEX_START_WAIT}: not a number within the bounds (got '{text}'); valid: 0 to 604800 seconds"
+        in found.message
     )
 
 

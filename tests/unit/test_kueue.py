@@ -249,7 +249,7 @@ def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text
     (condition,) = format_active(check, "2026-11-23T11:00:00Z")["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "InvalidAnnotation")
     assert "capacity-check-seconds" in condition["message"]
-    assert condition["message"].endswith("valid: 60 to 86400")
+    assert condition["message"].endswith("valid: 60 to 86400 seconds")
     again = read_check(body | {"status": {"conditions": [condition]}})
     assert again is not None
     assert again.is_marked
