@@ -13,8 +13,7 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, format_message
-from shared.model.names import ObjectName
-from shared.model.names import Claim, Try, build_name, build_owner_labels
+from shared.model.names import Claim, ObjectName, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.workloads import (
     PodTemplate,
