@@ -25,7 +25,7 @@ from benchmarks import sample_kinds, sample_objects
 from benchmarks.sample_objects import Template
 from shared.kinds.table import KIND_NAMES
 from standins.cluster.store.selectors import parse_labels
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
 
 _WAIT_SECONDS = 60.0

@@ -17,7 +17,7 @@ from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_ui
 from benchmarks.staging import make_environment
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
-from standins.processes.free_ports import HOST, draw_ports
+from standins.processes.addresses import HOST, draw_ports
 
 THREADS = "8"
 """What the deployment sets: as many as the requests that one instance takes at a time."""

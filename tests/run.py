@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from standins.google.tests.emulator_choice import REMEDY as EMULATOR_REMEDY
-from standins.google.tests.emulator_choice import VARIABLE as EMULATOR_VARIABLE
-from standins.google.tests.emulator_choice import EmulatorMissingError, choose_way
+from standins.google.tests.emulator_process import REMEDY as EMULATOR_REMEDY
+from standins.google.tests.emulator_process import VARIABLE as EMULATOR_VARIABLE
+from standins.google.tests.emulator_process import EmulatorMissingError, choose_way
 from tests.browser.browser_tools import (
     AXE_REMEDY,
     CHROMIUM_REMEDY,

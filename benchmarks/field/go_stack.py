@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.field.google_edge import GoogleEdge
 from demo.stack.commands import StackSettings
 from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
-from demo.stack.readiness import answers, wait_until
+from demo.stack.ports import answers, wait_until
 from demo.stack.stack import Stack
 from standins.processes.child import Command
 

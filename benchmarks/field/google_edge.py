@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from standins.controlplane.certificates import write_controller_credentials
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 GKE = "container.googleapis.com"

@@ -12,7 +12,7 @@ import psutil
 
 from benchmarks.field.records import Call, Memory
 from demo.stack.supervisor import Supervisor
-from standins.processes.urls import STAND_IN
+from standins.processes.addresses import STAND_IN
 from standins.processes.watching import Json, ResourceWatch
 
 _LISTED_SECONDS_MAX = 30.0

@@ -6,7 +6,8 @@ Exit codes: 0 the end state is verified, 1 it is not, 2 the input cannot be run.
 import shutil
 import sys
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -14,15 +15,23 @@ import httpx
 import typer
 from rich.console import Console
 
-from cli.board.site import render_page
+from cli.access.operator_access import open_deployment
+from cli.board.site import Board, listening, render_page
 from demo.loop.following import Run, RunOptions
 from demo.loop.manifests import BadManifest, Document, load
 from demo.loop.views import LiveView, Outcome, PlainView, View, print_outcome
-from demo.stack.clusters import EMBEDDED_KINDS, ClusterKind, ClusterMissing, check_present, choose_further
+from demo.stack.clusters import (
+    EMBEDDED_KINDS,
+    ClusterKind,
+    ClusterMissing,
+    check_present,
+    choose_further,
+    find_faults,
+)
 from demo.stack.commands import StackSettings
-from demo.stack.fault_files import find_faults
+from demo.stack.environments import operator_environment
 from demo.stack.layout import PROJECT_ROOT, Layout
-from demo.stack.readiness import NotReady
+from demo.stack.ports import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from standins.google.gke.faults.scenario import ScenarioError
@@ -155,10 +164,14 @@ def _run(
     return outcome
 
 
-def _board_of(stack: Stack, view: View) -> AbstractContextManager[None]:
-    from demo.board.beside_run import board_beside  # noqa: PLC0415 -- half a second that other runs need not wait
-
-    return board_beside(stack, view.say)
+@contextmanager
+def _board_of(stack: Stack, view: View) -> Iterator[None]:
+    """Serve the board of the run, which only shows: faults would fail the demo."""
+    environment = operator_environment(stack.layout, stack.settings, stack.addresses)
+    board = Board(open_deployment(environment), every=1.0)
+    with listening(board):
+        view.say(f"the board: {board.address}")
+        yield
 
 
 def _describe_logs(home: Path, settings: StackSettings) -> str:

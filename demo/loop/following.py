@@ -22,8 +22,8 @@ from demo.loop.feed import Feed
 from demo.loop.manifests import Document
 from demo.loop.verification import SETTLE_SECONDS, Verifier
 from demo.loop.views import Outcome, Refusal, View
+from demo.stack.environments import operator_environment
 from demo.stack.layout import CLUSTER_PATH
-from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.model.decisions import Reason, Verdict
 

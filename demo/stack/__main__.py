@@ -12,15 +12,13 @@ from rich.table import Table
 
 from demo.stack import background
 from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed, State
-from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
+from demo.stack.clusters import ClusterKind, ClusterMissing, check_present, find_faults
 from demo.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
-from demo.stack.fault_files import find_faults
+from demo.stack.environments import export_lines, operator_environment, tool_environment
 from demo.stack.layout import DEFAULT_HOME, Layout
-from demo.stack.operator_environment import operator_environment
-from demo.stack.readiness import NotReady
+from demo.stack.ports import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied, ProcessState
-from demo.stack.tool_environment import export_lines, tool_environment
 from standins.google.gke.faults.scenario import ScenarioError
 from standins.processes.child import last_words
 from standins.processes.shutdown import refuse

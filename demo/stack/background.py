@@ -19,7 +19,7 @@ import msgspec
 
 from demo.stack.commands import Addresses, StackSettings
 from demo.stack.layout import PROJECT_ROOT, SUPERVISOR, Layout
-from demo.stack.readiness import wait_until
+from demo.stack.ports import wait_until
 from demo.stack.supervisor import ProcessState
 from standins.processes.child import last_lines
 

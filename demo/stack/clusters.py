@@ -1,15 +1,16 @@
-"""Chooses the Kubernetes of a stack: the embedded one, or the real control plane if built.
+"""What a stack needs before it starts: the chosen Kubernetes, and a file of faults.
 
-What lives here: the choice, and the look for the programs before anything is started. What does
-not: how either is started (`demo.stack.commands`) and built (`standins.controlplane`).
+How either is started is in `demo.stack.commands`, how it is built in `standins.controlplane`.
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 
 from standins.controlplane.building import find_addition_build, find_build
 from standins.controlplane.cache import BuildBroken, default_cache
 from standins.controlplane.recipe import RecipeBroken
+from standins.google.gke.faults.scenario import load_scenario
 
 
 class ClusterKind(StrEnum):
@@ -55,3 +56,14 @@ def check_present(kind: ClusterKind, controllers: tuple[str, ...] = ()) -> None:
             "the real control plane is not built; build it, once, with: "
             f"python -m standins.controlplane build\n({error})"
         ) from error
+
+
+def find_faults(path: str) -> str:
+    """Return the full path of a file of faults; no path stays empty.
+
+    Raises ScenarioError: the file cannot be read, or something in it is wrong; the text says what.
+    """
+    if not path:
+        return ""
+    load_scenario(Path(path))
+    return str(Path(path).resolve())

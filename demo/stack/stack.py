@@ -18,12 +18,19 @@ from typing import Self
 from demo.stack import commands
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import Addresses, StackSettings
-from demo.stack.cpu_node import register_cpu_node
-from demo.stack.kept_ports import choose_ports, list_servers, listen_on, read_kept_ports, write_ports
 from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
+from demo.stack.local_objects import create_own_namespace, register_cpu_node
 from demo.stack.local_subscriptions import create_subscriptions
-from demo.stack.own_namespace import create_own_namespace
-from demo.stack.readiness import NotReady, answers, listens
+from demo.stack.ports import (
+    NotReady,
+    answers,
+    choose_ports,
+    list_servers,
+    listen_on,
+    listens,
+    read_kept_ports,
+    write_ports,
+)
 from demo.stack.supervisor import Supervisor
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane

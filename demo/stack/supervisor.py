@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from demo.stack.layout import Layout
-from demo.stack.readiness import NotReady, read_ports, wait_until
+from demo.stack.ports import NotReady, read_ports, wait_until
 from standins.processes.child import Child, Command, describe_last_words
 
 _LOOK_SECONDS = 0.1

@@ -8,8 +8,7 @@ import pytest
 from demo.loop.following import RunOptions
 from demo.loop.views import Outcome
 from demo.stack.clusters import ClusterKind
-from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX
-from demo.tests.local_runs import list_stories, perform
+from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, list_stories, perform
 
 V6E = "ct6e-standard-4t"
 

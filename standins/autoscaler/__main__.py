@@ -11,10 +11,10 @@ from standins.autoscaler.looking import Looking
 from standins.autoscaler.model import Autoscaler, Times
 from standins.autoscaler.node_groups import NodeGroups
 from standins.autoscaler.pods_and_nodes import PodsAndNodes
+from standins.processes.addresses import STAND_IN, check_url
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_client
 from standins.processes.shutdown import note_signals, refuse, wait_for_the_end
-from standins.processes.urls import STAND_IN, check_url
 
 _TIMEOUT_SECONDS = 30.0
 _HEADERS = {"User-Agent": STAND_IN}

@@ -9,7 +9,7 @@ import typer
 
 from standins.cluster.server import Settings, serve
 from standins.cluster.store.object_store import DEFAULT_HISTORY
-from standins.processes.free_ports import PortTaken
+from standins.processes.addresses import PortTaken
 from standins.processes.journal import log_as_json
 from standins.processes.private_files import NotWritten, check_writable
 from standins.processes.shutdown import refuse

@@ -15,8 +15,8 @@ from standins.controlplane import users
 from standins.controlplane.cache import Build
 from standins.controlplane.controller import Controller, Setting
 from standins.controlplane.layout import Layout, Ports
+from standins.processes.addresses import HOST
 from standins.processes.child import Command
-from standins.processes.free_ports import HOST
 
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"

@@ -16,7 +16,7 @@ from typing import Any
 
 from standins.controlplane.layout import ControllerPorts
 from standins.controlplane.product_manifests import ManifestBroken, read_folder, read_objects
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 
 Json = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """The JobSet controller, which every control plane may have from its base build."""
 
 from standins.controlplane.controller import Controller, Json, Probe, Setting, Webhooks
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 
 _OF_JOBSETS_PODS = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
 POD_WEBHOOKS = ("mpod.kb.io", "vpod.kb.io")

@@ -4,7 +4,7 @@ No webhook: its releases leave theirs off (`config/default` in its module).
 """
 
 from standins.controlplane.controller import Controller, Setting
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 
 
 def _arguments(setting: Setting) -> tuple[str, ...]:

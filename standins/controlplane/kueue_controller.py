@@ -7,7 +7,7 @@ Left off, because nothing here asks for it: what shows pending workloads through
 """
 
 from standins.controlplane.controller import Controller, Json, OwnCertificates, Probe, Setting, Webhooks
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 
 _NAMESPACE = "kueue-system"
 _SECRET, _SERVICE = "kueue-webhook-server-cert", "kueue-webhook-service"

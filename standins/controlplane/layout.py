@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from standins.processes.free_ports import HOST, PortTaken, draw_ports, is_free
+from standins.processes.addresses import HOST, PortTaken, draw_ports, is_free
 
 
 class Layout:

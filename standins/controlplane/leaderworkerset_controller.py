@@ -1,7 +1,7 @@
 """The LeaderWorkerSet controller."""
 
 from standins.controlplane.controller import Controller, Json, Probe, Setting, Webhooks
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 
 _OF_ITS_PODS = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
 _PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}

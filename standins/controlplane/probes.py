@@ -8,7 +8,7 @@ import httpx
 from standins.controlplane.api_client import exists
 from standins.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, SCHEDULER, Plan
 from standins.controlplane.controller import Probe
-from standins.processes.free_ports import HOST
+from standins.processes.addresses import HOST
 
 _SECONDS = 2.0
 

@@ -13,7 +13,7 @@ from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
 from standins.controlplane.product_manifests import ManifestBroken
 from standins.controlplane.recipe import RecipeBroken
-from standins.processes.free_ports import PortTaken
+from standins.processes.addresses import PortTaken
 from standins.processes.journal import write_record
 from standins.processes.private_files import write_ports, write_private
 

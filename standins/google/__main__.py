@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from standins.processes.free_ports import PortTaken
+from standins.processes.addresses import PortTaken
 from standins.processes.journal import log_as_json
 from standins.processes.private_files import NotWritten, check_writable
 from standins.processes.shutdown import refuse

@@ -19,24 +19,22 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.google.api import Api
+from standins.google.cloud_logging import LogReader
+from standins.google.gke.admin import Admin as GkeAdmin
+from standins.google.gke.compute_rest import ComputeRest
 from standins.google.gke.faults.fault_rules import FaultPlan
 from standins.google.gke.faults.scenario import load_scenario, parse_scenario
 from standins.google.gke.front import CallLog, GkeFront, log_event
 from standins.google.gke.log_sink import LogSink
 from standins.google.gke.model.clock import Clock, ManualClock, ScaledClock
 from standins.google.gke.model.fake_gke import FakeGke
-from standins.google.gke.nodes.kubernetes_calls import connect
-from standins.google.gke.nodes.registrar import Registrar
-from standins.google.gke.skins.admin import Admin as GkeAdmin
-from standins.google.gke.skins.compute_rest import ComputeRest
+from standins.google.gke.registrar import Registrar, connect
 from standins.google.grpc_front import HOST, GrpcFront
-from standins.google.logs.server import LogReader
 from standins.google.pubsub.admin import Admin as PubsubAdmin
 from standins.google.pubsub.bells import Bells, Timekeeper
 from standins.google.pubsub.model.broker import Broker
-from standins.google.pubsub.model.published import Draft
-from standins.google.pubsub.push.delivery import PushSender, PushTools
-from standins.google.pubsub.push.tokens import TokenSigner
+from standins.google.pubsub.model.resources import Draft
+from standins.google.pubsub.push import PushSender, PushTools, TokenSigner
 from standins.google.pubsub.service import Service, list_services
 from standins.processes.http_server import serving
 from standins.processes.journal import write_record

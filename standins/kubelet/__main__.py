@@ -9,10 +9,9 @@ import typer
 
 from standins.kubelet.kubelet import Kubelet
 from standins.kubelet.watching import PodWatch
-from standins.processes.journal import write_record
+from standins.processes.journal import silence_cancelled_connects, write_record
 from standins.processes.kubeconfig import KubeconfigError, open_async_client
 from standins.processes.shutdown import note_signals, refuse, wait_for_the_end
-from standins.processes.shutdown_noise import silence_cancelled_connects
 
 
 async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:

@@ -1,14 +1,21 @@
-"""The log of a process.
-
-One JSON object per line, with severity, message, time and the fields of a record.
-"""
+"""The log of a process: one JSON object per line, with severity, message, time and fields."""
 
 import json
 import logging
 import sys
+import warnings
 from datetime import UTC, datetime
 
-from standins.processes.shutdown_noise import silence_cancelled_connects
+
+def silence_cancelled_connects() -> None:
+    """Drop the warning about a connection attempt that the end of the process cancelled.
+
+    anyio races the addresses of a host in tasks of their own; one that is cancelled before its
+    first step leaves a coroutine "never awaited", which the interpreter reports on its way out, as
+    plain text in a log of JSON lines.
+    """
+    warnings.filterwarnings("ignore", message=r"coroutine 'connect_tcp\.", category=RuntimeWarning)
+
 
 _STANDARD_FIELDS = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     "message",

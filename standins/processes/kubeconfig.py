@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 import httpx
 import yaml
 
-from standins.processes.urls import STAND_IN
+from standins.processes.addresses import STAND_IN
 
 Json = dict[str, Any]
 

@@ -15,10 +15,10 @@ import pytest
 import urllib3
 from functions_framework import create_app
 
-from demo.stack.readiness import listens
+from demo.stack.ports import listens
 from shared.model.errors import Throttled
 from shared.wiring import use
-from standins.processes.free_ports import draw_ports
+from standins.processes.addresses import draw_ports
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
 from tests.bundle.canned_cloud import CannedCloud

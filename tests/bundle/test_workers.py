@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from standins.processes.free_ports import draw_ports
+from standins.processes.addresses import draw_ports
 from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle

@@ -10,8 +10,8 @@ import httpx
 import pytest
 import yaml
 
+from demo.stack.environments import operator_environment
 from demo.stack.layout import TOPIC
-from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.kinds.table import KINDS
 from standins.processes.kubeconfig import open_client

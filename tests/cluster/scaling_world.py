@@ -20,8 +20,7 @@ from standins.autoscaler_real.program import Pace, RealAutoscaler
 from standins.controlplane.api_client import MERGE
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
-from standins.google.tests.fakegke_processes import fake_process
-from standins.google.tests.fakegke_worlds import open_transport
+from standins.google.tests.fakegke_worlds import fake_process, open_transport
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 KEPT = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

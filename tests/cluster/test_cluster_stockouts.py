@@ -17,8 +17,8 @@ from cli.access.operator_access import open_deployment
 from cli.board.readings import Readings
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
+from demo.stack.environments import operator_environment
 from demo.stack.layout import CLUSTER_PATH, PROJECT
-from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.model import labels
 from shared.model.times import FRESH_SECONDS

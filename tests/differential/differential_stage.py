@@ -17,11 +17,9 @@ from typing import Any
 import httpx
 
 from standins.google.gke.model.machines import find_machine
-from standins.google.gke.model.node_events import Event, NodesDown, NodesDraining, NodeUp
-from standins.google.gke.model.node_objects import node_object
+from standins.google.gke.model.node_objects import Event, NodesDown, NodesDraining, NodeUp, node_object
 from standins.google.gke.model.proto_messages import NodePool
-from standins.google.gke.nodes.kubernetes_calls import connect
-from standins.google.gke.nodes.registrar import Registrar
+from standins.google.gke.registrar import Registrar, connect
 from standins.google.gke.resource_names import ClusterName
 from standins.kubelet import statuses
 from tests.differential.differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer

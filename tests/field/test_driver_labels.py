@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.stack import cpu_node
+from demo.stack import local_objects
 from demo.stack.layout import LOCATION, ZONE
 from standins.google.gke.model.node_objects import labels_of_host
 
@@ -28,7 +28,7 @@ def test_a_host_has_the_label(key: str) -> None:
 
 @pytest.mark.parametrize("key", PLACES)
 def test_the_cpu_node_has_it_too(key: str) -> None:
-    own = cpu_node.describe_node()["metadata"]["labels"]
+    own = local_objects.describe_node()["metadata"]["labels"]
     places = {"us-east5-a": ZONE, "us-east5": LOCATION, "ct6e-standard-4t": "n2-standard-64"}
 
     assert own[key] == places.get(PLACES[key], PLACES[key])

@@ -12,7 +12,7 @@ from shared.model.errors import Busy, Unavailable
 from shared.model.names import Claim, Try, build_owner_labels
 from shared.model.pools import NodePool, PoolNode, PoolStatus
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-from standins.google.tests.fakegke_processes import fake_process
+from standins.google.tests.fakegke_worlds import fake_process
 from tests.clocks import StepClock
 from tests.engine.world import FakeCluster, FakeGke
 from tests.infra.build_scripts import BUILD

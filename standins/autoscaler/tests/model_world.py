@@ -10,8 +10,7 @@ from standins.autoscaler.picture import Action, Event, GiveUp, Group, Pod, Remov
 from standins.autoscaler.placing import Placing
 from standins.autoscaler.reading import KEEPS, read_group, read_node, read_pod, read_template
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
-from standins.google.gke.model.instance_groups import InstanceGroups
-from standins.google.gke.model.templates import Templates
+from standins.google.gke.compute import InstanceGroups, Templates
 from standins.google.gke.resource_names import ClusterName
 from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
 

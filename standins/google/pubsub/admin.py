@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from standins.google.errors import ApiError, error_response
 from standins.google.pubsub.model.broker import Broker
-from standins.google.pubsub.model.published import Message
+from standins.google.pubsub.model.resources import Message
 from standins.google.pubsub.model.subscription import Subscription, timestamp
-from standins.google.pubsub.push.tokens import TokenSigner
+from standins.google.pubsub.push import TokenSigner
 
 Disconnect = Callable[[], Awaitable[int]]
 

@@ -9,12 +9,10 @@ from typing import Any
 from google.pubsub_v1 import types
 
 from standins.google.errors import ApiError, Code
-from standins.google.pubsub.model.entries import Delivery
-from standins.google.pubsub.model.errors import invalid
-from standins.google.pubsub.model.published import Draft, Message
-from standins.google.pubsub.model.resource_names import DELETED_TOPIC
+from standins.google.pubsub.model.names import DELETED_TOPIC, invalid
+from standins.google.pubsub.model.resources import Delivery, Draft, Message
 from standins.google.pubsub.model.seek import Snapshot
-from standins.google.pubsub.model.subscription import Subscription
+from standins.google.pubsub.model.subscription import Subscription, Topic
 from standins.google.pubsub.model.terms import (
     DEFAULT_EXPIRATION_SECONDS,
     DEFAULT_MINIMUM_BACKOFF_SECONDS,
@@ -28,7 +26,6 @@ from standins.google.pubsub.model.terms import (
     SubscriptionTerms,
     TopicTerms,
 )
-from standins.google.pubsub.model.topic import Topic
 
 
 def message_class(name: str) -> Any:

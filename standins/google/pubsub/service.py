@@ -20,7 +20,7 @@ from standins.google.pubsub import conversions
 from standins.google.pubsub.bells import Bells
 from standins.google.pubsub.conversions import message_class
 from standins.google.pubsub.model.broker import Broker
-from standins.google.pubsub.model.errors import invalid
+from standins.google.pubsub.model.names import invalid
 
 MAX_PAGE = 1_000
 

@@ -1,10 +1,13 @@
-"""Starts Google's emulator, the installed one or a container (emulator_choice), and ends it
-whole.
-"""
+"""Google's emulator of Pub/Sub: how it is found and run, and where it differs."""
 
 import contextlib
+import os
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import docker.errors  # type: ignore[import-untyped]
@@ -12,10 +15,60 @@ import httpx
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from standins.google.tests.emulator_choice import REMEDY, EmulatorMissingError, Way, choose_way, find_launcher
+from standins.processes.addresses import draw_ports
 from standins.processes.child import Command
-from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running
+
+VARIABLE = "TEST_PUBSUB_EMULATOR"
+BELOW_SDK = "platform/pubsub-emulator/bin/cloud-pubsub-emulator"
+PACKAGED_SDK = Path("/usr/lib/google-cloud-sdk")
+REMEDY = (
+    "either `gcloud components install pubsub-emulator` (or apt-get install google-cloud-cli-pubsub-emulator) and"
+    " any Java runtime 11 or newer, or a Docker engine that can pull from gcr.io"
+)
+
+
+class Way(StrEnum):
+    INSTALLED = "installed"
+    CONTAINER = "container"
+
+
+class EmulatorMissingError(RuntimeError):
+    """Neither way, or not the one that was asked for, is open on this machine."""
+
+
+def choose_way() -> Way:
+    """Return the way that was asked for, else the installed emulator where there is one, else the
+    container.
+    """
+    asked = os.environ.get(VARIABLE, "")
+    if asked and asked not in list(Way):
+        raise ValueError(f"{VARIABLE}={asked}: must be one of {', '.join(Way)}, or empty for whichever is there")
+    if asked in ("", Way.INSTALLED) and find_launcher() is not None:
+        return Way.INSTALLED
+    if asked in ("", Way.CONTAINER) and engine_answers():
+        return Way.CONTAINER
+    only = f" as {VARIABLE}={asked} asks for it" if asked else ""
+    raise EmulatorMissingError(f"Google's Pub/Sub emulator is not to be had{only}; it needs {REMEDY}")
+
+
+def find_launcher() -> Path | None:
+    """Return the installed emulator's launcher, if it and the java that it starts are there."""
+    if shutil.which("java") is None:
+        return None
+    gcloud = shutil.which("gcloud")
+    parents = [*list(Path(gcloud).resolve().parents)[1:3], PACKAGED_SDK] if gcloud else [PACKAGED_SDK]
+    return next((path for parent in parents if (path := parent / BELOW_SDK).exists()), None)
+
+
+def engine_answers() -> bool:
+    """Return whether there is a container engine that answers; whether it can pull shows when it
+    does.
+    """
+    if shutil.which("docker") is None:
+        return False
+    return subprocess.run(["docker", "version"], capture_output=True, timeout=30, check=False).returncode == 0
+
 
 START_SECONDS = 120.0
 IMAGE = "gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0-emulators"
@@ -82,3 +135,49 @@ def _answers(url: str) -> bool:
     with contextlib.suppress(httpx.HTTPError):
         return httpx.get(url, timeout=1, trust_env=False).status_code == 200
     return False
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the emulator was seen to do, in the scenario's own terms."""
+
+    observed: object
+    sentence: str
+
+
+UNFILTERED = ["bare", "demand", "over", "red"]
+NEVER_FILTERS = "Stores the filter, returns it, and delivers everything."
+
+# Observed on emulator 0.8.20 (Google Cloud SDK 528).
+DIFFERENCES: dict[str, Difference] = {
+    "a_filter_lets_through_what_matches": Difference(UNFILTERED, NEVER_FILTERS),
+    "a_negated_filter_lets_through_the_rest": Difference(UNFILTERED, NEVER_FILTERS),
+    "a_filter_outside_the_grammar_is_refused": Difference(
+        ["OK", "OK", "OK"], "Accepts any text as a filter, even a longer one than 256 bytes."
+    ),
+    "messages_beyond_the_limits_are_refused": Difference(
+        ("INVALID_ARGUMENT", "OK", "OK", "OK", "OK"),
+        "Refuses an empty message and nothing else: long values, 101 attributes, reserved and long keys all pass.",
+    ),
+    "a_dead_letter_is_forwarded_without_another_pull": Difference(
+        [], "Forwards a dead letter of a pull subscription only when somebody pulls again."
+    ),
+    "a_retry_policy_delays_the_redelivery": Difference(
+        False,  # what the scenario saw
+        "Redelivers a nacked message to a pull at once, whatever the retry policy.",
+    ),
+    "a_push_states_the_attempt_under_a_dead_letter_policy": Difference(
+        ["absent", "absent", "absent"], "Leaves the delivery attempt out of pushes."
+    ),
+    "a_push_is_signed_when_the_config_asks_for_it": Difference(
+        "absent", "Sends no token, whatever the push config asks for."
+    ),
+    "only_the_documented_statuses_acknowledge": Difference(
+        {200: "ack", 201: "ack", 202: "nack", 203: "ack", 204: "ack", 301: "nack", 404: "nack", 500: "nack"},
+        "Takes 202 for a nack and 203 for an ack.",
+    ),
+    "a_subscription_pushes_more_than_two_at_a_time": Difference(
+        False,  # what the scenario saw
+        "Has at most two pushes of a subscription under way.",
+    ),
+}

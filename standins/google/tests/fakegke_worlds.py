@@ -1,12 +1,14 @@
-"""A fake GKE, served or as its model alone, with a clock that the test moves."""
+"""A fake GKE, served or as its model alone, with a clock that the test moves, or as a process."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,6 +25,7 @@ from standins.google.gke.faults.scenario import Scenario
 from standins.google.gke.model.clock import ManualClock
 from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.server import Google, Settings
+from standins.processes.stand_ins import StandIn, running_stand_in
 
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
 LONG = 5_000.0
@@ -225,3 +228,25 @@ class ServedWorld(World):
         self.transport.close()  # type: ignore[no-untyped-call]
         self._admin.close()
         self._loop.run(self.fake.stop())
+
+
+class FakeProcess:
+    """A running `python -m standins.google.gke serve`."""
+
+    def __init__(self, stand_in: StandIn) -> None:
+        self.child, self.log = stand_in.child, stand_in.log
+        self.rest = stand_in.addresses["rest"]
+
+
+@contextmanager
+def fake_process(folder: Path, *arguments: str) -> Iterator[FakeProcess]:
+    """Start a fake for project demo, cluster alpha in us-east5, with all machines."""
+    place = (
+        "--project=demo",
+        "--location=us-east5",
+        "--cluster=alpha",
+        "--zone=us-east5-b",
+        "--machines-everywhere",
+    )
+    with running_stand_in(folder, "standins.google", *place, *arguments) as stand_in:
+        yield FakeProcess(stand_in)

@@ -1,10 +1,34 @@
-"""Scenarios of publishing and pulling: leases, attempts, dead letters."""
+"""Scenarios of pulling, for every server."""
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from standins.google.tests.pubsub_world import World, refusal, texts
-from standins.google.tests.scenarios import scenario
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A name, what the documentation promises, and how to observe it."""
+
+    name: str
+    documented: object
+    observe: Callable[[World], object]
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(documented: object) -> Callable[[Callable[[World], object]], Callable[[World], object]]:
+    """Register a function as a scenario under its own name."""
+
+    def register(observe: Callable[[World], object]) -> Callable[[World], object]:
+        name = observe.__name__
+        SCENARIOS[name] = Scenario(name, documented, observe)
+        return observe
+
+    return register
 
 
 def _dead_letters(world: World, **settings: Any) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ import time
 from functools import partial
 
 from standins.google.tests.pubsub_world import PROJECT, World, refusal
-from standins.google.tests.scenarios import scenario
+from standins.google.tests.scenarios_pull import scenario
 
 DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
 INVALID = "INVALID_ARGUMENT"

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from standins.google.tests.fakegke_processes import FakeProcess, fake_process
+from standins.google.tests.fakegke_worlds import FakeProcess, fake_process
 
 pytestmark = [pytest.mark.tool, pytest.mark.slow]
 HERE = ["--cluster", "alpha", "--region", "us-east5"]

@@ -14,11 +14,10 @@ from google.auth import jwt
 import standins.google.tests.scenarios_pull  # registers its scenarios
 import standins.google.tests.scenarios_push  # registers its scenarios
 import standins.google.tests.scenarios_resources  # noqa: F401  # registers its scenarios
-from standins.google.pubsub.push.tokens import ISSUER
-from standins.google.tests.emulator_differences import DIFFERENCES
-from standins.google.tests.emulator_process import running_emulator
+from standins.google.pubsub.push import ISSUER
+from standins.google.tests.emulator_process import DIFFERENCES, running_emulator
 from standins.google.tests.pubsub_world import World
-from standins.google.tests.scenarios import SCENARIOS
+from standins.google.tests.scenarios_pull import SCENARIOS
 from standins.processes.stand_ins import running_stand_in
 
 

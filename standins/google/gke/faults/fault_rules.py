@@ -1,12 +1,12 @@
 """Fault switches as data: which there are, whom each is for, and how often it fires.
 
-Effects are elsewhere.
-
-A fault is one mapping: `switch` names it, `pool`, `cluster`, `method`, `zone`, `tier`,
-`machine_type` are glob patterns that narrow it, `nth` skips the first matches, `count` bounds the
-firings (null = no bound). Unknown switches and unknown fields are refused by name.
+Effects are elsewhere. A fault is one mapping: `switch` names it, `pool`, `cluster`, `method`,
+`zone`, `tier`, `machine_type` are glob patterns that narrow it, `nth` skips the first matches,
+`count` bounds the firings (null = no bound). Unknown switches and fields are refused by name.
 """
 
+import re
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +15,40 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from standins.google.errors import parse_code
-from standins.google.gke.faults.shape_words import describe_shape
+
+_PLACE = re.compile(r"(.*?)(?: - at `\$\.?([^`]*)`)?")
+_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+_FIELD = re.compile(r"Object (contains unknown|missing required) field `([^`]+)`")
+_CHOICE = re.compile(r"Invalid enum value (.*)")
+_TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+
+
+def describe_shape(error: Exception, kind: type[Any]) -> str:
+    """Return what is wrong with data that should be of this kind: the field, and what it may be."""
+    found = _PLACE.fullmatch(str(error))
+    message, place = (found[1], found[2]) if found else (str(error), "")
+    name = place or "it"
+    if wrong := _TYPE.fullmatch(message):
+        return f"{name} must be {_name_types(wrong[1])}, not {_name_types(wrong[2])}"
+    if field := _FIELD.fullmatch(message):
+        return f"{name} {'has no' if field[1] == 'contains unknown' else 'needs the'} field {field[2]!r}"
+    if strange := _CHOICE.fullmatch(message):
+        choices = typing.get_args(typing.get_type_hints(kind).get(place))
+        valid = f"; valid: {', '.join(map(str, choices))}" if choices else ""
+        return f"{name} cannot be {strange[1]}{valid}"
+    return f"{name} is not valid"
+
+
+def _name_types(types: str) -> str:
+    return " or ".join(_TYPES.get(each, each) for each in types.split(" | "))
+
 
 Answer = Literal["precondition", "exists"]
 

@@ -17,8 +17,7 @@ import msgspec
 import yaml
 
 from standins.google.gke.faults.capacity_script import Stock, parse_capacity
-from standins.google.gke.faults.fault_rules import Fault, parse_fault
-from standins.google.gke.faults.shape_words import describe_shape
+from standins.google.gke.faults.fault_rules import Fault, describe_shape, parse_fault
 from standins.google.gke.resource_names import region_of
 
 Range = tuple[float, float]

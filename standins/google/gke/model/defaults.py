@@ -8,8 +8,7 @@ tier `recordings` compares it with. An omitted node count stays 0.
 import math
 import zlib
 
-from standins.google.gke.model.machine_zones import list_zones
-from standins.google.gke.model.machines import Machine
+from standins.google.gke.model.machines import Machine, list_zones
 from standins.google.gke.model.proto_messages import (
     CgroupMode,
     Cluster,

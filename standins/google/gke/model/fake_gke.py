@@ -12,12 +12,18 @@ from standins.google.gke.errors import DOMAIN, LostReply, invalid, not_emulated
 from standins.google.gke.faults.fault_rules import FaultPlan, LoseReply, Target
 from standins.google.gke.faults.scenario import Scenario
 from standins.google.gke.model.admission import Admission
-from standins.google.gke.model.agenda import Agenda
-from standins.google.gke.model.clock import Clock, ManualClock
+from standins.google.gke.model.changes import (
+    Disturbances,
+    Reads,
+    apply_autoscaling,
+    apply_update,
+    check_autoscaling,
+    check_update,
+)
+from standins.google.gke.model.clock import Agenda, Clock, ManualClock
 from standins.google.gke.model.defaults import default_zones, described_cluster
-from standins.google.gke.model.disturbances import Disturbances
 from standins.google.gke.model.lifecycle import Lifecycle
-from standins.google.gke.model.node_events import CallMade, Listener
+from standins.google.gke.model.node_objects import CallMade, Listener
 from standins.google.gke.model.operations import OperationDesk
 from standins.google.gke.model.proto_messages import (
     ListClustersResponse,
@@ -27,9 +33,7 @@ from standins.google.gke.model.proto_messages import (
     OperationType,
     copy_of,
 )
-from standins.google.gke.model.reads import Reads
 from standins.google.gke.model.state import ClusterRecord, PoolRecord, World, pool_target
-from standins.google.gke.model.updates import apply_autoscaling, apply_update, check_autoscaling, check_update
 from standins.google.gke.resource_names import (
     ClusterName,
     Place,

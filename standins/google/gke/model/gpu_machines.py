@@ -1,67 +1,21 @@
-"""GPUs of the fake.
+"""What GKE accepts of GPUs, and what its nodes say of them. Pure.
 
-Which machines have which, what GKE accepts of them, and what its nodes say of them. Pure.
-
-Written independently of the catalogue of the code under test, on purpose. Sources:
-https://cloud.google.com/compute/docs/gpus,
-https://cloud.google.com/kubernetes-engine/docs/how-to/gpus,
-https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi,
+Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/gpus,
 https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus.
 """
 
 from dataclasses import dataclass
 
 from standins.google.gke.errors import invalid, invalid_field
+from standins.google.gke.model.machines import read_catalogue
 from standins.google.gke.model.proto_messages import Message
 
-# machine type: (accelerator, GPUs, vCPUs, GB)
 BUILT_IN: dict[str, tuple[str, int, int, int]] = {
-    "a2-highgpu-1g": ("nvidia-tesla-a100", 1, 12, 85),
-    "a2-highgpu-2g": ("nvidia-tesla-a100", 2, 24, 170),
-    "a2-highgpu-4g": ("nvidia-tesla-a100", 4, 48, 340),
-    "a2-highgpu-8g": ("nvidia-tesla-a100", 8, 96, 680),
-    "a2-megagpu-16g": ("nvidia-tesla-a100", 16, 96, 1360),
-    "a2-ultragpu-1g": ("nvidia-a100-80gb", 1, 12, 170),
-    "a2-ultragpu-2g": ("nvidia-a100-80gb", 2, 24, 340),
-    "a2-ultragpu-4g": ("nvidia-a100-80gb", 4, 48, 680),
-    "a2-ultragpu-8g": ("nvidia-a100-80gb", 8, 96, 1360),
-    "a3-highgpu-1g": ("nvidia-h100-80gb", 1, 26, 234),
-    "a3-highgpu-2g": ("nvidia-h100-80gb", 2, 52, 468),
-    "a3-highgpu-4g": ("nvidia-h100-80gb", 4, 104, 936),
-    "a3-highgpu-8g": ("nvidia-h100-80gb", 8, 208, 1872),
-    "a3-edgegpu-8g": ("nvidia-h100-80gb", 8, 208, 1872),
-    "a3-megagpu-8g": ("nvidia-h100-mega-80gb", 8, 208, 1872),
-    "a3-ultragpu-8g": ("nvidia-h200-141gb", 8, 224, 2952),
-    "a4-highgpu-8g": ("nvidia-b200", 8, 224, 3968),
-    "a4x-highgpu-4g": ("nvidia-gb200", 4, 140, 884),
-    "a4x-maxgpu-4g-metal": ("nvidia-gb300", 4, 144, 960),
-    "g2-standard-4": ("nvidia-l4", 1, 4, 16),
-    "g2-standard-8": ("nvidia-l4", 1, 8, 32),
-    "g2-standard-12": ("nvidia-l4", 1, 12, 48),
-    "g2-standard-16": ("nvidia-l4", 1, 16, 64),
-    "g2-standard-24": ("nvidia-l4", 2, 24, 96),
-    "g2-standard-32": ("nvidia-l4", 1, 32, 128),
-    "g2-standard-48": ("nvidia-l4", 4, 48, 192),
-    "g2-standard-96": ("nvidia-l4", 8, 96, 384),
-    "g4-standard-48": ("nvidia-rtx-pro-6000", 1, 48, 180),
-    "g4-standard-96": ("nvidia-rtx-pro-6000", 2, 96, 360),
-    "g4-standard-192": ("nvidia-rtx-pro-6000", 4, 192, 720),
-    "g4-standard-384": ("nvidia-rtx-pro-6000", 8, 384, 1440),
+    name: tuple(row) for name, row in read_catalogue()["gpu_machines"].items()
 }
-_ATTACHABLE: dict[str, dict[int, int]] = {
-    "nvidia-tesla-t4": {1: 48, 2: 48, 4: 96},
-    "nvidia-tesla-p4": {1: 24, 2: 48, 4: 96},
-    "nvidia-tesla-p100": {1: 16, 2: 32, 4: 64},
-    "nvidia-tesla-v100": {1: 12, 2: 24, 4: 48, 8: 96},
-}
-"""To N1 machines: the vCPUs that so many GPUs allow at most."""
-_PARTITIONS: dict[str, dict[str, int]] = {
-    "nvidia-tesla-a100": {"1g.5gb": 7, "2g.10gb": 3, "3g.20gb": 2, "7g.40gb": 1},
-    "nvidia-a100-80gb": {"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1},
-    "nvidia-h100-80gb": {"1g.10gb": 7, "1g.20gb": 4, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1},
-    "nvidia-h200-141gb": {"1g.18gb": 7, "1g.35gb": 4, "2g.35gb": 3, "3g.71gb": 2, "7g.141gb": 1},
-    "nvidia-b200": {"1g.23gb": 7, "1g.45gb": 4, "2g.45gb": 3, "3g.90gb": 2, "7g.180gb": 1},
-}
+"""By machine type: accelerator, GPUs, vCPUs, GB."""
+_ATTACHABLE: dict[str, dict[int, int]] = read_catalogue()["attachable"]
+_PARTITIONS: dict[str, dict[str, int]] = read_catalogue()["partitions"]
 _FEWEST_CLIENTS, _MOST_CLIENTS = 2, 48
 _STRATEGIES = {0: "", 1: "time-sharing", 2: "mps"}
 _DRIVERS = {0: "default", 1: "disabled", 2: "default", 3: "latest"}

@@ -10,13 +10,11 @@ Whether a call is let in at all is decided in `admission`.
 from collections.abc import Callable
 
 from standins.google.gke.faults.fault_rules import Duration, Outcome, Target
-from standins.google.gke.model.causes import NO_RESERVATION
 from standins.google.gke.model.defaults import filled_pool
-from standins.google.gke.model.fleet import Fleet, group_urls
-from standins.google.gke.model.growth import Growth
-from standins.google.gke.model.node_events import PoolState
+from standins.google.gke.model.node_objects import PoolState
 from standins.google.gke.model.operations import Failure, OperationDesk, OperationRecord, Work
 from standins.google.gke.model.outcomes import (
+    NO_RESERVATION,
     CreateResult,
     failure_of,
     kind_of,
@@ -34,7 +32,7 @@ from standins.google.gke.model.proto_messages import (
     tier_of,
 )
 from standins.google.gke.model.state import ClusterRecord, PoolRecord, World
-from standins.google.gke.model.supply import Supply
+from standins.google.gke.model.supply import Fleet, Growth, Supply, group_urls
 from standins.google.gke.model.validation import Shape
 
 _DRAIN_FROM, _DOWN_FROM = 0.1, 0.7

@@ -1,13 +1,8 @@
-"""The Kubernetes Node object that a host of a pool registers: labels, taints, capacity. Pure.
+"""The nodes of a pool as Kubernetes has them, and the events that tell of them."""
 
-Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (labels, the `google.com/tpu`
-taint), https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (the spot taint is not
-automatic on Standard), https://github.com/GoogleCloudPlatform/cluster-autoscaler (which labels the
-control plane writes from a pool's fields).
-"""
-
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from standins.google.gke.model.gpu_machines import architecture_of, gpus_of
 from standins.google.gke.model.machines import Machine
@@ -168,3 +163,78 @@ def _node_info(pool: Message, name: str) -> dict[str, str]:
         "operatingSystem": "linux",
         "architecture": "amd64",
     }
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """A pool entered a status; `GONE` when it no longer exists."""
+
+    cluster: ClusterName
+    pool: str
+    status: str
+
+
+@dataclass(frozen=True)
+class NodeUp:
+    """A host is ready: its Node object should be registered."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class NodeChanged:
+    """A node's labels or taints changed in place."""
+
+    node: Node
+    labels_removed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NodesDraining:
+    """These nodes are about to go: their pods should be deleted."""
+
+    cluster: ClusterName
+    pool: str
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class NodesDown:
+    """These nodes are gone: their Node objects should be removed."""
+
+    cluster: ClusterName
+    pool: str
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class CallMade:
+    """A call was answered with `code`."""
+
+    method: str
+    cluster: str
+    pool: str
+    skin: str
+    code: str
+    at: float
+
+
+@dataclass(frozen=True)
+class OperationMoved:
+    """An operation on a pool was accepted, or has ended; what the audit log says of it."""
+
+    cluster: ClusterName
+    pool: str
+    operation: str
+    kind: str
+    """The type of the operation, for example ``CREATE_NODE_POOL``."""
+    at: str
+    """RFC 3339."""
+    ended: bool
+    code: int = 0
+    """Of the failure; 0 without one."""
+    text: str = ""
+
+
+Event: TypeAlias = "PoolState | NodeUp | NodeChanged | NodesDraining | NodesDown | CallMade | OperationMoved"
+Listener: TypeAlias = "Callable[[Event], None]"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from standins.google.errors import ApiError, Code
 from standins.google.gke.faults.fault_rules import MaxRunningOps, OpGc, Target
-from standins.google.gke.model.agenda import Entry
-from standins.google.gke.model.node_events import OperationMoved
+from standins.google.gke.model.clock import Entry
+from standins.google.gke.model.node_objects import OperationMoved
 from standins.google.gke.model.proto_messages import (
     ConditionCode,
     Message,

@@ -1,24 +1,141 @@
-"""Who gets machines while there are not enough: the capacity script, applied to the pools.
+"""Which machines a pool's groups get: instances that come, wait, grow and go."""
 
-A stock is used by every node that a pool has or that comes up. A pool may wait for the rest of its
-nodes: they come when machines are there, for the oldest pool first. A slice gets all of its hosts
-or none, and so does a pool of a reservation.
-"""
-
+import hashlib
 import math
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Protocol
 
 from standins.google.gke.faults.capacity_script import Stock, is_exact, refuse
-from standins.google.gke.faults.fault_rules import Fault
-from standins.google.gke.model.causes import find_cause
-from standins.google.gke.model.fleet import Fleet
+from standins.google.gke.faults.fault_rules import Fault, LateNodes, Outcome
 from standins.google.gke.model.gpu_machines import gpus_of
-from standins.google.gke.model.instances import RETRY_SECONDS, Wait
 from standins.google.gke.model.machines import find_machine
-from standins.google.gke.model.node_events import Event, NodesDown, NodeUp, PoolState
-from standins.google.gke.model.outcomes import shortage_kind
+from standins.google.gke.model.node_objects import (
+    Event,
+    Node,
+    NodeChanged,
+    NodesDown,
+    NodesDraining,
+    NodeUp,
+    PoolState,
+    node_object,
+)
+from standins.google.gke.model.outcomes import NO_RESERVATION, find_cause, kind_of, shortage_kind
 from standins.google.gke.model.proto_messages import PoolStatus, reservation_of, tier_of
-from standins.google.gke.model.state import ClusterRecord, PoolRecord, World
+from standins.google.gke.model.state import RETRY_SECONDS, ClusterRecord, Coming, PoolRecord, Wait, World
+
+_LETTERS = "bcdfghjklmnpqrstvwxz0123456789"
+
+
+class Fleet:
+    """Brings nodes up one by one and takes them down, telling the listeners."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def bring_up(self, cluster: ClusterRecord, pool: PoolRecord, count: int, seconds: float) -> None:
+        """Let `count` nodes come up across the last part of the next `seconds`.
+
+        Some later if a fault says so.
+        """
+        self.expect(cluster, pool, count)
+        self.grant(cluster, pool, list(pool.waiting)[pool.short - max(count, 0) :], seconds)
+
+    def expect(self, cluster: ClusterRecord, pool: PoolRecord, count: int, zones: list[str] | None = None) -> None:
+        """Let the groups of these zones (default: all) have `count` more instances, which wait."""
+        zones = zones or pool.zones
+        for index in range(count):
+            zone = zones[index % len(zones)]
+            pool.waiting[self._new_name(cluster, pool, zone)] = zone
+
+    def grant(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str], seconds: float) -> None:
+        """Give waiting instances their machines: they are nodes within `seconds`."""
+        world, count = self._world, len(names)
+        late = world.faults.take(LateNodes, world.target(cluster.name, pool)) if names else None
+        first = world.scenario.timings.nodes_from * seconds
+        zones = {name: pool.waiting[name] for name in names}
+        pool.forget_waiting(names, world.now)
+        for index, name in enumerate(names):
+            due = first + (seconds - first) * (index + 1) / (count + 1)
+            if late is not None and index >= count - late.nodes:
+                due = seconds + late.seconds
+            entry = world.agenda.after(due, partial(self._up, cluster, pool, name))
+            pool.coming[name] = Coming(zones[name], world.now, world.now + due, entry)
+
+    def _up(self, cluster: ClusterRecord, pool: PoolRecord, name: str) -> None:
+        node = self._node(cluster, pool, name, pool.coming.pop(name).zone)
+        pool.nodes[name] = node
+        self._world.tell(NodeUp(node))
+
+    def _node(self, cluster: ClusterRecord, pool: PoolRecord, name: str, zone: str) -> Node:
+        return node_object(cluster.name, pool.message, pool.shape.machine, pool.shape.topology, (name, zone))
+
+    def _new_name(self, cluster: ClusterRecord, pool: PoolRecord, zone: str) -> str:
+        chance = self._world.chance(f"node:{cluster.name.cluster}:{pool.name}")
+        while True:
+            suffix = "".join(chance.choices(_LETTERS, k=4))
+            if pool.shape.machine.is_tpu:
+                name = f"gke-tpu-{group_hash(cluster, pool, zone)}-{suffix}"
+            else:
+                name = f"{group_name(cluster, pool, zone)}-{suffix}"
+            if not pool.zone_of(name):
+                return name
+
+    def stop_arrivals(self, pool: PoolRecord) -> None:
+        """Forget nodes that have not come up yet."""
+        self.forget(pool, [*pool.coming, *pool.waiting])
+
+    def stop_waiting(self, pool: PoolRecord) -> None:
+        """Forget nodes that there are no machines for."""
+        self.forget(pool, list(pool.waiting))
+
+    def forget(self, pool: PoolRecord, names: list[str]) -> None:
+        """Forget some instances that are no nodes; others are left alone."""
+        for name in set(names) & set(pool.coming):
+            pool.coming.pop(name).entry.cancelled = True
+        pool.forget_waiting([name for name in names if name in pool.waiting], self._world.now)
+
+    def drain(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
+        """Announce that nodes are about to go."""
+        if names:
+            self._world.tell(NodesDraining(cluster.name, pool.name, names))
+
+    def take_down(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
+        """Remove nodes."""
+        for name in names:
+            pool.nodes.pop(name, None)
+        if names:
+            self._world.tell(NodesDown(cluster.name, pool.name, names))
+
+    def relabel(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+        """Bring labels and taints of the nodes that are up in line with the pool's description."""
+        for name, old in list(pool.nodes.items()):
+            new = self._node(cluster, pool, name, old.zone)
+            before, after = old.manifest["metadata"]["labels"], new.manifest["metadata"]["labels"]
+            pool.nodes[name] = new
+            self._world.tell(NodeChanged(new, sorted(set(before) - set(after))))
+
+
+def group_hash(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> str:
+    """Return the eight hex digits of a pool's managed instance group in one zone."""
+    text = f"{cluster.name.path}/{pool.name}/{zone}/{pool.accepted_at}"
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def group_name(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> str:
+    """Return the stem of instance names: cluster and pool, squeezed, and the hash."""
+    stem = f"gke-{cluster.name.cluster[:16].rstrip('-')}-{pool.name[:16].rstrip('-')}"
+    return f"{stem}-{group_hash(cluster, pool, zone)}"
+
+
+def group_urls(cluster: ClusterRecord, pool: PoolRecord) -> list[str]:
+    """Return the URLs of a pool's managed instance groups, one for each zone."""
+    return [
+        f"https://www.googleapis.com/compute/v1/projects/{cluster.name.project}/zones/{zone}"
+        f"/instanceGroupManagers/{group_name(cluster, pool, zone)}-grp"
+        for zone in pool.zones
+    ]
+
 
 _TAKEN_BACK = ("spot", "preemptible")
 
@@ -208,3 +325,48 @@ def _units(stock: Stock, pool: PoolRecord) -> int:
         return 1
     gpus = gpus_of(pool.message.config)
     return pool.shape.machine.chips or (gpus.count if gpus is not None else 0)
+
+
+class Growth:
+    """Adds instances to a pool's groups and removes them."""
+
+    def __init__(self, world: World, fleet: Fleet, supply: Supply) -> None:
+        self._world = world
+        self._fleet = fleet
+        self._supply = supply
+
+    def grow(self, cluster: ClusterRecord, pool: PoolRecord, count: int, zones: list[str] | None = None) -> None:
+        """Let a pool's groups have `count` more instances, without an operation of GKE.
+
+        They come when there are machines, and wait as long as there are none.
+        """
+        target = self._world.target(cluster.name, pool)
+        fault = self._world.faults.take(Outcome, target, lambda fault: fault.kind != "invalid")
+        if fault is None and not self.lacks_reservation(pool):
+            self._supply.expect(cluster, pool, count, zones)
+            return
+        can_come = 0
+        if fault is not None and fault.kind in ("ok", "partial"):
+            can_come = count if fault.kind == "ok" else min(fault.nodes, count)
+        if can_come:
+            bounds = self._world.scenario.timings.create_single
+            seconds = self._world.draw("supply", cluster.name, pool.name, bounds)
+            self._fleet.expect(cluster, pool, can_come, zones)
+            self._fleet.grant(cluster, pool, list(pool.waiting)[-can_come:], seconds)
+        if can_come < count:
+            kind = NO_RESERVATION if fault is None else kind_of(fault)
+            self._supply.block(cluster, pool, kind, fault=fault, count=count - can_come, zones=zones)
+
+    def shrink(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
+        """Remove instances of a pool's groups by name, which keep so many fewer from now on."""
+        nodes = [name for name in names if name in pool.nodes]
+        self._fleet.drain(cluster, pool, nodes)
+        self._fleet.take_down(cluster, pool, nodes)
+        self._fleet.forget(pool, names)
+        self._supply.fill()
+
+    def lacks_reservation(self, pool: PoolRecord) -> bool:
+        """Return whether the pool names a reservation that is not there."""
+        name = reservation_of(pool.message)
+        held = self._world.scenario.reservation(name)
+        return bool(name) and (held is None or not fnmatchcase(pool.zones[0], held.zone))

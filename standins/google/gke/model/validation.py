@@ -1,31 +1,194 @@
-"""Which node pools GKE accepts: name, machine, disk, shape, capacity type, limits.
+"""What a pool may be: names, labels, taints, tiers, shape and size. Pure.
 
-Pure; raises INVALID_ARGUMENT.
-
-Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus, /docs/concepts/spot-vms,
-/docs/concepts/dws and the request builder in
-https://github.com/GoogleCloudPlatform/cluster-autoscaler. Whether a name is free or a cluster busy
-is decided in `admission`.
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/dws, /docs/concepts/spot-vms and
+the preconditions of https://github.com/GoogleCloudPlatform/cluster-toolkit
+(modules/compute/gke-node-pool).
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from standins.google.gke.errors import invalid, invalid_field
 from standins.google.gke.faults.scenario import Scenario
 from standins.google.gke.model.gpu_machines import check_accelerators, gpus_of
-from standins.google.gke.model.label_rules import (
-    check_node_labels,
-    check_resource_labels,
-    check_tags,
-    check_taints,
-)
-from standins.google.gke.model.machine_zones import check_zone
-from standins.google.gke.model.machines import Machine, find_machine, hosts_for
+from standins.google.gke.model.machines import Machine, check_zone, find_machine, hosts_for
 from standins.google.gke.model.node_objects import labels_by_gke
-from standins.google.gke.model.proto_messages import Message, PlacementType, is_autoscaled
-from standins.google.gke.model.tiers import check_tier
+from standins.google.gke.model.proto_messages import (
+    Message,
+    PlacementType,
+    ReservationType,
+    TaintEffect,
+    is_autoscaled,
+    is_queued,
+)
 from standins.google.gke.resource_names import POOL_NAME, is_zone, region_of
+
+NODE_LABEL_BUDGET = 1024
+_MOST_RESOURCE_LABELS = 64
+_MOST_TAGS = 64
+_LONGEST_PREFIX = 253
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_RESOURCE_KEY = re.compile(r"[a-z][-a-z0-9_]{0,62}")
+_RESOURCE_VALUE = re.compile(r"[-a-z0-9_]{0,63}")
+_TAG = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def check_node_labels(labels: Mapping[str, str], written_by_gke: Mapping[str, str]) -> None:
+    """Refuse node labels that are malformed, reserved, too many, or contradict what GKE writes."""
+    total = sum(len(key) + len(value) for key, value in labels.items())
+    if total > NODE_LABEL_BUDGET:
+        raise invalid(
+            f"Node labels have {total} characters in total; all keys and values together may have at most "
+            f"{NODE_LABEL_BUDGET}."
+        )
+    for key, value in labels.items():
+        _check_key("config.labels", key)
+        if value and _NAME.fullmatch(value) is None:
+            raise invalid_field(
+                f"config.labels[{key}]", value, "A value has at most 63 characters: alphanumerics, '-', '_', '.'."
+            )
+        prefix = key.rpartition("/")[0]
+        if prefix in ("k8s.io", "kubernetes.io") or prefix.endswith(".kubernetes.io"):
+            raise invalid_field("config.labels", key, "Keys with this prefix are reserved for Kubernetes.")
+        if key in written_by_gke and value != written_by_gke[key]:
+            raise invalid_field(
+                f"config.labels[{key}]",
+                value,
+                f'GKE writes this label itself, with the value "{written_by_gke[key]}".',
+            )
+
+
+def _check_key(field: str, key: str) -> None:
+    prefix, slash, name = key.rpartition("/")
+    good_prefix = not slash or (len(prefix) <= _LONGEST_PREFIX and _PREFIX.fullmatch(prefix) is not None)
+    if not good_prefix or _NAME.fullmatch(name) is None:
+        raise invalid_field(
+            field, key, "A key is an optional DNS prefix of at most 253 characters, '/', and a name of at most 63."
+        )
+
+
+def check_resource_labels(labels: Mapping[str, str]) -> None:
+    """Refuse billing labels that Compute Engine would refuse."""
+    if len(labels) > _MOST_RESOURCE_LABELS:
+        raise invalid_field("config.resource_labels", len(labels), f"At most {_MOST_RESOURCE_LABELS} are allowed.")
+    for key, value in labels.items():
+        if _RESOURCE_KEY.fullmatch(key) is None:
+            raise invalid_field("config.resource_labels", key, "Must be a match of regex '[a-z][-a-z0-9_]{0,62}'.")
+        if _RESOURCE_VALUE.fullmatch(value) is None:
+            raise invalid_field(
+                f"config.resource_labels[{key}]", value, "Must be a match of regex '[-a-z0-9_]{0,63}'."
+            )
+
+
+def check_tags(tags: Iterable[str]) -> None:
+    """Refuse network tags that Compute Engine would refuse."""
+    listed = list(tags)
+    if len(listed) > _MOST_TAGS:
+        raise invalid_field("config.tags", len(listed), f"At most {_MOST_TAGS} are allowed.")
+    for tag in listed:
+        if _TAG.fullmatch(tag) is None:
+            raise invalid_field("config.tags", tag, "Must be a match of regex '[a-z]([-a-z0-9]{0,61}[a-z0-9])?'.")
+
+
+def check_taints(taints: Iterable[Message]) -> None:
+    """Refuse taints without a valid key or effect, and two with the same key and effect."""
+    seen: set[tuple[str, int]] = set()
+    for taint in taints:
+        _check_key("config.taints.key", taint.key)
+        if taint.value and _NAME.fullmatch(taint.value) is None:
+            raise invalid_field(f"config.taints[{taint.key}].value", taint.value, "Must be a valid label value.")
+        if taint.effect not in (TaintEffect.NO_SCHEDULE, TaintEffect.PREFER_NO_SCHEDULE, TaintEffect.NO_EXECUTE):
+            raise invalid_field(
+                f"config.taints[{taint.key}].effect",
+                taint.effect,
+                "Must be one of NO_SCHEDULE (1), PREFER_NO_SCHEDULE (2), NO_EXECUTE (3).",
+            )
+        if (taint.key, taint.effect) in seen:
+            raise invalid_field("config.taints", taint.key, "A key and effect may stand only once.")
+        seen.add((taint.key, taint.effect))
+
+
+RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+_WEEK = 7 * 86_400
+_VALUE = re.compile(
+    r"(?:projects/[^/]+/reservations/)?[a-z](?:[-a-z0-9]*[a-z0-9])?"
+    r"(?:/reservationBlocks/[^/]+(?:/reservationSubBlocks/[^/]+)?)?"
+)
+
+
+def check_tier(pool: Message, machine: Machine) -> None:
+    """Refuse combinations of capacity types that GKE refuses."""
+    config = pool.config
+    _check_affinity(pool, machine)
+    reserved = config.reservation_affinity.consume_reservation_type not in (
+        ReservationType.UNSPECIFIED,
+        ReservationType.NO_RESERVATION,
+    )
+    chosen = [
+        name
+        for name, on in (
+            ("spot", config.spot),
+            ("preemptible", config.preemptible),
+            ("flex_start", config.flex_start),
+            ("reservation_affinity", reserved),
+        )
+        if on
+    ]
+    if is_queued(pool) and not config.flex_start:
+        chosen.append("queued_provisioning")
+    if len(chosen) > 1:
+        raise invalid(f"Node pool settings {' and '.join(chosen)} exclude each other.")
+    if config.flex_start:
+        _check_flex_start(pool, machine)
+    if is_queued(pool):
+        _check_queued(pool)
+
+
+def _check_affinity(pool: Message, machine: Machine) -> None:
+    affinity = pool.config.reservation_affinity
+    kind = affinity.consume_reservation_type
+    if kind == ReservationType.SPECIFIC_RESERVATION:
+        if affinity.key != RESERVATION_KEY:
+            raise invalid_field("reservation_affinity.key", affinity.key, f'Must be "{RESERVATION_KEY}".')
+        if len(affinity.values) != 1 or _VALUE.fullmatch(affinity.values[0]) is None:
+            raise invalid_field(
+                "reservation_affinity.values",
+                ",".join(affinity.values),
+                "Must be one value: NAME or projects/P/reservations/NAME, with /reservationBlocks/B or "
+                "/reservationBlocks/B/reservationSubBlocks/S behind it where needed.",
+            )
+        return
+    if affinity.key or affinity.values:
+        raise invalid("reservation_affinity.key and .values need consume_reservation_type SPECIFIC_RESERVATION.")
+    if machine.is_tpu and kind in (ReservationType.ANY_RESERVATION, ReservationType.ANY_RESERVATION_THEN_FAIL):
+        raise invalid("TPU node pools consume specific reservations only; ANY_RESERVATION is not supported.")
+
+
+def _check_flex_start(pool: Message, machine: Machine) -> None:
+    if not is_autoscaled(pool):
+        raise invalid("Flex start node pools require autoscaling enabled.")
+    if pool.initial_node_count != 0:
+        raise invalid("Flex start node pools require initial node count to be set to 0.")
+    if pool.autoscaling.min_node_count != 0:
+        raise invalid("Flex start node pools require autoscaling.min_node_count to be set to 0.")
+    if pool.management.auto_repair:
+        raise invalid("Flex start node pools require auto repair to be disabled.")
+    if machine.family is not None and not machine.family.flex_start:
+        raise invalid(f'Machine type "{machine.name}" does not support flex start.')
+    if pool.config.max_run_duration.seconds > _WEEK:
+        raise invalid_field(
+            "config.max_run_duration", f"{pool.config.max_run_duration.seconds}s", "At most 7 days (604800s)."
+        )
+
+
+def _check_queued(pool: Message) -> None:
+    if not is_autoscaled(pool):
+        raise invalid("Queued provisioning requires autoscaling enabled.")
+    if pool.initial_node_count != 0 or pool.autoscaling.min_node_count != 0:
+        raise invalid("Queued provisioning requires initial and minimum node count to be set to 0.")
+
 
 _SMALLEST_DISK_GB, _LARGEST_DISK_GB = 10, 65_536
 _FEWEST_PODS, _MOST_PODS = 8, 256

@@ -9,9 +9,8 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from standins.google.pubsub.model.entries import Counters, Delivery, Entry, State
-from standins.google.pubsub.model.errors import invalid
-from standins.google.pubsub.model.published import Message
+from standins.google.pubsub.model.names import invalid
+from standins.google.pubsub.model.resources import Counters, Delivery, Entry, Message, State
 from standins.google.pubsub.model.terms import SubscriptionTerms
 
 

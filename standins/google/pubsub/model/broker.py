@@ -7,13 +7,10 @@ waits. Single-threaded by design: the caller serialises.
 from collections.abc import Callable, Sequence
 
 from standins.google.pubsub.model import seek as replay
-from standins.google.pubsub.model.entries import Delivery
-from standins.google.pubsub.model.errors import already_exists, invalid, not_found
-from standins.google.pubsub.model.published import Draft, Message, check_drafts
-from standins.google.pubsub.model.resource_names import DELETED_TOPIC, check_name
-from standins.google.pubsub.model.subscription import Subscription
+from standins.google.pubsub.model.names import DELETED_TOPIC, already_exists, check_name, invalid, not_found
+from standins.google.pubsub.model.resources import Delivery, Draft, Message, check_drafts
+from standins.google.pubsub.model.subscription import Subscription, Topic
 from standins.google.pubsub.model.terms import MAX_ACK_DEADLINE_SECONDS, SubscriptionTerms, TopicTerms
-from standins.google.pubsub.model.topic import Topic
 
 Listener = Callable[[str], None]
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from standins.google.errors import ApiError, Code
-from standins.google.pubsub.model.errors import invalid
-from standins.google.pubsub.model.published import Message
-from standins.google.pubsub.model.resource_names import DELETED_TOPIC, identifier_of
-from standins.google.pubsub.model.subscription import Subscription
-from standins.google.pubsub.model.topic import Topic
+from standins.google.pubsub.model.names import DELETED_TOPIC, identifier_of, invalid
+from standins.google.pubsub.model.resources import Message
+from standins.google.pubsub.model.subscription import Subscription, Topic
 
 SNAPSHOT_LIFETIME_SECONDS = 7 * 86_400.0
 SNAPSHOT_MIN_LIFETIME_SECONDS = 3_600.0

@@ -1,17 +1,30 @@
-"""One subscription: its terms, its filter, its backlog, and the dead letters that leave it.
-
-Terms are checked before they come here; leases and retries are the backlog's.
-"""
+"""Topics and subscriptions as the broker keeps them."""
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from standins.google.pubsub.model.backlog import Backlog
-from standins.google.pubsub.model.entries import Entry
-from standins.google.pubsub.model.filters import parse_filter
-from standins.google.pubsub.model.published import Draft, Message
-from standins.google.pubsub.model.resource_names import identifier_of, project_of
-from standins.google.pubsub.model.terms import SubscriptionTerms
+from standins.google.pubsub.model.names import identifier_of, parse_filter, project_of
+from standins.google.pubsub.model.resources import Draft, Entry, Message
+from standins.google.pubsub.model.terms import SubscriptionTerms, TopicTerms
+
+
+@dataclass
+class Topic:
+    """Hold a topic's terms and history."""
+
+    name: str
+    terms: TopicTerms
+    published: list[Message] = field(default_factory=list)
+
+    def retained(self, now: float) -> list[Message]:
+        """Return the messages within the topic's own retention, none if it has no retention."""
+        if self.terms.retention_seconds is None:
+            return []
+        oldest = now - self.terms.retention_seconds
+        return [message for message in self.published if message.publish_time >= oldest]
+
 
 DEAD_LETTER_PREFIX = "CloudPubSubDeadLetterSource"
 

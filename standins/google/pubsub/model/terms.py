@@ -5,9 +5,7 @@ The state that follows from them is kept elsewhere (`topic`, `subscription`). Du
 
 from dataclasses import dataclass, field
 
-from standins.google.pubsub.model.errors import invalid
-from standins.google.pubsub.model.filters import parse_filter
-from standins.google.pubsub.model.resource_names import check_name
+from standins.google.pubsub.model.names import check_name, invalid, parse_filter
 
 DAY_SECONDS = 86_400.0
 MIN_RETENTION_SECONDS = 600.0

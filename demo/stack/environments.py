@@ -1,12 +1,33 @@
-"""The environment variables with which `tpu-provisioner` looks at a running stack."""
+"""The variables with which a person's tools and `tpu-provisioner` reach a running stack."""
 
 import json
+import shlex
 
 from demo.stack import commands
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import Addresses, StackSettings
-from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION, TOPIC, Layout
+from demo.stack.layout import CLUSTER, DEAD_LETTER_SUBSCRIPTION, LOCATION, PROJECT, TOPIC, Layout
 from demo.stack.local_subscriptions import ENDS, FILTERS, subscription_path
+
+
+def tool_environment(layout: Layout, addresses: Addresses) -> dict[str, str]:
+    """Return the variables that point kubectl, gcloud and client libraries at this stack only."""
+    return {
+        "KUBECONFIG": str(layout.kubeconfig),
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": addresses.gke_rest.rstrip("/") + "/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB": addresses.pubsub_rest.rstrip("/") + "/",
+        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+        "CLOUDSDK_CORE_PROJECT": PROJECT,
+        "CLOUDSDK_COMPUTE_REGION": LOCATION,
+        "CLOUDSDK_CONTAINER_CLUSTER": CLUSTER,
+        "PUBSUB_EMULATOR_HOST": addresses.pubsub_grpc,
+        "FAKEGKE_URL": addresses.gke_rest,
+    }
+
+
+def export_lines(environment: dict[str, str]) -> str:
+    """Return the variables as lines that a shell can evaluate."""
+    return "\n".join(f"export {key}={shlex.quote(value)}" for key, value in environment.items())
 
 
 def operator_environment(layout: Layout, settings: StackSettings, addresses: Addresses) -> dict[str, str]:

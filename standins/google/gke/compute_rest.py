@@ -1,7 +1,4 @@
-"""Which method and path of Compute Engine means what, and the answers as JSON.
-
-What is kept is in `compute` and `instance_groups`.
-"""
+"""Which method and path of Compute Engine means what."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -13,10 +10,8 @@ from starlette.routing import Route
 
 from standins.google.api import read_object
 from standins.google.errors import HTTP, ApiError, json_response, list_errors
-from standins.google.gke.model.compute import Compute, describe_operation
+from standins.google.gke.compute import Compute, InstanceGroups, Templates, describe_operation
 from standins.google.gke.model.fake_gke import FakeGke
-from standins.google.gke.model.instance_groups import InstanceGroups
-from standins.google.gke.model.templates import Templates
 
 _PROJECT = "/compute/v1/projects/{project}"
 _PLACES = (f"{_PROJECT}/zones/{{zone}}", f"{_PROJECT}/regions/{{region}}")

@@ -1,13 +1,11 @@
-"""Messages, before publishing (`Draft`) and after (`Message`), and the documented limits on them.
+"""What the broker keeps: messages, topics and subscriptions."""
 
-Limits: https://cloud.google.com/pubsub/quotas#resource_limits
-"""
-
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from standins.google.errors import ApiError, Code
-from standins.google.pubsub.model.errors import invalid
+from standins.google.pubsub.model.names import invalid
 
 MAX_MESSAGE_BYTES = 10_000_000
 MAX_REQUEST_BYTES = 10_000_000
@@ -91,3 +89,52 @@ def _check_attribute(key: str, value: str, field_name: str) -> None:
         raise invalid(field_name, key, f"keys that do not start with the reserved '{RESERVED_PREFIX}'")
     if len(value.encode()) > MAX_VALUE_BYTES:
         raise invalid(f"{field_name}[{key!r}]", value, f"values of at most {MAX_VALUE_BYTES} bytes")
+
+
+class State(enum.Enum):
+    """Name where an entry stands."""
+
+    WAITING = "waiting"
+    LEASED = "leased"
+
+
+@dataclass(slots=True)
+class Entry:
+    """Hold one message's fate in one subscription.
+
+    `failures` counts nacks and expiries, `delivery` how often it was handed out (a part of the ack
+    id).
+    """
+
+    number: int
+    message: Message
+    added_at: float
+    available_at: float
+    state: State = State.WAITING
+    failures: int = 0
+    delivery: int = 0
+    deadline: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Hold what a subscriber is handed.
+
+    The message, its ack id, and which attempt this is (1, 2, …).
+    """
+
+    ack_id: str
+    message: Message
+    attempt: int
+
+
+@dataclass
+class Counters:
+    """Count what happened to the messages of one subscription since it was created."""
+
+    delivered: int = 0
+    acked: int = 0
+    nacked: int = 0
+    expired: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0

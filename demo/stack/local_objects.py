@@ -1,8 +1,4 @@
-"""The one ordinary node of the local cluster, where pods without accelerators run.
-
-GKE clusters keep at least one such pool, because system pods do not tolerate the accelerator taint
-(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/tpus).
-"""
+"""What a stack puts into its Kubernetes beside the workloads: a CPU node, and its namespace."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +10,8 @@ from demo.stack.layout import ZONE
 from standins.google.gke.model.node_objects import labels_of_host
 from standins.processes.kubeconfig import open_client
 
-NAME = "cpu-0"
+NODE = "cpu-0"
+NAMESPACE = "tpu-provisioner"
 _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
 
 
@@ -26,7 +23,7 @@ def register_cpu_node(kubeconfig: Path) -> None:
     with open_client(kubeconfig) as client:
         create_unless_there(client, "/api/v1/nodes", describe_node())
         client.patch(
-            f"/api/v1/nodes/{NAME}/status",
+            f"/api/v1/nodes/{NODE}/status",
             json={"status": _status()},
             headers={"Content-Type": "application/merge-patch+json"},
         ).raise_for_status()
@@ -43,10 +40,10 @@ def describe_node() -> dict[str, Any]:
     """Return the node as it is created."""
     labels = {
         **labels_of_host("n2-standard-64", "amd64", ZONE),
-        "kubernetes.io/hostname": NAME,
+        "kubernetes.io/hostname": NODE,
         "cloud.google.com/gke-nodepool": "cpu",
     }
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "labels": labels}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
 
 
 def _status() -> dict[str, Any]:
@@ -60,3 +57,12 @@ def _status() -> dict[str, Any]:
         "lastTransitionTime": now,
     }
     return {"capacity": _RESOURCES, "allocatable": _RESOURCES, "conditions": [ready]}
+
+
+def create_own_namespace(kubeconfig: Path) -> None:
+    """Create the namespace unless it is there, as with the real control plane and its manifests.
+
+    Raises httpx.HTTPStatusError: the API refused it.
+    """
+    with open_client(kubeconfig) as client:
+        create_unless_there(client, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})

@@ -1,28 +1,174 @@
-"""The managed instance groups of the pools, as Compute Engine's API shows and changes them.
+"""Compute Engine's side of node pools: instance groups, their templates, workload policies.
 
-What a group says while GKE still tries is in its status, its instances and its errors:
-https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers. A group of GKE is
-zonal; the same calls answer below its region too. Operations end at once. What a size means for
-a pool is decided in `growth`.
+What is answered here is in the form of https://cloud.google.com/compute/docs/reference/rest/v1.
 """
 
+import re
+import uuid
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from standins.google.errors import ApiError, Code
 from standins.google.gke.errors import invalid, invalid_field
+from standins.google.gke.faults.scenario import WorkloadPolicy
 from standins.google.gke.model.clock import rfc3339
-from standins.google.gke.model.compute import API, describe_operation
-from standins.google.gke.model.fleet import group_name, group_urls
-from standins.google.gke.model.growth import Growth
-from standins.google.gke.model.instances import InstanceError, PastError
-from standins.google.gke.model.node_events import CallMade
+from standins.google.gke.model.machines import dimensions_of, find_machine
+from standins.google.gke.model.node_objects import CallMade, node_object
 from standins.google.gke.model.proto_messages import PoolStatus
-from standins.google.gke.model.state import ClusterRecord, PoolRecord, World
+from standins.google.gke.model.state import ClusterRecord, InstanceError, PastError, PoolRecord, World
+from standins.google.gke.model.supply import Growth, group_name, group_urls
 from standins.google.gke.resource_names import region_of
 
 Json = dict[str, Any]
+API = "https://www.googleapis.com/compute/v1"
+_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class _Held:
+    body: Json
+    policy: WorkloadPolicy
+
+
+def describe_operation(world: World, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
+    """Return an operation of a zone or a region; operations of Compute Engine end at once here."""
+    name = name or f"operation-{uuid.UUID(int=world.chance('compute').getrandbits(128))}"
+    key, place = ("zone", f"zones/{zone}") if zone else ("region", f"regions/{region}")
+    return {
+        "kind": "compute#operation",
+        "name": name,
+        "status": "DONE",
+        "progress": 100,
+        key: f"{API}/projects/{project}/{place}",
+        "selfLink": f"{API}/projects/{project}/{place}/operations/{name}",
+    }
+
+
+class Compute:
+    """Keeps workload policies. Operations end at once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._held: dict[tuple[str, str, str], _Held] = {}
+
+    def create_policy(self, project: str, region: str, body: Json) -> Json:
+        """Keep a workload policy and return the operation.
+
+        Raises ApiError for a taken name or unusable fields.
+        """
+        name = str(body.get("name", ""))
+        wanted = body.get("workloadPolicy") or {}
+        topology = str(wanted.get("acceleratorTopology", ""))
+        if _NAME.fullmatch(name) is None:
+            raise invalid_field("resource.name", name, f"Must be a match of regex '{_NAME.pattern}'.")
+        if wanted.get("type") != "HIGH_THROUGHPUT":
+            raise invalid_field(
+                "resource.workloadPolicy.type", wanted.get("type"), "Only HIGH_THROUGHPUT is emulated."
+            )
+        if not dimensions_of(topology):
+            raise invalid_field("resource.workloadPolicy.acceleratorTopology", topology, "Must be like 4x4x4.")
+        key = (project, region, name)
+        if key in self._held:
+            raise ApiError(Code.ALREADY_EXISTS, f"The resource '{_policy_path(*key)}' already exists")
+        policy = WorkloadPolicy(name=name, region=region, topology=topology)
+        kept = {
+            **body,
+            "selfLink": f"{API}/{_policy_path(*key)}",
+            "region": f"{API}/projects/{project}/regions/{region}",
+        }
+        self._held[key] = _Held(kept | {"status": "READY", "kind": "compute#resourcePolicy"}, policy)
+        self._world.scenario.policies.insert(0, policy)
+        return describe_operation(self._world, project, region=region)
+
+    def policy(self, project: str, region: str, name: str) -> Json:
+        """Return a policy; raises ApiError (NOT_FOUND)."""
+        key = (project, region, name)
+        if key not in self._held:
+            raise ApiError(Code.NOT_FOUND, f"The resource '{_policy_path(*key)}' was not found")
+        return self._held[key].body
+
+    def policies(self, project: str, region: str) -> list[Json]:
+        """Return the policies of a region."""
+        return [held.body for key, held in self._held.items() if key[:2] == (project, region)]
+
+    def delete_policy(self, project: str, region: str, name: str) -> Json:
+        """Forget a policy and return the operation; raises ApiError while a pool still uses it."""
+        self.policy(project, region, name)
+        users = [
+            pool.name
+            for cluster in self._world.clusters.values()
+            for pool in cluster.pools.values()
+            if (cluster.name.project, region_of(cluster.name.location)) == (project, region)
+            and pool.message.placement_policy.policy_name.rsplit("/", 1)[-1] == name
+        ]
+        if users:
+            path = _policy_path(project, region, name)
+            raise invalid(f"The resource_policy resource '{path}' is already being used by '{users[0]}'")
+        self._world.scenario.policies.remove(self._held.pop((project, region, name)).policy)
+        return describe_operation(self._world, project, region=region)
+
+
+def _policy_path(project: str, region: str, name: str) -> str:
+    return f"projects/{project}/regions/{region}/resourcePolicies/{name}"
+
+
+_MEGABYTES = 1024
+_OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+
+
+class Templates:
+    """Answers for instance templates and machine types."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def template(self, project: str, name: str) -> Json:
+        """Return the instance template of a group; raises ApiError (NOT_FOUND)."""
+        for cluster in self._world.clusters.values():
+            for pool in cluster.pools.values() if cluster.name.project == project else ():
+                for zone in pool.zones:
+                    if name == group_name(cluster, pool, zone):
+                        return _describe(cluster, pool, zone)
+        path = f"projects/{project}/global/instanceTemplates/{name}"
+        raise ApiError(Code.NOT_FOUND, f"The resource '{path}' was not found")
+
+    def machine_type(self, project: str, zone: str, name: str) -> Json:
+        """Return the size of a machine type; raises ApiError (NOT_FOUND)."""
+        machine = find_machine(name)
+        if machine is None:
+            path = f"projects/{project}/zones/{zone}/machineTypes/{name}"
+            raise ApiError(Code.NOT_FOUND, f"The resource '{path}' was not found")
+        memory = machine.memory_gb * _MEGABYTES
+        return {"kind": "compute#machineType", "name": name, "guestCpus": machine.cpus, "memoryMb": memory}
+
+
+def _describe(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> Json:
+    name, shape = group_name(cluster, pool, zone), pool.shape
+    node = node_object(cluster.name, pool.message, shape.machine, shape.topology, (name, zone)).manifest
+    labels = {key: value for key, value in node["metadata"]["labels"].items() if key != "kubernetes.io/hostname"}
+    taints = [f"{each['key']}={each['value']}:{each['effect']}" for each in node["spec"]["taints"]]
+    extended = {key: value for key, value in node["status"]["capacity"].items() if key not in _OWN}
+    variables = {
+        "os_distribution": "cos",
+        "os": "linux",
+        "arch": labels["kubernetes.io/arch"],
+        "node_labels": ",".join(f"{key}={value}" for key, value in labels.items()),
+        "node_taints": ",".join(taints),
+        "extended_resources": ",".join(f"{key}={value}" for key, value in extended.items()),
+    }
+    text = ";".join(f"{key}={value}" for key, value in variables.items() if value)
+    return {
+        "kind": "compute#instanceTemplate",
+        "name": name,
+        "properties": {
+            "machineType": shape.machine.name,
+            "metadata": {"items": [{"key": "kube-env", "value": f"AUTOSCALER_ENV_VARS: {text}\n"}]},
+        },
+    }
+
+
 _PAGE_MAX = 500
 _ACTIONS = (
     "abandoning", "creating", "creatingWithoutRetries", "deleting", "none", "recreating", "refreshing",

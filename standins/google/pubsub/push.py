@@ -1,23 +1,162 @@
-"""Sending pushes: one task per push subscription, one more per request under way.
+"""Push delivery: what is sent to an endpoint, how it is signed, how many at a time.
 
-The model leases, counts and retries; here is only HTTP. No answer by the ack deadline is a nack,
-like any status that is not one of the documented acknowledgements.
+One task per push subscription, one more per request under way. The model leases, counts and
+retries. No answer by the ack deadline is a nack, like any status that is not one of the documented
+acknowledgements.
 """
 
 import asyncio
+import base64
+import hashlib
+import json
 import logging
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth import crypt, jwt
 
 from standins.google.errors import ApiError
 from standins.google.pubsub.bells import Bells
 from standins.google.pubsub.model.broker import Broker
-from standins.google.pubsub.model.entries import Delivery
-from standins.google.pubsub.model.subscription import Subscription
-from standins.google.pubsub.push.envelope import body_of
-from standins.google.pubsub.push.tokens import TokenSigner
-from standins.google.pubsub.push.window import PushWindow
+from standins.google.pubsub.model.resources import Delivery
+from standins.google.pubsub.model.subscription import Subscription, timestamp
+
+
+def body_of(delivery: Delivery, subscription: Subscription) -> bytes:
+    """Return what to send for a delivery. `deliveryAttempt` stands only under a dead-letter policy.
+
+    Whether the real service leaves the field `data` out of a message that has none is not
+    documented; a careful handler accepts both.
+    """
+    message = delivery.message
+    published = timestamp(message.publish_time)
+    inner: dict[str, Any] = {
+        "data": base64.b64encode(message.data).decode(),
+        "messageId": message.message_id,
+        "message_id": message.message_id,
+        "publishTime": published,
+        "publish_time": published,
+    }
+    if message.attributes:
+        inner["attributes"] = dict(message.attributes)
+    if message.ordering_key:
+        inner["orderingKey"] = message.ordering_key
+    document: dict[str, Any] = {"message": inner, "subscription": subscription.name}
+    if subscription.terms.dead_letter is not None:
+        document["deliveryAttempt"] = delivery.attempt
+    return json.dumps(document).encode()
+
+
+START_SIZE = 4
+MAX_SIZE = 100
+SLOW_SECONDS = 1.0
+MIN_ACK_SHARE = 0.99
+MIN_PAUSE_SECONDS = 0.1
+MAX_PAUSE_SECONDS = 60.0
+SAMPLE = 100
+
+
+class PushWindow:
+    """Keep a subscription's push concurrency and pause.
+
+    `pausing` is off where a retry policy sets the pace.
+    """
+
+    def __init__(self) -> None:
+        self.size = START_SIZE
+        self.resume_at = 0.0
+        self._pause = 0.0
+        self._outcomes: deque[tuple[bool, float]] = deque(maxlen=SAMPLE)
+
+    def record(self, *, acked: bool, latency_seconds: float, now: float, pausing: bool) -> None:
+        """Learn from one answered push: its outcome, and its latency."""
+        self._outcomes.append((acked, latency_seconds))
+        if acked:
+            self._pause = self._pause / 2 if self._pause > MIN_PAUSE_SECONDS else 0.0
+            if self._healthy():
+                self.size = min(MAX_SIZE, self.size + 1)
+        else:
+            self.size = max(1, self.size // 2)
+            self._pause = min(MAX_PAUSE_SECONDS, max(MIN_PAUSE_SECONDS, self._pause * 2))
+        self.resume_at = now + self._pause if pausing else 0.0
+
+    def _healthy(self) -> bool:
+        count = len(self._outcomes)
+        share = sum(acked for acked, _ in self._outcomes) / count
+        mean = sum(latency for _, latency in self._outcomes) / count
+        return share >= MIN_ACK_SHARE and mean < SLOW_SECONDS
+
+
+ISSUER = "https://accounts.google.com"
+LIFETIME_SECONDS = 3_600
+RENEW_SECONDS = 1_800
+
+
+class TokenSigner:
+    """Sign tokens for service accounts; `clock` returns Unix seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        private_key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+        pem = private_key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        self._numbers = private_key.public_key().public_numbers()
+        self._key_id = hashlib.sha256(str(self._numbers.n).encode()).hexdigest()[:40]
+        signer: Any = crypt.RSASigner
+        self._signer: Any = signer.from_string(pem, key_id=self._key_id)
+        self._issued: dict[tuple[str, str], tuple[float, str]] = {}
+
+    def token(self, *, email: str, audience: str) -> str:
+        """Return a token for an account and an audience, valid for at least half an hour."""
+        now = self._clock()
+        issued_at, token = self._issued.get((email, audience), (0.0, ""))
+        if now - issued_at >= RENEW_SECONDS:
+            token = self._sign(email, audience, int(now))
+            self._issued[email, audience] = (now, token)
+        return token
+
+    def _sign(self, email: str, audience: str, now: int) -> str:
+        subject = str(int(hashlib.sha256(email.encode()).hexdigest(), 16))[:21]
+        claims = {
+            "iss": ISSUER,
+            "aud": audience,
+            "azp": subject,
+            "sub": subject,
+            "email": email,
+            "email_verified": True,
+            "iat": now,
+            "exp": now + LIFETIME_SECONDS,
+        }
+        encode: Any = jwt.encode
+        token: bytes = encode(self._signer, claims)
+        return token.decode()
+
+    def jwks(self) -> dict[str, list[dict[str, str]]]:
+        """Return the public key as a JSON Web Key Set (RFC 7517)."""
+        return {
+            "keys": [
+                {
+                    "kty": "RSA",
+                    "use": "sig",
+                    "alg": "RS256",
+                    "kid": self._key_id,
+                    "n": _base64url(self._numbers.n),
+                    "e": _base64url(self._numbers.e),
+                }
+            ]
+        }
+
+
+def _base64url(number: int) -> str:
+    octets = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
+
 
 # Source: https://cloud.google.com/pubsub/docs/push#receive_push
 ACK_STATUSES = frozenset({102, 200, 201, 202, 204})

@@ -1,1 +1,0 @@
-"""The board of the local stack: that of `tpu-provisioner board`, with faults and examples."""

@@ -1,1 +1,0 @@
-"""Registers the nodes of the pools in a Kubernetes API, and removes them."""

@@ -1,1 +1,0 @@
-"""The ways to call the model: REST, Compute Engine, and the admin endpoints."""
