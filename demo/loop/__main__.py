@@ -61,7 +61,7 @@ Cluster = Annotated[
 IdleSeconds = Annotated[
     int, typer.Option(help="Real seconds for which a workload may keep its pools when it is over.", min=0)
 ]
-Board = Annotated[bool, typer.Option("--board", help="Serve the board of the run, and print its address.")]
+ShowBoard = Annotated[bool, typer.Option("--board", help="Serve the board of the run, and print its address.")]
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -79,7 +79,7 @@ def demo(
     *,
     idle_seconds_max: IdleSeconds = 0,
     expect_all: ExpectAll = False,
-    board: Board = False,
+    board: ShowBoard = False,
 ) -> None:
     """Start a stack, apply the manifests, show the run, verify that nothing is left, stop all."""
     exit_on_sigterm()
