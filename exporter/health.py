@@ -66,7 +66,7 @@ class Health:
         """Note that a kind has been listed in full."""
         with self._lock:
             self._listed.add(resource)
-            self._lacks.pop(resource, None)
+            self._lacks[resource] = ""
 
     def note_unneeded(self, resource: str) -> None:
         """Note that a kind is not installed in the cluster, and does not have to be."""
@@ -76,10 +76,7 @@ class Health:
     def note_lack(self, resource: str, what: str) -> None:
         """Note what a loop cannot do now; an empty text when it can again."""
         with self._lock:
-            if what:
-                self._lacks[resource] = what
-            else:
-                self._lacks.pop(resource, None)
+            self._lacks[resource] = what
 
     def liveness(self) -> tuple[bool, Mapping[str, object]]:
         """Return whether every loop has run lately, and how long ago each did."""
@@ -91,7 +88,7 @@ class Health:
     def readiness(self) -> tuple[bool, Mapping[str, object]]:
         """Return whether this process is ready, and what is missing if it is not."""
         with self._lock:
-            lacks = dict(self._lacks)
+            lacks = {name: what for name, what in self._lacks.items() if what}
             unlisted = [name for name in self._expected if name not in self._listed]
         if self.role is Role.LEADER:
             for name in unlisted:

@@ -5,7 +5,7 @@ It does not resume or list. The follower of a resource does that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 import urllib3
@@ -118,7 +118,7 @@ class Watch(Generic[T]):
 
     def _lines(self) -> Iterator[bytes]:
         pending = bytearray()
-        for chunk in self._chunks():
+        for chunk in self._response.stream(CHUNK_BYTES):
             pending += chunk
             if b"\n" not in chunk:
                 if len(pending) > LINE_BYTES_MAX:
@@ -130,22 +130,13 @@ class Watch(Generic[T]):
         if pending and not self._closing:
             raise Unavailable(f"{self._what}: connection lost in the middle of an event")
 
-    def _chunks(self) -> Iterator[bytes]:
-        if getattr(self._response, "chunked", False):
-            yield from self._response.read_chunked(CHUNK_BYTES)
-            return
-        # A server of HTTP/1.0 manners ends by closing; read1 gives what there is without waiting
-        # for more.
-        while chunk := self._response.read1(CHUNK_BYTES):
-            yield chunk
-
     def _event(self, line: bytes) -> WatchEvent[T]:
         try:
             envelope = _LINE.decode(line)
             if envelope.type in ("BOOKMARK", "ERROR"):
                 return self._without_object(envelope)
             item = self._decoder.decode(envelope.object)
-            version = _version_of(item)
+            version = _STORED.decode(envelope.object).metadata.resource_version
             return WatchEvent(type=envelope.type, object=item, resource_version=version)
         except JSON_ERRORS as error:
             return self._unreadable(line, error)
@@ -163,9 +154,3 @@ class Watch(Generic[T]):
             raise Unreadable(f"{self._what}: not JSON, or an event without metadata: {error}") from error
         report_unreadable(self._what, metadata.namespace, metadata.name, error)
         return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
-
-
-def _version_of(item: Any) -> str:
-    if isinstance(item, msgspec.Raw):
-        return _STORED.decode(item).metadata.resource_version
-    return getattr(getattr(item, "metadata", None), "resource_version", "")

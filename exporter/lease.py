@@ -95,13 +95,19 @@ class LeaseLock:
         try:
             lease = self._read()
         except NotFound:
-            return self._create(started)
+            lease = Lease(spec=LeaseSpec(lease_transitions=-1))  # its first holder takes it from nobody
         if not self._may_be_taken(lease, started):
             return False
-        spec = self._first_spec((lease.spec.lease_transitions or 0) + 1)
+        spec = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=self._lease_seconds,
+            acquire_time=_now(),
+            renew_time=_now(),
+            lease_transitions=(lease.spec.lease_transitions or 0) + 1,
+        )
         try:
             self._write(lease, spec, started)
-        except (StaleView, NotFound):
+        except (StaleView, NotFound, AlreadyExists):
             return False
         return True
 
@@ -168,32 +174,15 @@ class LeaseLock:
     def _read(self) -> Lease:
         return self._api.get(f"{self._folder}/{self._name}", Lease)
 
-    def _create(self, started: float) -> bool:
-        fresh = self._body(Lease(), self._first_spec(0))
-        try:
-            self._note_held(self._api.create(self._folder, fresh, Lease), started)
-        except AlreadyExists:
-            return False
-        return True
-
     def _write(self, read: Lease, spec: LeaseSpec, started: float) -> None:
-        path = f"{self._folder}/{self._name}"
-        self._note_held(self._api.update(path, self._body(read, spec), Lease), started)
-
-    def _note_held(self, stored: Lease, started: float) -> None:
-        self._held = stored
+        """Replace a lease that was read, or create it if there was none."""
+        body = self._body(read, spec)
+        if read.metadata.resource_version:
+            self._held = self._api.update(f"{self._folder}/{self._name}", body, Lease)
+        else:
+            self._held = self._api.create(self._folder, body, Lease)
         # Counted from before the request: for others, the record is unchanged since a later moment.
         self._valid_until = started + self._lease_seconds * 2 / 3
-
-    def _first_spec(self, transitions: int) -> LeaseSpec:
-        """Return what the record says when this process has just taken the lease."""
-        return LeaseSpec(
-            holder_identity=self._identity,
-            lease_duration_seconds=self._lease_seconds,
-            acquire_time=_now(),
-            renew_time=_now(),
-            lease_transitions=transitions,
-        )
 
     def _body(self, read: Lease, spec: LeaseSpec) -> Lease:
         metadata = ObjectMeta(

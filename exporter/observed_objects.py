@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from shared.edges.kubernetes import ObjectMeta, Record, decoder_of
-from shared.edges.pods import Pod, PodSpec, PodStatus, view_pod
+from shared.edges.pods import Pod, PodSpec, PodStatus, find_refusal, view_pod
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod
 from shared.model.labels import DISABLE_AUTOPROVISIONING
@@ -61,9 +61,9 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         return len(self._entries)
 
     @property
-    @abstractmethod
     def standing(self) -> int:
         """How many objects are in the state that this watch is about."""
+        return sum(map(bool, self._entries.values()))
 
     @abstractmethod
     def see(self, item: Seen) -> Iterable[Event]:
@@ -139,11 +139,6 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
         """Forget a pod."""
         self._entries.pop(item.metadata.uid, None)
         return ()
-
-    @property
-    def standing(self) -> int:
-        """How many of these pods are unschedulable now."""
-        return sum(self._entries.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,48 +223,27 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
         self._entries.pop(item.uid, None)
         return ()
 
-    @property
-    def standing(self) -> int:
-        """How many wait for a check with quota."""
-        return sum(entry != "" for entry in self._entries.values())
-
 
 def find_demand(pod: WatchedPod, kind: Kind) -> PodView | None:
     """Return a pod that leads a slice or elastic pool of one kind and waits for new nodes."""
     if not may_wait(pod):
         return None
     view = view_pod(Pod(metadata=pod.metadata, spec=_SPEC.decode(pod.spec), status=pod.status))
-    # Under a scheduling gate the condition may be out of date.
-    free = not (view.node_name or view.gates)
-    return view if free and _is_accelerator_leader(view, kind) else None
+    of_kind = find_kind_of_pod(view)
+    if not view.waits or of_kind is None or of_kind.name != kind.name:
+        return None
+    return view if view.template.wants_accelerator and is_leader(kind, view) else None
 
 
 def may_wait(pod: WatchedPod) -> bool:
-    """Return whether a pod waits, as far as its status and its author say: what may change."""
-    return _is_unschedulable(pod) and not _is_opted_out(pod.metadata)
+    """Return whether a pod waits, as far as its status and its author say: what may change.
 
-
-def _is_unschedulable(pod: WatchedPod) -> bool:
-    """Return whether the scheduler found no node for a live, pending pod, and preempts none for it.
-
-    `SchedulingGated` and `SchedulerError` are other reasons of the same condition
-    (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions).
+    The scheduler found no node for it, and preempts no other pod for it.
     """
     status = pod.status
-    if status.phase != "Pending" or pod.metadata.deletion_timestamp or status.nominated_node_name:
-        return False
-    return any(
-        condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
-        for condition in status.conditions or ()
-    )
-
-
-def _is_accelerator_leader(pod: PodView, kind: Kind) -> bool:
-    """Return whether a pod is a leader of this kind of workload and needs accelerators."""
-    of_kind = find_kind_of_pod(pod)
-    if of_kind is None or of_kind.name != kind.name:
-        return False
-    return pod.template.wants_accelerator and is_leader(kind, pod)
+    held = pod.metadata.deletion_timestamp or status.nominated_node_name
+    pending = status.phase == "Pending" and find_refusal(status) is not None
+    return pending and not held and not _is_opted_out(pod.metadata)
 
 
 def _is_opted_out(metadata: ObjectMeta) -> bool:

@@ -210,8 +210,8 @@ class _Exporter:
     def _observe(self) -> None:
         observe, outbox = self._metrics.observe, self._outbox
         waiting, over = (partial(self._count_standing, each) for each in (ObservedPods, ObservedWorkloads))
-        age = "Age of the oldest event that Pub/Sub has not stored yet."
-        observe("oldest_unpublished_age_seconds", age, outbox.oldest_age_seconds)
+        oldest = outbox.oldest_age_seconds
+        observe("oldest_unpublished_age_seconds", "Age of the oldest event in the buffer.", oldest)
         observe("buffered", "Events that Pub/Sub has not stored yet.", outbox.__len__)
         observe("leaders_unschedulable", "Leader pods that are unschedulable now.", waiting)
         observe("workloads_over", "Workloads that are over but still exist.", over)

@@ -21,7 +21,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from shared.model.errors import InvalidRequest, ProvisionerError
-from shared.model.messages import KINDS_PLURAL, format_message
+from shared.model.messages import format_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, ValuesView
@@ -264,12 +264,11 @@ class Outbox:
 
 
 def _facts(event: Event) -> dict[str, str]:
-    plural = KINDS_PLURAL[event.subject.kind]
     return {
         "event_type": str(event.type),
         "event_id": event.id,
         "cluster": event.cluster,
-        "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
+        "subject": event.path,
         "cause": event.cause,
         "uid": event.subject.uid,
     }

@@ -102,12 +102,9 @@ def list_watched(kinds: Iterable[Kind], *, queues: bool = False) -> tuple[Watche
 
     With `queues`, Kueue's Workloads too.
     """
-    watched = tuple(
-        watched
-        for kind in kinds
-        for watched in (watch_pods(kind), *((watch_workloads(kind),) if kind.watched else ()))
-    )
-    return (*watched, watch_queues()) if queues else watched
+    listed = tuple(kinds)
+    workloads = (watch_workloads(kind) for kind in listed if kind.watched)
+    return (*map(watch_pods, listed), *workloads, *([watch_queues()] if queues else ()))
 
 
 def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:

@@ -132,7 +132,7 @@ _LEARNT = msgspec.json.Decoder(Pod)
 def view_pod(pod: Pod) -> PodView:
     """Return a pod as decisions see it."""
     meta, status = pod.metadata, pod.status
-    controller, refusal = _find_controller(meta), _find_refusal(status)
+    controller, refusal = _find_controller(meta), find_refusal(status)
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
@@ -166,8 +166,8 @@ def _find_controller(meta: ObjectMeta) -> OwnerReference:
     return _NOBODY
 
 
-def _find_refusal(status: PodStatus) -> Condition | None:
-    """Return the scheduler's word that it finds no node; None if it does not say so."""
+def find_refusal(status: PodStatus) -> Condition | None:
+    """Return the scheduler's word that it finds no node; None for another reason, or without one."""
     for each in status.conditions or ():
         if each.type == "PodScheduled":
             refused = (each.status, each.reason) == ("False", "Unschedulable")

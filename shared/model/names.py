@@ -28,7 +28,7 @@ class ObjectName:
     namespace: str
     name: str
     uid: str
-    """Empty only in an event that covers all leaders, if the pods do not carry their workload's."""
+    """Empty only in a demand, if the pods do not carry their workload's."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
