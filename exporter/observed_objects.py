@@ -213,10 +213,7 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
         waits = self._entries[item.uid] = quota_of(item)
         if waits in ("", before):
             return ()
-        owner = ObjectName(
-            kind=item.owner_kind, namespace=item.namespace, name=item.owner_name, uid=item.owner_uid
-        )
-        return (self._event(EventType.DEMAND, owner, waits),)
+        return (self._event(EventType.DEMAND, item.owner, waits),)
 
     def lose(self, item: QueuedWorkload) -> Iterable[Event]:
         """Forget a Workload; its owner's own watch reports what that means."""
@@ -280,7 +277,7 @@ def quota_of(queued: QueuedWorkload) -> str:
     A message cannot name an owner of an unknown kind, which the tick answers.
     """
     waits = queued.holds_quota and any(each.state == "Pending" for each in queued.checks)
-    if not waits or find_kind(queued.owner_kind) is None:
+    if not waits or find_kind(queued.owner.kind) is None:
         return ""
     return f"quota since {format_time(queued.reserved_at)}"
 

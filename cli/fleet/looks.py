@@ -108,7 +108,7 @@ def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
     except ProvisionerError as error:
         reading.errors.append(f"Kueue's Workloads: {say(error)}")
         return []
-    return [Key(reading.cluster, each.owner_kind, each.namespace, each.owner_name) for each in queued]
+    return [Key(reading.cluster, each.owner.kind, each.namespace, each.owner.name) for each in queued]
 
 
 def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:

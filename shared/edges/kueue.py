@@ -28,6 +28,7 @@ from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import KindAbsent, NotFound, PodContradictsSpec, Rejected, StaleView
 from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
+from shared.model.names import ObjectName
 from shared.model.times import format_time, parse_count, parse_time
 
 if TYPE_CHECKING:
@@ -90,20 +91,19 @@ def read_flavor(body: Json) -> Json:
 def read_queued(body: Json) -> QueuedWorkload:
     """Return a Workload."""
     held = read_held_conditions(body)
-    owner = read_controller(body)
+    controller, namespace = read_controller(body), read_text(body, "metadata", "namespace")
+    owner = {field: read_text(controller, field) for field in ("kind", "name", "uid")}
     ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
     active = read_object(body, "spec").get("active") is not False
     checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
     losing = any(each.state in ("Retry", "Rejected") for each in checks)
     assigned = read_objects(body, "status", "admission", "podSetAssignments")
     return QueuedWorkload(
-        namespace=read_text(body, "metadata", "namespace"),
+        namespace=namespace,
         name=read_text(body, "metadata", "name"),
         uid=read_text(body, "metadata", "uid"),
         version=read_text(body, "metadata", "resourceVersion"),
-        owner_kind=read_text(owner, "kind"),
-        owner_name=read_text(owner, "name"),
-        owner_uid=read_text(owner, "uid"),
+        owner=ObjectName(namespace=namespace, **owner),
         flavors={
             read_text(each, "name"): tuple(dict.fromkeys(read_texts(each, "flavors").values()))
             for each in assigned
@@ -268,20 +268,20 @@ class KueueQueues:
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload with what its flavors add; None if it is gone."""
-        kind = find_kind(queued.owner_kind)
+        kind = find_kind(queued.owner.kind)
         if kind is None or not kind.queued:
             return None
         try:
-            body = self._api.get(kind.path_of(queued.namespace, queued.owner_name), JsonObject)
+            body = self._api.get(kind.path_of(queued.namespace, queued.owner.name), JsonObject)
         except NotFound:
             return None
         flavors = {
             name: self._get_flavor(name) for names in queued.flavors.values() for name in names
         }
-        with reading(f"{kind.name} {queued.namespace}/{queued.owner_name}"):
+        with reading(str(queued.owner)):
             changed = inject_flavors(kind, body, queued, flavors)
         owner = read_workload(kind, dict(changed))
-        return owner if owner.uid == queued.owner_uid else None
+        return owner if owner.uid == queued.owner.uid else None
 
     def write_state(
         self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None

@@ -123,7 +123,7 @@ def tend_checks(
     }
     names = [check.name for check in checks if not check.problem]
     for each in queued:
-        state = None if is_answered(each.owner_kind) else each.find_pending(names)
+        state = None if is_answered(each.owner.kind) else each.find_pending(names)
         if state:
             writes[str(each)] = partial(_write, queues, each, state, (_RETRY, _NO_CHECK), now=now)
     return list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())

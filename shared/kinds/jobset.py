@@ -19,14 +19,7 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
-from shared.model.workloads import (
-    PodTemplate,
-    PodView,
-    SliceGroup,
-    TermKind,
-    TopologyTerm,
-    WorkloadView,
-)
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,7 +145,7 @@ def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
     pinned = bool(exclusive) and NODE_SELECTOR_STRATEGY in annotations
     if exclusive not in ("", labels.NODE_POOL) and not pinned:
         # JobSet's webhook adds it to the leaders.
-        template = template.require(TopologyTerm(kind=TermKind.AFFINITY, key=exclusive))
+        template = template.keep_together(exclusive)
     own = {
         JOBSET_NAME_ON_POD: read_text(body, "metadata", "name"),
         JOBSET_UID_ON_POD: read_text(body, "metadata", "uid"),

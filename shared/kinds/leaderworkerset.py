@@ -24,14 +24,7 @@ from shared.kinds.objects import (
 )
 from shared.model import labels
 from shared.model.errors import SliceUnknown
-from shared.model.workloads import (
-    PodTemplate,
-    PodView,
-    SliceGroup,
-    TermKind,
-    TopologyTerm,
-    WorkloadView,
-)
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +86,7 @@ class LeaderWorkerSet(Kind):
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the slices, by sub-group; or leaders and workers that share elastic pools."""
         terms = _read_exclusion(body)
-        leaders, workers = (template.require(*terms) for template in templates.values())
+        leaders, workers = (template.keep_together(*terms) for template in templates.values())
         inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
         size = read_number(inner, "size", default=1)
         annotations = read_texts(body, "metadata", "annotations")
@@ -167,14 +160,13 @@ class LeaderWorkerSet(Kind):
 LEADERWORKERSET = LeaderWorkerSet()
 
 
-def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
-    """Return what the controller's webhook adds to the pods for exclusive topologies."""
+def _read_exclusion(body: Json) -> list[str]:
+    """Return the labels by which the controller's webhook keeps pods on the same nodes."""
     annotations = read_texts(body, "metadata", "annotations")
     has_subgroups = bool(read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
     keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
     domains = (annotations.get(each, labels.NODE_POOL) for each in keys)
-    apart = [each for each in domains if each != labels.NODE_POOL]
-    return tuple(TopologyTerm(kind=TermKind.AFFINITY, key=each) for each in apart)
+    return [each for each in domains if each != labels.NODE_POOL]
 
 
 def _read_subgroups(

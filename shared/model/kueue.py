@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shared.model.names import ObjectName
 from shared.model.times import read_seconds
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
 """For how long a part of the pools is held, from the creation of the first: by default, and the
 bounds. A creation that ends in a stockout takes up to 35 minutes."""
+NOBODY = ObjectName(kind="", namespace="", name="", uid="")
 ANSWERED = "TPU Provisioner answers this check"
 
 
@@ -66,10 +68,8 @@ class QueuedWorkload:
     uid: str
     version: str
     """``metadata.resourceVersion``."""
-    owner_kind: str = ""
-    """Of the object that it is for."""
-    owner_name: str = ""
-    owner_uid: str = ""
+    owner: ObjectName = NOBODY
+    """The object that it is for."""
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By pod set, the flavors whose node labels its pods get."""
     counts: dict[str, int] = field(default_factory=dict)

@@ -200,8 +200,9 @@ class PodTemplate:
         """Return the chips or GPUs; a pod that requests both is refused."""
         return self.chips + self.gpus
 
-    def require(self, *terms: TopologyTerm) -> PodTemplate:
-        """Return the same with further topology terms."""
+    def keep_together(self, *keys: str) -> PodTemplate:
+        """Return the same with what a controller adds to keep a slice together by node labels."""
+        terms = [TopologyTerm(kind=TermKind.AFFINITY, key=key) for key in keys]
         return dataclasses.replace(self, topology_terms=(*self.topology_terms, *terms))
 
     @property

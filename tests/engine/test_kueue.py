@@ -11,6 +11,7 @@ import pytest
 from shared.model.decisions import Reason
 from shared.model.errors import Rejected
 from shared.model.kueue import Check, CheckState, QueuedWorkload
+from shared.model.names import ObjectName
 from shared.model.workloads import WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.test_budget import FULL
@@ -31,15 +32,14 @@ class FakeQueues:
 
     def queue(self, name: str = "train", kind: str = "JobSet", **fields: Any) -> None:
         state = CheckState(name="capacity", state="Pending")
+        uid = JOBSET_UID if name == "train" else f"uid-of-{name}"
         self.workloads[name] = QueuedWorkload(
             **{
                 "namespace": "default",
                 "name": f"w-{name}",
                 "uid": f"w-{name}",
                 "version": "1",
-                "owner_kind": kind,
-                "owner_name": name,
-                "owner_uid": JOBSET_UID if name == "train" else f"uid-of-{name}",
+                "owner": ObjectName(kind=kind, namespace="default", name=name, uid=uid),
                 "checks": (state,),
                 "reserved_at": self.world.clock.time,
                 "holds_quota": True,
@@ -60,18 +60,18 @@ class FakeQueues:
         return list(self.workloads.values())
 
     def list_owned(self, namespace: str, owner_uid: str) -> Sequence[QueuedWorkload]:
-        return [each for each in self.workloads.values() if each.owner_uid == owner_uid]
+        return [each for each in self.workloads.values() if each.owner.uid == owner_uid]
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         if self.flavor_error:
             raise self.flavor_error
-        return self.world.cluster.workloads[queued.owner_kind, queued.namespace, queued.owner_name]
+        return self.world.cluster.workloads[queued.owner.kind, queued.namespace, queued.owner.name]
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         losing = state.state in ("Retry", "Rejected")
         self.pauses.append(retry_seconds)
-        self.workloads[queued.owner_name] = dataclasses.replace(
-            self.workloads[queued.owner_name], checks=(state,), holds_quota=queued.holds_quota and not losing
+        self.workloads[queued.owner.name] = dataclasses.replace(
+            self.workloads[queued.owner.name], checks=(state,), holds_quota=queued.holds_quota and not losing
         )
 
 

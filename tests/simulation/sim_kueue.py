@@ -151,9 +151,7 @@ class Kueue:
             name=entry.name,
             uid=made.uid,
             version=str(entry.version),
-            owner_kind=made.kind,
-            owner_name=made.name,
-            owner_uid=made.uid,
+            owner=ObjectName(kind=made.kind, namespace=NAMESPACE, name=made.name, uid=made.uid),
             checks=(entry.state,) if entry.reserved_at is not None else (),
             reserved_at=entry.reserved_at,
             holds_quota=entry.holds_quota,
@@ -195,11 +193,11 @@ class QueuesPort:
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload as Kueue will resume it."""
-        entry = self._begin("view_owner").entries.get(queued.owner_uid)
+        entry = self._begin("view_owner").entries.get(queued.owner.uid)
         return entry.made.view if entry else None
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         """Write the state of our check."""
         with self._world.faults.changing("write_state", self._name):
             kueue = self._world.clusters[self._name].kueue
-            kueue.answer(queued.owner_uid, queued.version, state, retry_seconds)
+            kueue.answer(queued.owner.uid, queued.version, state, retry_seconds)

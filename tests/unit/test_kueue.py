@@ -74,7 +74,7 @@ def a_workload(*, conditions: dict[str, str] | None = None, checks: list[Json] |
 def test_a_workload_names_its_owner_flavors_and_checks() -> None:
     queued = read_queued(a_workload())
 
-    assert (queued.owner_kind, queued.owner_name) == ("JobSet", "train")
+    assert (queued.owner.kind, queued.owner.name) == ("JobSet", "train")
     assert queued.flavors == {"workers": ("v6e", "big")}
     assert queued.unmarked == ("workers",)
     assert queued.find_pending(["capacity"]) == queued.checks[1]

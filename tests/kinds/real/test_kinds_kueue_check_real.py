@@ -233,7 +233,7 @@ def _act(accounts: Accounts, queue: Queue) -> None:
     queues = accounts.queues
     (check,) = queues.list_checks()
     queues.mark_active(check)
-    queued = next(each for each in queues.list_workloads() if each.owner_name == queue.workload)
+    queued = next(each for each in queues.list_workloads() if each.owner.name == queue.workload)
     owner = queues.view_owner(queued)
     assert isinstance(owner, WorkloadView)
     assert list(queues.list_owned(owner.namespace, owner.uid))
