@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
             "Watch one GKE cluster. Publish an event to Pub/Sub for each accelerator pod without a node, and for\n"
-            "each workload that is over. The functions decide what happens then. Settings are environment\n"
+            "each workload that is finished. The functions decide what happens then. Settings are environment\n"
             "variables. Logs are JSON lines on stdout."
         ),
         epilog=(

@@ -214,7 +214,7 @@ class _Exporter:
         observe("oldest_unpublished_age_seconds", "Age of the oldest event in the buffer.", oldest)
         observe("buffered", "Events that Pub/Sub has not stored yet.", outbox.__len__)
         observe("leaders_unschedulable", "Leader pods that are unschedulable now.", waiting)
-        observe("workloads_over", "Workloads that are over but still exist.", over)
+        observe("workloads_over", "Finished workloads that still exist.", over)
 
     def _count_standing(self, of: type[Any]) -> float:
         return float(sum(each.standing for each in self._observed.values() if isinstance(each, of)))

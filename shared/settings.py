@@ -159,7 +159,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     deletions_per_minute_max: _Positive = 50
     """How many pools of a cluster are deleted in a minute at most because an owner is absent or a
     pool failed. The oldest go first, the next tick continues, and an alert is raised, because a
-    mistake is more likely than so many. Pools whose owner is found and says that it is over or
+    mistake is more likely than so many. Pools whose owner is found and says that it is finished or
     suspended are not counted."""
     grace_seconds: _Positive = 300
     """One wait, in seconds, for what may still change by itself: how long a workload is suspended,
@@ -169,7 +169,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A pool that lacks nodes for so long without a word of GKE has failed. A stockout takes 35
     minutes."""
     idle_seconds: _WAIT_SECONDS = 0
-    """How long the pool of a slice stays without use after its workload is over, for the next
+    """How long the pool of a slice stays without use after its workload is finished, for the next
     workload of its shape. 0: not at all, because an idle pool costs as much as a used one. Pools
     that are pinned or elastic never stay. The annotation ``idle-seconds`` of a pod replaces it."""
     idle_seconds_max: _WAIT_SECONDS = 0

@@ -208,7 +208,7 @@ def _find_cause(pool: str, look: Look) -> tuple[Reason, str]:
     if workload is None or workload.deleting:
         return Reason.OWNER_GONE, ": its workload is gone"
     if workload.terminal:
-        return Reason.WORKLOAD_OVER, f": its workload is over ({workload.terminal})"
+        return Reason.WORKLOAD_OVER, f": its workload is finished ({workload.terminal})"
     if workload.suspended:
         return Reason.WORKLOAD_SUSPENDED, ": its workload is suspended"
     if failure := _describe_failure(pool, look):

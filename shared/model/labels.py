@@ -35,7 +35,7 @@ CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 """UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
 
 IDLE = "google.com/tpu-provisioner-idle"
-"""For how many seconds the pool may stay without use after its workload is over; absent for 0."""
+"""Seconds that the pool may stay without use after its workload is finished; absent for 0."""
 
 _OWNER_PREFIX = "google.com/tpu-provisioner-"
 

@@ -172,7 +172,7 @@ class Owner(Try):
     """Unix seconds; GKE does not record when a pool was created."""
     cluster_uid: str = ""
     warm_seconds: int = 0
-    """How long the pool may stay without use after its workload is over."""
+    """How long the pool may stay without use after its workload is finished."""
 
     @property
     def key(self) -> tuple[str, str, str]:

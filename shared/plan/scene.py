@@ -85,7 +85,7 @@ class Pool(Try):
     """By the taint of a warm pool."""
     closed_since: float | None = None
     warm_seconds: int = 0
-    """How long it may stay without use after its workload is over, by its label."""
+    """How long it may stay without use after its workload is finished, by its label."""
 
     @property
     def ours(self) -> bool:

@@ -100,7 +100,7 @@ def test_the_pools_of_a_workload_that_is_over_are_deleted_by_the_plan(world: Wor
     (row,) = read_json("status")["pools"]
 
     assert (row["decision"], row["reason"], row["chips_idle"]) == ("delete", "workload_over", 16)
-    assert "its workload is over (Completed)" in row["message"]
+    assert "its workload is finished (Completed)" in row["message"]
 
 
 def test_pods_that_wait_for_something_else_are_counted_in_one_line(world: World) -> None:
