@@ -76,6 +76,8 @@ def a_template(
     )
 
 
+PINNED_JOB_KEY = "job-key"
+"""The plain selector of the Go TPU Provisioner's webhook."""
 IN_ONE_POOL = tuple(
     TopologyTerm(kind=kind, key=labels.NODE_POOL) for kind in (TermKind.AFFINITY, TermKind.ANTI_AFFINITY)
 )

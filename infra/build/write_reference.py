@@ -103,10 +103,10 @@ def _write_labels() -> str:
 
 
 def _list_keys(lines: str) -> Iterator[tuple[str, str]]:
-    pattern = r'^([A-Z][A-Z_]+) = "([^"\s]+)"(?:  # (.+))?(?:\n"""([^"]+)""")?'
+    pattern = r'^([A-Z][A-Z_]+) = f?"[^"\s]+"(?:  # (.+))?(?:\n"""([^"]+)""")?'
     for match in re.finditer(pattern, lines, re.MULTILINE):
         if not match[1].endswith("_VALUE"):
-            yield match[2], match[3] or match[4] or ""
+            yield getattr(labels, match[1]), match[2] or match[3] or ""
 
 
 def _title(text: str) -> str:

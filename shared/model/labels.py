@@ -49,29 +49,24 @@ DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 
 # --- what pods and workloads carry ---
-COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"  # pod labels that become node labels
-ADDITIONAL_NODE_NETWORKS = (
-    "tpu-provisioner.cloud.google.com/additional-node-networks"  # network:subnetwork pairs
-)
-NODE_SERVICE_ACCOUNT = (
-    "tpu-provisioner.cloud.google.com/node-service-account"  # account of the nodes
-)
-CAPACITY = "tpu-provisioner.cloud.google.com/capacity"  # a list of ways to get capacity
-IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"  # the pool stays for so long
-FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"  # for its first node
-PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts may stay idle
-DISABLE_AUTOPROVISIONING = (
-    "tpu-provisioner.cloud.google.com/disable-autoprovisioning"  # `true`: no pool
-)
-CAPACITY_CHECK_SECONDS = "tpu-provisioner.cloud.google.com/capacity-check-seconds"
+_OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
+COPY_LABELS = f"{_OWN_DOMAIN}copy-labels"  # pod labels that become node labels
+ADDITIONAL_NODE_NETWORKS = f"{_OWN_DOMAIN}additional-node-networks"  # network:subnetwork pairs
+NODE_SERVICE_ACCOUNT = f"{_OWN_DOMAIN}node-service-account"  # account of the nodes
+CAPACITY = f"{_OWN_DOMAIN}capacity"  # a list of ways to get capacity
+IDLE_SECONDS = f"{_OWN_DOMAIN}idle-seconds"  # the pool stays for so long
+FLEX_START_WAIT = f"{_OWN_DOMAIN}flex-start-wait-seconds"  # for its first node
+PARTIAL_SLICE = f"{_OWN_DOMAIN}partial-slice"  # `true`: hosts may stay idle
+DISABLE_AUTOPROVISIONING = f"{_OWN_DOMAIN}disable-autoprovisioning"  # `true`: no pool
+CAPACITY_CHECK_SECONDS = f"{_OWN_DOMAIN}capacity-check-seconds"
 """How long only some of the node pools are kept for a workload that waits for our admission check
 of Kueue; on that AdmissionCheck for all workloads of its queues."""
-CAPACITY_CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
+CAPACITY_CHECKED = f"{_OWN_DOMAIN}capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
 
-MODE = "tpu-provisioner.cloud.google.com/mode"  # on a namespace: what is stopped there
+MODE = f"{_OWN_DOMAIN}mode"  # on a namespace: what is stopped there
 
-SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
+SURPLUS = f"{_OWN_DOMAIN}surplus"  # taint of ours; its value is unix seconds
 
 POD_KEYS = frozenset(
     {
@@ -84,7 +79,6 @@ WRITTEN_KEYS = frozenset({CAPACITY_CHECKED})
 _WORKLOAD_KEYS = frozenset({CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING})
 OWN_KEYS = POD_KEYS | WRITTEN_KEYS | _WORKLOAD_KEYS
 """All keys of ours that pods and workloads may carry."""
-_OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
 _ALIKE = 0.8
 
 
@@ -108,14 +102,11 @@ def find_meant_resource(resource: str) -> str:
 
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook
 
 # --- what GKE defines ---
 TPU_RESOURCE = "google.com/tpu"
 GPU_RESOURCE = "nvidia.com/gpu"
-HUGE_PAGES = (
-    "hugepages-"  # and a size; GKE gives them only to node pools with `linuxNodeConfig.hugepages`
-)
+HUGE_PAGES = "hugepages-"  # and a size; only pools with `linuxNodeConfig.hugepages` have them
 GPU_ACCELERATOR = "cloud.google.com/gke-accelerator"
 GPU_NODE = "cloud.google.com/gke-gpu"
 """``true`` on every node with GPUs:

@@ -18,13 +18,13 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.engine.look import Key
 from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY
-from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
+from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL
 from standins.controlplane.cache import Build
 from standins.controlplane.chart import read_chart
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, PINNED_JOB_KEY
 from tests.engine import world as engine_world
 
 pytestmark = pytest.mark.cluster

@@ -19,7 +19,7 @@ from shared.needs.selectors import COPIED_FROM_SELECTORS
 from shared.needs.ways import Wish
 from shared.settings import ClusterSettings, Settings
 from shared.shapes.tpus import find_shape
-from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, PINNED_JOB_KEY, ZONE, a_claim, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, a_pool_body, decide_demand
 from tests.refusals import refuses
 from tests.unit.asked_shapes import refuse_shape
@@ -56,7 +56,7 @@ def test_a_selector_of_the_user_s_own_domain_becomes_a_node_label() -> None:
 
 
 def test_the_go_provisioner_s_pin_is_honoured() -> None:
-    assert a_demand(selectors={labels.PINNED_JOB_KEY: "abc"}).node_labels == {labels.PINNED_JOB_KEY: "abc"}
+    assert a_demand(selectors={PINNED_JOB_KEY: "abc"}).node_labels == {PINNED_JOB_KEY: "abc"}
 
 
 @pytest.mark.parametrize("key", sorted(COPIED_FROM_SELECTORS))

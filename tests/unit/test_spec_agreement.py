@@ -9,7 +9,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.needs.nodepool import Demand
-from tests.builders import expect_decision, settings
+from tests.builders import PINNED_JOB_KEY, expect_decision, settings
 from tests.demands import expect_demand, want
 from tests.unit.live_pods import (
     ALL,
@@ -219,7 +219,7 @@ ADDED: list[Any] = [
     pytest.param(RESERVED, {}, Tier.RESERVATION, id="a reservation"),
     pytest.param({labels.ZONE: "us-east5-c"}, {}, Tier.ON_DEMAND, id="zone"),
     pytest.param({"cloud.example.com/rack": "r1"}, {}, Tier.ON_DEMAND, id="a selector of its own"),
-    pytest.param({labels.PINNED_JOB_KEY: "0123"}, {}, Tier.ON_DEMAND, id="the Go provisioner's webhook"),
+    pytest.param({PINNED_JOB_KEY: "0123"}, {}, Tier.ON_DEMAND, id="the Go provisioner's webhook"),
     pytest.param({}, {labels.SLICE_TOPOLOGY: "4x4"}, Tier.ON_DEMAND, id="an annotation of the topology"),
     pytest.param({}, {"sidecar.istio.io/status": "{}"}, Tier.ON_DEMAND, id="any other annotation"),
 ]
