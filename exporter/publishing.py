@@ -21,7 +21,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from shared.model.errors import InvalidRequest, ProvisionerError
-from shared.model.messages import format_message
+from shared.model.messages import KINDS_PLURAL, format_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, ValuesView
@@ -264,11 +264,12 @@ class Outbox:
 
 
 def _facts(event: Event) -> dict[str, str]:
+    plural = KINDS_PLURAL[event.subject.kind]
     return {
         "event_type": str(event.type),
         "event_id": event.id,
         "cluster": event.cluster,
-        "subject": event.path,
+        "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
         "cause": event.cause,
         "uid": event.subject.uid,
     }

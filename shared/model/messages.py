@@ -83,12 +83,6 @@ class Event:
         return self.type == EventType.DEMAND and self.subject.kind != POD
 
     @property
-    def path(self) -> str:
-        """Where its object is in the cluster, for readers."""
-        of = self.subject
-        return f"namespaces/{of.namespace}/{KINDS_PLURAL[of.kind]}/{of.name}"
-
-    @property
     def id(self) -> str:
         """Return an identity that is the same each time the same observation is reported."""
         parts = (self.type, self.cluster, self.subject.kind, self.subject.uid, self.cause)
@@ -112,7 +106,7 @@ def format_message(event: Event) -> Message:
         "ce-id": event.id,
         "ce-type": str(event.type),
         "ce-source": SOURCE_PREFIX + event.cluster,
-        "ce-subject": event.path,
+        "ce-subject": f"namespaces/{subject.namespace}/{KINDS_PLURAL[subject.kind]}/{subject.name}",
         "content-type": "application/json",
     }
     if event.time:
