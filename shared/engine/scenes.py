@@ -54,7 +54,7 @@ def view(look: Look) -> Look:
         creations=None if look.operations is None else tuple(creations),
         deletions=tuple(deletions),
         takers_served=bool(look.users) and _are_served(look),
-        autoscaled_elsewhere=look.inventory.autoscaled - sum(pool.autoscaled for pool in pools),
+        autoscaled=look.inventory.autoscaled,
     )
     return dataclasses.replace(look, scene=scene)
 

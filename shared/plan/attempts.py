@@ -297,7 +297,7 @@ def comes_empty(census: Census, need: Need, way: Way) -> bool:
         return True
     if census.queued or need.elastic:
         return not census.queued and not need.part
-    if census.autoscaled >= AUTOSCALED_MAX or (need.asks.shape.gpus and need.hosts > 1):
+    if census.scene.autoscaled >= AUTOSCALED_MAX or (need.asks.shape.gpus and need.hosts > 1):
         return False
     if way.nodes_from is not None:
         return way.nodes_from == NodeSource.AUTOSCALER

@@ -118,11 +118,6 @@ class Census:
         return _group(self.scene.creations or (), lambda each: (each.need, each.slot))
 
     @cached_property
-    def autoscaled(self) -> int:
-        """How many pools of the cluster GKE's autoscaler fills."""
-        return self.scene.autoscaled_elsewhere + sum(pool.autoscaled for pool in self.scene.pools)
-
-    @cached_property
     def users(self) -> Mapping[str, Sequence[Pod]]:
         """The pods on each pool, those that terminate too."""
         return _group((pod for pod in self.scene.pods if pod.pool), lambda pod: pod.pool)

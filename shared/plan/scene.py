@@ -191,7 +191,8 @@ class Scene:
     takers_served: bool = False
     """A workload whose pods are on a pool of this one has a pool on its way."""
     parent_over: bool = False
-    autoscaled_elsewhere: int = 0
+    autoscaled: int = 0
+    """How many pools of the cluster GKE's autoscaler fills."""
     creation_seconds: int = 3600
     """How long a pool may lack nodes without a word of GKE."""
     grace_seconds: int = 300

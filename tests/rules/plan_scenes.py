@@ -126,7 +126,7 @@ class Scene:
     takers_served: bool = False
     parent_over: bool = False
     warm: bool = False
-    autoscaled_elsewhere: int = 0
+    autoscaled: int = 0
 
 
 def build_scene(row: Scene) -> model.Scene:
@@ -169,7 +169,7 @@ def build_scene(row: Scene) -> model.Scene:
         ),
         takers_served=row.takers_served,
         parent_over=row.parent_over,
-        autoscaled_elsewhere=row.autoscaled_elsewhere,
+        autoscaled=row.autoscaled,
     )
 
 
@@ -450,7 +450,7 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
     ),
     (
         "list: 150 autoscaled pools",
-        scene(1, [Pod(0)], need=Need(list=LIST), autoscaled_elsewhere=150),
+        scene(1, [Pod(0)], need=Need(list=LIST), autoscaled=150),
         "create 0.0 spot",
         "",
         "",
