@@ -139,10 +139,8 @@ class Memory:
     """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
     acted: dict[Key, float] = field(default_factory=dict)
     """When something was added for a workload; an older list of pools does not show it."""
-    free_at: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By cluster and namespace, when its label stopped nothing, in unix seconds."""
-    uids: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
+    namespaces: dict[tuple[str, str], tuple[Namespace | None, float]] = field(default_factory=dict)
+    """By cluster and name, and when it was read; none that stops something."""
     notices: dict[tuple[str, ...], float] = field(default_factory=dict)
     """What a tick has told, and when."""
     wanted: dict[str, Mapping[Key, Finding]] = field(default_factory=dict)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from shared.engine.kueue import read_standing
 from shared.engine.look import (
-    FREE,
     Inventory,
     Look,
     Standing,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Key, Operations, Source, StopAndCause, WorkloadName
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool, PoolNode
-    from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.model.workloads import Namespace, Parent, PodView, WorkloadView
     from shared.plan.limits import Means
     from shared.plan.scene import Ask
 
@@ -64,7 +63,6 @@ KUBE_SYSTEM = "kube-system"
 READ_SECONDS = 60.0
 """How long the reads that a plan asks for may take together."""
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
-_STOPS = list(Stop)
 
 
 def list_inventory(cluster: str, ports: Ports) -> Inventory:
@@ -166,21 +164,15 @@ class Reads:
 
     def begin_stop(self) -> Callable[[], StopAndCause]:
         """Begin to read what the labels of our namespace and of the workload's forbid."""
-        names = dict.fromkeys((self.ports.settings.own_namespace, self.key.namespace))
-        stops = [self._begin_stop(name) for name in names]
-        return lambda: max((stop() for stop in stops), key=lambda stop: _STOPS.index(stop[0]))
-
-    def _begin_stop(self, namespace: str) -> Callable[[], StopAndCause]:
-        lists = self.source.lists
-        stop = lists.stops.get(namespace) if lists else None
-        free_at = self.ports.memory.free_at.get((self.key.cluster, namespace), float("-inf"))
+        # The strictest is the last one by the alphabet.
+        lists, own = self.source.lists, self.ports.settings.own_namespace
+        names = list(dict.fromkeys((own, self.key.namespace)))
+        if lists and lists.stops:
+            return lambda: max(lists.stops[name] for name in names)
         shares = self.ports.adds is not None and self.source.again is None
-        if shares and 0 <= self.began_at - free_at <= SHARED_SECONDS:
-            stop = FREE
-        if stop is not None:
-            answer = stop
-            return lambda: answer
-        return self.ports.crew.fork(partial(read_stop, self.key.cluster, namespace, self.ports))
+        seconds = SHARED_SECONDS if shares else 0.0
+        reads = [partial(read_stop, self.key.cluster, name, self.ports, seconds) for name in names]
+        return self.ports.crew.fork(lambda: max(read() for read in reads))
 
     def begin_pools(self) -> Callable[[], Inventory]:
         """Begin to list the cluster's pools, unless this look rests on a list that was read."""
@@ -359,16 +351,25 @@ def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
     return list(dict.fromkeys(chain(list_volume_claims(workload), *waiting)))[:CLAIMS_MAX]
 
 
-def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
-    """Return what the label of one namespace forbids, and where it is.
+def read_namespace(cluster: str, name: str, ports: Ports, seconds: float) -> Namespace | None:
+    """Return a namespace as it was so many seconds ago, or later."""
+    now, place = ports.clock.now(), (cluster, name)
+    namespace, read_at = ports.memory.namespaces.get(place, (None, float("-inf")))
+    if not 0 <= now - read_at < seconds:
+        namespace = ports.clusters[cluster].get_namespace(name)
+        ports.memory.namespaces[place] = namespace, now
+    return namespace
+
+
+def read_stop(cluster: str, namespace: str, ports: Ports, seconds: float = 0.0) -> StopAndCause:
+    """Return what the label of one namespace forbids, and where it is; a stop as it is now.
 
     No answer and an unknown value forbid every act: a stop that is not understood must not be
     passed over. The same holds without our own namespace. A workload's may be gone with it, and
     its pools must go too.
     """
-    now = ports.clock.now()
     try:
-        view = ports.clusters[cluster].get_namespace(namespace)
+        view = read_namespace(cluster, namespace, ports, seconds)
     except ProvisionerError as error:
         return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
     if view is None and namespace == ports.settings.own_namespace:
@@ -380,10 +381,10 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
     elif marks.get(labels.DISABLE_AUTOPROVISIONING) == "true":
         value = "no-create"
         text = f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
+    if value != "active":
+        ports.memory.namespaces.pop((cluster, namespace), None)  # its end is seen at once
     if value not in MODES:
         return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
-    if value == "active":
-        ports.memory.free_at[cluster, namespace] = now
     return MODES[value], text
 
 
@@ -434,13 +435,8 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
 
 def read_cluster_uid(cluster: str, ports: Ports) -> str:
     """Return the UID of the namespace ``kube-system``; empty if there is none."""
-    now = ports.clock.now()
-    uid, read_at = ports.memory.uids.get(cluster, ("", now))
-    if not uid or not 0 <= now - read_at <= UID_SECONDS:
-        namespace = ports.clusters[cluster].get_namespace(KUBE_SYSTEM)
-        uid = namespace.uid if namespace else ""
-        ports.memory.uids[cluster] = uid, now
-    return uid
+    namespace = read_namespace(cluster, KUBE_SYSTEM, ports, UID_SECONDS)
+    return namespace.uid if namespace else ""
 
 
 def is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
