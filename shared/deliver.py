@@ -1,7 +1,7 @@
 """One delivery from body to answer: parse, find the workload, reconcile, log.
 
 A message, the end of an operation and a tick are hints to look. What cannot succeed is acknowledged
-with one record, which holds the reason and the message.
+with one record, which holds the reason and the message: it raises `Rejected`.
 """
 
 from __future__ import annotations
@@ -80,9 +80,6 @@ def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
 
     A message may be unwrapped: its data is the body, and its attributes are headers. That is the
     binary form of a CloudEvent.
-
-    Raises:
-        MalformedEvent: it is not a wrapped Pub/Sub push.
     """
     if len(body) > BODY_BYTES_MAX:
         raise MalformedEvent(
@@ -264,11 +261,7 @@ def deliver(
 
 
 def _deliver_end(entry: bytes, ports: Ports, journal: Journal) -> Answer:
-    """Answer the end of an operation. It is let in always: what waits for its slot has no other.
-
-    Raises:
-        Rejected: it is no entry of the audit log.
-    """
+    """Answer the end of an operation. It is let in always: what waits for its slot has no other."""
     ended = parse_entry(entry)
     if ended is None or ended.cluster not in ports.clusters:
         return DONE
@@ -286,11 +279,7 @@ def answer(work: Work, journal: Journal) -> Answer:
 
 
 def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
-    """Return the workload that a message is about; None if it is one for the other function.
-
-    Raises:
-        Rejected: the message can never be understood.
-    """
+    """Return the workload that a message is about; None if it is one for the other function."""
     event = parse_message(message.data, message.attributes)
     expect_cluster(event.cluster, ports, "ce-source")
     if event.type != _WANTED[role]:
@@ -301,11 +290,7 @@ def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
 
 
 def expect_cluster(name: str, ports: Ports, field: str) -> None:
-    """Return if this deployment serves a cluster.
-
-    Raises:
-        UnknownCluster: it does not.
-    """
+    """Return if this deployment serves a cluster."""
     if name not in ports.clusters:
         what, valid = "this deployment does not serve this cluster", ", ".join(ports.clusters)
         raise UnknownCluster(what, field=field, value=name, valid=valid)

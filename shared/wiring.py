@@ -36,21 +36,13 @@ _KEPT: dict[Role, Ports] = {}
 
 
 def check_settings() -> None:
-    """Read this process's settings and open nothing.
-
-    Raises:
-        Misconfigured: the environment is wrong; every problem is named.
-    """
+    """Read this process's settings and open nothing."""
     if not _KEPT:
         read_settings(os.environ)
 
 
 def get_process(role: Role) -> Ports:
-    """Return a function's ports, made from the environment at the first call.
-
-    Raises:
-        Misconfigured: the environment is wrong; every problem is named.
-    """
+    """Return a function's ports, made from the environment at the first call."""
     with _LOCK:
         if role not in _KEPT:
             _KEPT[role] = build_ports(read_settings(os.environ), role)

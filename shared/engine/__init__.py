@@ -6,5 +6,7 @@
 - `wakes` lets one thread work on a key, for a message, the end of an operation and a tick alike.
 - `tell` says what was decided, to Kueue too; `kueue` is what Kueue says.
 
-Reads raise `Retryable` without an answer and `Denied` without a permission: that is said here only.
+What is raised is said here only. Reads raise `Retryable` without an answer and `Denied` without a
+permission; acts raise `OldLook` or `OutOfTime` if they come too late, and `Rejected` if GKE would
+not accept them. `wakes` raises nothing: one object never stops the others.
 """

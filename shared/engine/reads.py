@@ -195,11 +195,7 @@ class Reads:
         return 0 <= age <= SHARED_SECONDS and acted_at < shared.began_at
 
     def read_owner(self) -> tuple[WorkloadView | None, bool]:
-        """Return the workload, and whether its presence or absence is known.
-
-        Raises:
-            Unavailable: the cluster gave no answer; a later delivery or tick asks again.
-        """
+        """Return the workload, and whether its presence or absence is known."""
         key, lists = self.key, self.source.lists
         try:
             listed = lists.workloads.get(key.workload) if lists else None

@@ -90,11 +90,7 @@ def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) ->
 
 
 def plan_for(key: Key, ports: Ports, source: Source, look: Look | None = None) -> tuple[Look, Plan]:
-    """Return a look, a new one if there is none, and the plan; a kind of fact is asked for once.
-
-    Raises:
-        Broken: a plan asked for more rounds than it may.
-    """
+    """Return a look, a new one if there is none, and the plan; a kind of fact is asked for once."""
     look = look or take_look(key, ports, source)
     if key.kind not in ports.settings.kinds:
         return look, Plan(answers=(Answer(Reason.KIND_NOT_SERVED),))
@@ -270,17 +266,7 @@ def _cut(acts: Sequence[Act], look: Look) -> Iterator[list[Act]]:
 
 
 def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
-    """Return right before a call if what it rests on is young enough.
-
-    Args:
-        look: that the act rests on.
-        ports: of the function.
-        since: when the read began whose age counts; by default that of the look.
-
-    Raises:
-        OldLook: it is too old; look again.
-        OutOfTime: the delivery is about to end.
-    """
+    """Return right before a call if what it rests on, or what was read `since`, is young enough."""
     now, began_at = ports.clock.now(), look.began_at if since is None else since
     if now > look.until:
         raise OutOfTime(f"no time is left for {look.key}; a later delivery or tick does it")
@@ -301,11 +287,7 @@ class Order:
 
 
 def order(act: Act, look: Look, ports: Ports) -> Order:
-    """Return what is to be sent for an act.
-
-    Raises:
-        Rejected: GKE would not accept it.
-    """
+    """Return what is to be sent for an act."""
     outcome, cluster = describe_act(act, look), look.key.cluster
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
         return Order(act, outcome, partial(_mark, act, look, ports))
@@ -360,12 +342,7 @@ def _mark(act: Act, look: Look, ports: Ports) -> None:
 
 
 def send(each: Order, look: Look, ports: Ports) -> Outcome:
-    """Do an act, and return what came of it.
-
-    Raises:
-        OldLook: the look is too old to act on.
-        ProvisionerError: GKE or the cluster gave no answer.
-    """
+    """Do an act, and return what came of it."""
     act, books = each.act, ports.budget[look.key.cluster]
     deletes = act.verb == Verb.DELETE
     obstacle = find_obstacle(act, look, ports) if deletes else None
@@ -390,11 +367,7 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
 
 
 def explain_refusal(each: Order, error: ProvisionerError, look: Look) -> Outcome:
-    """Return what is told of an act that GKE refused.
-
-    Raises:
-        ProvisionerError: it is another error.
-    """
+    """Return what is told of an act that GKE refused."""
     pool, adds = each.outcome.pool, each.entry is not None
     if adds and isinstance(error, AlreadyExists):
         text = f"node pool {pool} is being created"

@@ -93,11 +93,7 @@ class Crew:
                 self._silent.pop(cluster, None)
 
     def expect_answers(self, cluster: str, now: float) -> None:
-        """Return unless a cluster rests; after its rest one delivery asks it again.
-
-        Raises:
-            Resting: it gave no answer several times in a row, a moment ago.
-        """
+        """Return unless a cluster rests; after its rest one delivery asks it again."""
         with self._lock:
             count, since = self._silent.get(cluster, (0, now))
         if count >= SILENT_MAX and now - since < SILENCE_SECONDS:
