@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.edges.google import find_request
-from shared.engine.look import Key
+from shared.engine.budget import Key
 from shared.engine.reconcile import Role
 from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
 from shared.model.decisions import Verdict

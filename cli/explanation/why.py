@@ -27,7 +27,7 @@ from cli.fleet.status import Status, add_reading, add_refusals, needs_records
 from cli.moments import format_moment
 from shared.edges.kubernetes import JsonObject
 from shared.edges.pods import Pod, view_pod
-from shared.engine.look import Key
+from shared.engine.budget import Key
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
 from shared.model.errors import NotFound, ProvisionerError
 from shared.model.names import parse_name

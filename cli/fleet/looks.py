@@ -7,11 +7,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
+from shared.engine.budget import Key
 from shared.engine.kueue import list_queued
-from shared.engine.look import Key, Source
+from shared.engine.look import Source, list_slots, make_claim
 from shared.engine.reads import read_stop
 from shared.engine.reconcile import plan_for
-from shared.engine.scenes import list_slots, make_claim
 from shared.engine.wakes import list_owners, read_lists
 from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name

@@ -8,7 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cli.planning.makers import GENERATED
-from shared.engine.look import Key, Source
+from shared.engine.budget import Key
+from shared.engine.look import Source
 from shared.engine.reads import take_look
 from shared.plan.counting import Census
 

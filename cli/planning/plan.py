@@ -16,7 +16,8 @@ from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.engine.look import Key, Look
+from shared.engine.budget import Key
+from shared.engine.look import Look
 from shared.engine.tell import claim_slot, explain_act, explain_answer
 from shared.kinds.kind import SLICES_MAX
 from shared.model import labels

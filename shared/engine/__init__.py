@@ -1,6 +1,6 @@
 """The one way of both functions: key, look, plan, act, tell.
 
-- `reads` makes a `look` of what it reads of one workload, and `scenes` its scene.
+- `reads` makes a `look` of what it reads of one workload, and its scene.
 - `reconcile` makes the plan, a second one before anything is taken away, and does its acts.
 - `budget` counts chips, operation slots, refusals and deletions, and whose turn a free slot is.
 - `wakes` lets one thread work on a key, for a message, the end of an operation and a tick alike.

@@ -1,4 +1,4 @@
-"""Counts chips, operation slots, refusals and deletions of each cluster, and whose turn it is.
+"""What a cluster has, and what is left: chips, operation slots, refusals, deletions, turns.
 
 Only `provision` creates, and it runs as one instance, so what it has sent since GKE's list is known
 here. A second instance, for some minutes, may pass a limit by what it has sent; the tick reports
@@ -7,6 +7,7 @@ that, and nothing is deleted for it.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
 from collections import Counter
@@ -15,14 +16,18 @@ from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, NoCapacity, NoPlace, Throttled, Unavailable
-from shared.plan.limits import Means
+from shared.plan.limits import Means, count_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from shared.engine.look import Inventory, Key, Operations
+    from shared.model.names import ParsedName
+    from shared.model.pools import NodePool, Operation, PoolNode
     from shared.plan.scene import Way
     from shared.settings import Settings
+
+    Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
+    """By the hash in the name of their pool, with that name."""
 
 NO_LIMIT = 10**9
 SLOTS_WITHOUT_NUMBER = 20
@@ -40,6 +45,68 @@ DELETIONS_SECONDS = 60.0
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
+
+
+WorkloadName = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One workload of one cluster, by its name."""
+
+    cluster: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    """Empty for the one that has the name now; else that one only, and it may be gone."""
+
+    @property
+    def workload(self) -> WorkloadName:
+        """Return kind, namespace and name."""
+        return self.kind, self.namespace, self.name
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """The node pools of one cluster at one moment."""
+
+    began_at: float = 0.0
+    """When the list began, in unix seconds."""
+    pools: Mapping[str, NodePool] = field(default_factory=dict)
+    """All, by name."""
+    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)
+    """Ours."""
+    nodes_before: Mapping[str, int] = field(default_factory=dict)
+    """By pool, how many nodes it had when they were last read, if this list has none of them."""
+    chips: Mapping[str, int] = field(default_factory=dict)
+    """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
+    machines counts as a whole."""
+    under_way: frozenset[str] = frozenset()
+    """Names of pools on which GKE works."""
+    autoscaled: int = 0
+
+
+def count_used(
+    inventory: Inventory, pools: Iterable[NodePool], nodes: Mapping[str, Sequence[PoolNode]]
+) -> Inventory:
+    """Return a list of pools of which some are counted by their nodes, which were read since."""
+    chips = Counter(inventory.chips)
+    for pool in pools:
+        if pool.owner:
+            before = inventory.nodes_before.get(pool.name, 0)
+            chips[pool.owner.namespace] += count_chips(pool, len(nodes.get(pool.name, ())))
+            chips[pool.owner.namespace] -= count_chips(pool, max(pool.node_count, before))
+    return dataclasses.replace(inventory, chips=chips)
+
+
+def count_chips(pool: NodePool, nodes: int) -> int:
+    """Return what a limit counts of a pool with so many nodes, Ready or not."""
+    return count_nodes(pool.status, pool.node_count, nodes) * max(pool.units, 1)
 
 
 @dataclass(slots=True, kw_only=True)

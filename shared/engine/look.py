@@ -1,93 +1,47 @@
-"""The key of a workload, what a cluster's list of pools says as a whole, and what one look saw."""
+"""What one look saw of a workload, and its scene: the same in the words of the plan. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from shared.plan.limits import count_nodes
-from shared.plan.scene import Queue, Stop
+from shared.engine.budget import Inventory
+from shared.kinds.table import find_kind_of_pod
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
+from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
+from shared.model.times import measure_seconds
+from shared.needs.wanted import NO_NEED, PodRefusal, Wanted
+from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Queue, Stop, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from shared.engine.budget import Key, Operations, WorkloadName
     from shared.model.kueue import CheckState, QueuedWorkload
-    from shared.model.names import ParsedName
+    from shared.model.names import ParsedName, Slot
     from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
-    from shared.needs.wanted import Wanted
-    from shared.plan.scene import Scene, Way
+    from shared.plan.scene import Need, Scene, Way
 
-    Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
-    """By the hash in the name of their pool, with that name."""
     Finding = tuple[tuple[WorkloadView, list[PodView], list[str]], Wanted]
     """What a workload wants, and what that rests on: itself, its pods, and the pools of these."""
 
-WorkloadName = tuple[str, str, str]
-"""Kind, namespace and name."""
+HOUR = 3600.0  # assumes: permissions, operations-kept
+LIST_SECONDS = 120.0
+"""How long after the end of its create a pool may be missing in GKE's list."""
+CLAIMS_MAX = 10_000
+"""So many claims are remembered: each tick asks for those of the same slots again."""
+SPARE_SLOTS = 8
+"""So many slots above those that it needs a workload may have used before."""
+_NOBODY = Owner(kind="", namespace="", name="")
+_COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
+_NOWHERE = Asks(PoolShape(""))
 StopAndCause = tuple[Stop, str]
 """What the label of a namespace forbids, and where it is."""
 FREE: StopAndCause = Stop.NOTHING, ""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One workload of one cluster, by its name."""
-
-    cluster: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str = ""
-    """Empty for the one that has the name now; else that one only, and it may be gone."""
-
-    @property
-    def workload(self) -> WorkloadName:
-        """Return kind, namespace and name."""
-        return self.kind, self.namespace, self.name
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
-    """The node pools of one cluster at one moment."""
-
-    began_at: float = 0.0
-    """When the list began, in unix seconds."""
-    pools: Mapping[str, NodePool] = field(default_factory=dict)
-    """All, by name."""
-    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)
-    """Ours."""
-    nodes_before: Mapping[str, int] = field(default_factory=dict)
-    """By pool, how many nodes it had when they were last read, if this list has none of them."""
-    chips: Mapping[str, int] = field(default_factory=dict)
-    """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
-    machines counts as a whole."""
-    under_way: frozenset[str] = frozenset()
-    """Names of pools on which GKE works."""
-    autoscaled: int = 0
-
-
-def count_used(
-    inventory: Inventory, pools: Iterable[NodePool], nodes: Mapping[str, Sequence[PoolNode]]
-) -> Inventory:
-    """Return a list of pools of which some are counted by their nodes, which were read since."""
-    chips = Counter(inventory.chips)
-    for pool in pools:
-        if pool.owner:
-            before = inventory.nodes_before.get(pool.name, 0)
-            chips[pool.owner.namespace] += count_chips(pool, len(nodes.get(pool.name, ())))
-            chips[pool.owner.namespace] -= count_chips(pool, max(pool.node_count, before))
-    return dataclasses.replace(inventory, chips=chips)
-
-
-def count_chips(pool: NodePool, nodes: int) -> int:
-    """Return what a limit counts of a pool with so many nodes, Ready or not."""
-    return count_nodes(pool.status, pool.node_count, nodes) * max(pool.units, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +110,7 @@ class Look:
     """What Kueue says of it."""
     parent: Parent | None = None
     stop: StopAndCause = FREE
-    inventory: Inventory = Inventory()
+    inventory: Inventory = Inventory()  # noqa: RUF009 -- it is frozen
     pools: Mapping[str, NodePool] = field(default_factory=dict)
     """Of the owner, by name."""
     nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)
@@ -189,14 +143,269 @@ class Look:
     """Why a fact about one pool could not be read."""
 
 
-def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:
-    """Return nodes by their pool."""
-    by_pool: dict[str, list[PoolNode]] = defaultdict(list)
-    for node in nodes:
-        by_pool[node.pool].append(node)
-    return by_pool
+def view(look: Look) -> Look:
+    """Return a look with the scene of what was read; what was not read is unknown in it."""
+    before, queued, workload = look.scene, look.standing.queued, look.workload
+    pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
+    creations, deletions = _list_records(look) if look.operations else ([], [])
+    suspended_since = None
+    if workload is not None and workload.suspended:
+        suspended_since = _find_suspension(workload, pools, before.now)
+    scene = dataclasses.replace(
+        before,
+        pods=tuple(_list_pods(look)),
+        pools=pools,
+        owner_created_at=workload.created_at if workload else None,
+        suspended_since=suspended_since,
+        part_held_since=_find_held_since(queued, pools) if queued else None,
+        creations=None if look.operations is None else tuple(creations),
+        deletions=tuple(deletions),
+        takers_served=bool(look.users) and _are_served(look),
+        autoscaled=look.inventory.autoscaled,
+    )
+    return dataclasses.replace(look, scene=scene)
 
 
-def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
-    """Return the pool of each node by the node's name."""
-    return {node.name: pool for pool, members in nodes.items() for node in members}
+def is_over(workload: WorkloadView | None) -> bool:
+    """Return whether a workload is gone, or says itself that it needs no pool any more."""
+    return workload is None or workload.deleting or bool(workload.terminal)
+
+
+def _find_held_since(queued: QueuedWorkload, pools: Sequence[Pool]) -> float | None:
+    """Return since when a part of the pools is held for a workload with quota.
+
+    Pools that are left from before it got its quota, since GKE works on them, count from then.
+    """
+    since = min((pool.created_at for pool in pools), default=None)
+    return None if since is None else max(since, queued.reserved_at or 0.0)
+
+
+def _find_suspension(workload: WorkloadView, pools: Sequence[Pool], now: float) -> float:
+    """Return since when a suspended workload is.
+
+    A suspension without a time that can be true began after its pools were made, by our own clock.
+    """
+    since = workload.suspended_since
+    if since is None:
+        since = workload.suspend_set_at
+    if since is not None and measure_seconds(since, now) is not None:
+        return min(since, now)
+    return max((pool.created_at for pool in pools), default=now)
+
+
+def _are_served(look: Look) -> bool:
+    """Return whether a workload whose pods are on a pool of this one has a pool on its way."""
+    return any(
+        pool.status == PoolStatus.PROVISIONING
+        for taker in list_takers(look)
+        for pool in look.inventory.by_owner.get(taker, ())
+    )
+
+
+def _view_pool(pool: NodePool, look: Look) -> Pool:
+    """Return a pool with what its labels say of it, and with what was read of its nodes."""
+    owner, nodes = pool.owner or _NOBODY, look.nodes.get(pool.name, ())
+    ready = [node.ready_at or 0.0 for node in nodes if node.ready]
+    idle, closed = _list_marks(nodes)
+    word, word_at, cause = _find_word(pool, ready, look)
+    return Pool(
+        name=pool.name,
+        whose=Whose.GO if owner.slot is None else Whose.DEPLOYMENT,
+        status=pool.status,
+        shape=pool.shape,
+        node_labels=pool.node_labels,
+        taints=pool.taints,
+        need=owner.need,
+        slot=owner.slot,
+        attempt=owner.attempt,
+        candidate=owner.candidate,
+        round=owner.round,
+        useless=owner.useless,
+        created_at=float(owner.created_at or 0),
+        autoscaled=pool.autoscaled,
+        maximum=pool.node_count,
+        busy=pool.status in UNDER_WAY or pool.name in look.unread,
+        ready=len(ready),
+        nodes=len(nodes),
+        ready_since=max(ready, default=None),
+        word=word,
+        word_at=word_at,
+        cause=cause,
+        machines=_count_machines(look.machines.get(pool.name)),
+        users_read=pool.name in look.users,
+        spare_before=pool.name in look.spare,
+        idle_since=min(idle, default=None),
+        closed_since=min(closed, default=None),
+        warm_seconds=owner.warm_seconds,
+    )
+
+
+def _count_machines(machines: Machines | None) -> int | None:
+    return machines.present + machines.coming if machines else None
+
+
+def _list_marks(nodes: Sequence[PoolNode]) -> tuple[list[float], list[float]]:
+    """Return since when nodes of a warm pool are idle, and that of those that are closed."""
+    marked = [(node.idle_since, node.closed) for node in nodes if node.idle_since]
+    return [since for since, _ in marked], [since for since, closed in marked if closed]
+
+
+def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | None, float, str]:
+    """Return what is known of the nodes that a pool lacks, since when, and GKE's own words.
+
+    None in place of a word: GKE was not asked. A new node of an elastic pool overcomes errors.
+    """
+    lost_at, machines = look.missing_since.get(pool.name), look.machines.get(pool.name)
+    word, since = (Word.NONE, 0.0) if lost_at is None else (Word.LOST, lost_at)
+    if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, len(ready)):
+        return None, since, ""
+    overcome_at = max(ready, default=0.0) if pool.elastic else 0.0
+    causes = machines.list_causes(overcome_at, look.scene.now) if machines else []
+    if not causes:
+        return word, since, ""
+    return word or Word.CAUSE, min(causes)[0], causes[-1][1]
+
+
+def lacks_nodes(pool: NodePool, ready: int) -> bool:
+    """Return whether a pool has fewer Ready nodes than it should, or than it may have."""
+    return ready < (pool.node_count if pool.elastic else pool.hosts)
+
+
+def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
+    """Return whether nodes that existed are missing.
+
+    A pool that its autoscaler fills, or that is off, may be RUNNING without any: a part shows it.
+    """
+    ready = sum(node.ready for node in nodes)
+    if pool.elastic or pool.status not in _COMPLETE or not lacks_nodes(pool, ready):
+        return False
+    comes_whole = pool.node_count > 0 and not pool.autoscaled
+    return ready > 0 or (comes_whole and pool.status == PoolStatus.RUNNING)
+
+
+def _list_pods(look: Look) -> Iterator[Pod]:
+    """Yield the own pods, then those of others on the pools.
+
+    Own ones that were placed since they were listed hold their pool.
+    """
+    for pod, listed in zip(look.wanted.pods, look.pods, strict=False):
+        place = "" if pod.pool else look.places.get(listed.uid, "")
+        yield dataclasses.replace(pod, pool=place, waits=False) if place else pod
+    for pool, users in look.users.items():
+        yield from (view_pod(pod, pool) for pod in users)
+
+
+def find_user(pod: PodView) -> WorkloadName:
+    """Return kind, namespace and name of a pod's workload; of a pod without one, its own."""
+    kind = find_kind_of_pod(pod)
+    if kind is None:
+        return "Pod", pod.namespace, pod.name
+    return kind.name, pod.namespace, kind.find_owner(pod)
+
+
+def list_takers(look: Look) -> frozenset[WorkloadName]:
+    """Return the other workloads whose pods are on the owner's pools."""
+    return frozenset(find_user(pod) for users in look.users.values() for pod in users)
+
+
+def view_pod(pod: PodView, pool: str, *, need: str = "") -> Pod:
+    """Return a pod that holds its pool and needs none, by default one of another workload."""
+    return Pod(
+        need=need,
+        slice=pod.uid,
+        pool=pool,
+        created_at=pod.created_at or 0.0,
+        terminating=pod.deleting_since is not None,
+        ends_by=pod.ends_by,
+        asks=_NOWHERE,
+    )
+
+
+def want_nothing(
+    key: Key, workload: WorkloadView | None, pods: Sequence[PodView], pools_of: Mapping[str, str]
+) -> Wanted:
+    """Return what a workload wants that is over or gone: each pod holds its pool until it ends."""
+    text = f"the labels of the pod name {key}, which the cluster does not know"
+    stray = Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text)
+    strays = [] if workload else [pod for pod in pods if not pod.node_name]
+    places = [pools_of.get(pod.node_name, pod.node_name) for pod in pods]
+    return Wanted(
+        pods=tuple(map(partial(view_pod, need=NO_NEED), pods, places)),
+        refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
+    )
+
+
+def list_slots(need: Need) -> list[Slot]:
+    """Return the slots that a need may use."""
+    if need.elastic:
+        return [ELASTIC_SLOT]
+    return [need.pin] if need.pin else list(range(need.most + SPARE_SLOTS))
+
+
+@lru_cache(maxsize=CLAIMS_MAX)
+def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
+    """Return the claim of one slot of a need, whose hash is slow to make."""
+    return Claim(
+        cluster=key.cluster,
+        kind=key.kind,
+        namespace=key.namespace,
+        name=key.name,
+        owner_uid=uid,
+        need=need,
+        slot=slot,
+    )
+
+
+def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
+    """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
+    creations, deletions = list[Creation](), list[Deletion]()
+    tries = list(_list_tries(look, look.operations or {}))
+    deleted = {each.pool for *_, each in tries if not each.creates}
+    for need, slot, name, each in tries:
+        began_at = each.began_at or 0.0
+        if each.creates:
+            creation = Creation(
+                need=need,
+                slot=slot,
+                attempt=name.attempt,
+                began_at=began_at,
+                failed=bool(each.error),
+                pending=_is_pending(each, deleted, look),
+            )
+            creations.append(creation)
+            continue
+        deletion = Deletion(need=need, slot=slot, attempt=name.attempt, useless=name.useless)
+        deletions.append(dataclasses.replace(deletion, began_at=began_at))
+    return creations, deletions
+
+
+def _is_pending(create: Operation, deleted: set[str], look: Look) -> bool:
+    """Return whether the list does not show the pool of a create yet, which may still come.
+
+    Another delivery or instance sent it after the list, or the list lags.
+    """
+    late = create.ended_at is not None and look.scene.now - create.ended_at >= LIST_SECONDS
+    listed = create.pool in look.inventory.pools or create.pool in deleted
+    return not (create.error or late or listed)
+
+
+def _list_tries(
+    look: Look, operations: Operations
+) -> Iterator[tuple[str, Slot, ParsedName, Operation]]:
+    """Yield the operations on pools of a workload, with the need and the slot of each."""
+    uid = look.workload.uid if look.workload else ""
+    for need, slot in ((each, slot) for each in look.wanted.needs for slot in list_slots(each)):
+        claim = make_claim(look.key, uid, need.key, slot)
+        for name, each in operations.get(claim.hash[:HASH_CHARACTERS], ()):
+            if look.scene.now - (each.began_at or 0.0) <= HOUR:
+                yield need.key, slot, name, each
+
+
+def sort_operations(operations: Iterable[Operation]) -> Operations:
+    """Return the operations on pools with a name of ours by the hash in that name."""
+    by_hash: dict[str, list[tuple[ParsedName, Operation]]] = {}
+    for each in operations:
+        name = parse_name(each.pool)
+        if name is not None:
+            by_hash.setdefault(name.hash, []).append((name, each))
+    return by_hash

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from shared.engine.budget import Budget
-    from shared.engine.look import Finding, Inventory, Key
+    from shared.engine.budget import Budget, Inventory, Key
+    from shared.engine.look import Finding
     from shared.engine.threads import Crew
     from shared.model.decisions import Notice
     from shared.model.kueue import Check, CheckState, QueuedWorkload

@@ -6,25 +6,17 @@ too few. What a plan asks for beside that is added later, and the pods on nodes 
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from shared.engine.budget import Inventory, count_chips, count_used
 from shared.engine.kueue import read_standing
 from shared.engine.look import (
-    Inventory,
     Look,
     Standing,
-    count_chips,
-    count_used,
-    map_nodes,
-    sort_nodes,
-)
-from shared.engine.scenes import (
-    blame_flavor,
     has_lost_nodes,
     is_over,
     sort_operations,
@@ -34,7 +26,7 @@ from shared.engine.scenes import (
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.model.pools import UNDER_WAY, PoolStatus
+from shared.model.pools import UNDER_WAY
 from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Fact, Scene, Stop
@@ -42,7 +34,8 @@ from shared.plan.scene import Fact, Scene, Stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.engine.look import Key, Operations, Source, StopAndCause, WorkloadName
+    from shared.engine.budget import Key, Operations, WorkloadName
+    from shared.engine.look import Source, StopAndCause
     from shared.engine.outside import Ports
     from shared.model.pools import NodePool, PoolNode
     from shared.model.workloads import Namespace, Parent, PodView, WorkloadView
@@ -263,7 +256,7 @@ class Reads:
         if not claims:
             return workload
         disks = self.ports.crew.gather([partial(find, claim) for claim in claims])
-        return dataclasses.replace(workload, disks=tuple(filter(None, disks)))
+        return replace(workload, disks=tuple(filter(None, disks)))
 
     def find_parent(self, workload: WorkloadView | None) -> Parent | None:
         """Return what keeps a live workload after its own end; a tick asks for it."""
@@ -308,7 +301,10 @@ class Reads:
         if plain is None or not wanted.refused:
             return wanted
         alone = list_wanted(self.key.cluster, plain, (), {}, self.ports.settings)
-        return wanted if alone.refused else blame_flavor(wanted)
+        if alone.refused:
+            return wanted
+        needs = (replace(need, of_flavor=need.never is not None) for need in wanted.needs)
+        return replace(wanted, needs=tuple(needs))  # a flavor is to blame
 
     def _recall_wanted(
         self, workload: WorkloadView, pods: list[PodView], pools_of: Mapping[str, str]
@@ -394,13 +390,13 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     pools = {fact: [ask.pool for ask in asks if ask.fact == fact] for fact in Fact}
     if pools[Fact.OPERATIONS]:
         operations = list_operations(look.key.cluster, ports)
-        look = dataclasses.replace(look, operations=operations)
+        look = replace(look, operations=operations)
     if pools[Fact.MACHINES]:
         method = ports.pools.read_machines
         tasks = {name: partial(method, look.pools[name]) for name in pools[Fact.MACHINES]}
         readings, errors = ports.crew.run_each(tasks, seconds=READ_SECONDS)
         machines = {**look.machines, **dict.fromkeys(tasks), **readings}
-        look = dataclasses.replace(look, machines=machines, errors=(*look.errors, *errors.values()))
+        look = replace(look, machines=machines, errors=(*look.errors, *errors.values()))
     if pools[Fact.USERS]:
         look = _add_users(look, pools[Fact.USERS], ports)
     return view(look)
@@ -419,7 +415,7 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
         pool = places[pod.uid] = pools[pod.node_name]
         if pod.template.units and pod.uid not in own:
             users[pool].append(pod)
-    return dataclasses.replace(
+    return replace(
         look,
         users={**look.users, **users},
         places=places,
@@ -435,16 +431,14 @@ def read_cluster_uid(cluster: str, ports: Ports) -> str:
     return namespace.uid if namespace else ""
 
 
-def is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
-    """Return whether the API that was read is that of the pool's cluster.
+def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:
+    """Return nodes by their pool."""
+    by_pool: dict[str, list[PoolNode]] = defaultdict(list)
+    for node in nodes:
+        by_pool[node.pool].append(node)
+    return by_pool
 
-    A pool without the label of its cluster, as those of the Go program, is proven by a node of its
-    own; a failed one without nodes by a node of any other pool.
-    """
-    label = pool.owner.cluster_uid if pool.owner else ""
-    if label:
-        return label == read_cluster_uid(look.key.cluster, ports)
-    if look.nodes.get(pool.name):
-        return True
-    live = ports.clusters[look.key.cluster]
-    return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))
+
+def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
+    """Return the pool of each node by the node's name."""
+    return {node.name: pool for pool, members in nodes.items() for node in members}

@@ -14,9 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.budget import REFUSALS, Entry
-from shared.engine.look import Source
-from shared.engine.reads import add_facts, is_proven, read_cluster_uid, take_look
-from shared.engine.scenes import is_over
+from shared.engine.look import Source, is_over
+from shared.engine.reads import add_facts, read_cluster_uid, take_look
 from shared.engine.tell import (
     claim_slot,
     describe_act,
@@ -42,6 +41,7 @@ from shared.model.errors import (
     Throttled,
 )
 from shared.model.failures import decide_gke_answer
+from shared.model.pools import PoolStatus
 from shared.needs.nodepool import build_body
 from shared.plan.counting import Census
 from shared.plan.plan import make_plan
@@ -50,11 +50,12 @@ from shared.plan.scene import Act, Answer, Plan, Verb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from shared.engine.budget import Books
-    from shared.engine.look import Key, Lists, Look
+    from shared.engine.budget import Books, Key
+    from shared.engine.look import Lists, Look
     from shared.engine.outside import Ports
     from shared.engine.tell import Outcome
     from shared.model.names import Slot
+    from shared.model.pools import NodePool
 
 ROUNDS_MAX = 4
 POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
@@ -400,7 +401,7 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     often a mistake, for example a list that is wrongly empty, than true.
     """
     owner, most = look.workload, ports.settings.deletions_per_minute_max
-    if not is_proven(look.pools[act.pool], look, ports):
+    if not _is_proven(look.pools[act.pool], look, ports):
         text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
     if owner and (is_over(owner) or owner.suspended):
@@ -412,3 +413,18 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
         "without a word of their owners"
     )
     return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
+
+
+def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
+    """Return whether the API that was read is that of the pool's cluster.
+
+    A pool without the label of its cluster, as those of the Go program, is proven by a node of its
+    own; a failed one without nodes by a node of any other pool.
+    """
+    label = pool.owner.cluster_uid if pool.owner else ""
+    if label:
+        return label == read_cluster_uid(look.key.cluster, ports)
+    if look.nodes.get(pool.name):
+        return True
+    live = ports.clusters[look.key.cluster]
+    return pool.status == PoolStatus.ERROR and bool(live.list_nodes(list(look.inventory.pools)))

@@ -14,11 +14,18 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from shared.engine.budget import Key, count_used
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
-from shared.engine.look import Key, Lists, count_used, map_nodes, sort_nodes
-from shared.engine.reads import DELIVERY_SECONDS, list_inventory, list_operations, read_stop
+from shared.engine.look import Lists, find_user
+from shared.engine.reads import (
+    DELIVERY_SECONDS,
+    list_inventory,
+    list_operations,
+    map_nodes,
+    read_stop,
+    sort_nodes,
+)
 from shared.engine.reconcile import Role, reconcile
-from shared.engine.scenes import find_user
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
     Outcome,
@@ -41,7 +48,8 @@ from shared.model.times import FRESH_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from shared.engine.look import Look, WorkloadName
+    from shared.engine.budget import WorkloadName
+    from shared.engine.look import Look
     from shared.engine.outside import Ports
     from shared.engine.reconcile import Run
     from shared.model.messages import EndedOperation

@@ -7,7 +7,8 @@ import pytest
 from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.kubernetes import KubernetesApi
-from shared.engine.look import Key, Source
+from shared.engine.budget import Key
+from shared.engine.look import Source
 from shared.engine.outside import Ports
 from shared.engine.reconcile import plan_for
 from shared.model import labels

@@ -15,7 +15,7 @@ import pytest
 from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.kubernetes import KubernetesApi
-from shared.engine.look import Key
+from shared.engine.budget import Key
 from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL

@@ -11,7 +11,7 @@ import pytest
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
-from shared.engine.scenes import find_user
+from shared.engine.look import find_user
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.replicas import TEMPLATE_HASH

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from shared.deliver import deliver
-from shared.engine.look import Key, Source
+from shared.engine.budget import Key
+from shared.engine.look import Source, has_lost_nodes
 from shared.engine.outside import Memory
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import Role, plan_for
-from shared.engine.scenes import has_lost_nodes
 from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.wakes import read_lists, work_on

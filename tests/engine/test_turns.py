@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from shared.engine.budget import Budget
-from shared.engine.look import Key
+from shared.engine.budget import Budget, Key
 from shared.model.errors import Throttled, Unavailable
 from shared.model.pools import PoolStatus
 from tests.builders import CLUSTER, settings

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from shared.engine.budget import Budget
-from shared.engine.look import Key
+from shared.engine.budget import Budget, Key
 from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role, Run, reconcile
 from shared.engine.threads import Crew

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from shared.edges.pods import Pod, read_workload, view_pod
-from shared.engine.look import Key
+from shared.engine.budget import Key
 from shared.kinds.table import get_kind
 from tests.builders import CLUSTER
 from tests.engine.world import World

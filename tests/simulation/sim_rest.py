@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect
 from typing import TYPE_CHECKING
 
-from shared.engine.look import Key, Source
+from shared.engine.budget import Key
+from shared.engine.look import Source
 from shared.engine.reconcile import plan_for
 from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
