@@ -14,12 +14,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import cold_start, report, scarcity, staging, tick_cost, warm_event
-from benchmarks.budgets import Verdict
+from benchmarks import scarcity, staging, tick_cost
 from benchmarks.exporter_load import ExporterBench, StagedExporter
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Verdict, build_table, describe_run, row_of, write_json
+from benchmarks.function import Site, measure_cold, measure_warm
 from benchmarks.metering import Failed
-from benchmarks.served_function import Site
 
 # Where there is no terminal (a file, a pipe), the table gets the width that it needs.
 console = Console() if sys.stdout.isatty() else Console(width=160)
@@ -46,8 +45,8 @@ class Bench:
         """Return the figures of one part."""
         say = self._say
         parts: dict[Part, Callable[[], list[Figure]]] = {
-            Part.COLD: lambda: cold_start.measure(self._site(), self._runs(3, 9), say),
-            Part.WARM: lambda: warm_event.measure(self._site(), self._runs(1, 5), say),
+            Part.COLD: lambda: measure_cold(self._site(), self._runs(3, 9), say),
+            Part.WARM: lambda: measure_warm(self._site(), self._runs(1, 5), say),
             Part.EXPORTER: lambda: self._exporter().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, say),
             Part.TICK: lambda: tick_cost.measure(self._runs(1, 3), say, sizes=self._sizes()),
             Part.SCARCITY: lambda: scarcity.measure(self._runs(5, 15), say),
@@ -78,14 +77,13 @@ class Bench:
 def main(
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer runs, and ticks of at most 500 workloads.")
+        bool, typer.Option("--quick", help="Fewer runs, and smaller ticks; at most a minute.")
     ] = False,
     runs: Annotated[int | None, typer.Option(help="So many runs of each part.", min=1)] = None,
     only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure with its samples.", dir_okay=False)
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", dir_okay=False)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a figure is out of budget.")] = False,
 ) -> None:
     """Measure against the budgets, side by side with baselines.
@@ -96,12 +94,10 @@ def main(
         progress.print("The benchmarks read CPU clocks and memory from /proc and so need Linux; use a container.")
         raise typer.Exit(2)
     figures, failed = _measure_all(only or list(Part), quick=quick, runs=runs)
-    title = report.describe_run(quick=quick or runs is not None)
-    console.print(report.build_table(figures, title))
+    title = describe_run(quick=quick or runs is not None)
+    console.print(build_table(figures, title))
     if json_file:
-        report.write_json(figures, title, json_file)
-    if markdown:
-        report.write_markdown(figures, title, markdown)
+        write_json(figures, title, json_file)
     out = [figure for figure in figures if figure.verdict is Verdict.OUT_OF_BUDGET]
     _conclude(out, failed)
     if failed or (out and strict):
@@ -129,7 +125,7 @@ def _measure_all(parts: Iterable[Part], *, quick: bool, runs: int | None) -> tup
 
 def _conclude(out: list[Figure], failed: list[Part]) -> None:
     for figure in out:
-        name, measured, _, ratio, limit, *_ = report.row_of(figure)
+        name, measured, _, ratio, limit, *_ = row_of(figure)
         found = ratio if figure.budget and figure.budget.of_ratio else measured
         console.print(f"[bold red]OUT OF BUDGET[/bold red] {figure.section}: {name}: {found}, not {limit}")
     if failed:

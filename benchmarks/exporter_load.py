@@ -14,7 +14,7 @@ import httpx
 
 from benchmarks.figures import Figure, compare, percentile
 from benchmarks.metering import Consumption, Failed, MeteredProcess
-from benchmarks.sample_objects import CLUSTER, TOPIC
+from benchmarks.samples import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
 from exporter.watched_kinds import list_watched
 from shared.kinds.table import KIND_NAMES, choose_kinds
@@ -44,11 +44,10 @@ class Scenario:
 
 EMPTY = Scenario(name="an empty cluster, all kinds", waiting=0, workloads=0, completed=0)
 USUAL = Scenario(name="1,000 waiting leaders, 1,000 workloads of all kinds", waiting=1_000, sends_events=True)
-WORST = Scenario(name="5,000 waiting leaders, 1,000 workloads of all kinds", waiting=5_000)
 UNFILTERED = Scenario(
     name="selectors filter nothing: 50,000 pods of all kinds, 1,000 of them demands", fresh=49_000, waiting=1_000
 )
-SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED)
+SCENARIOS = (EMPTY, USUAL, UNFILTERED)
 
 
 @dataclass(frozen=True, slots=True)

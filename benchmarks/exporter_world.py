@@ -21,8 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 import grpc
 from google.pubsub_v1.types import PublishRequest, PublishResponse
 
-from benchmarks import sample_kinds, sample_objects
-from benchmarks.sample_objects import Template
+from benchmarks.samples import Template, completed_jobset, jobset_uid, sample_of
 from shared.kinds.table import KIND_NAMES
 from standins.cluster.store.selectors import parse_labels
 from standins.processes.addresses import HOST
@@ -87,7 +86,7 @@ def list_objects(numbers: Numbers) -> dict[str, list[Objects]]:
     pods: list[Objects] = []
     found: dict[str, list[Objects]] = {"pods": pods}
     for place, kind in enumerate(KIND_NAMES):
-        sample = sample_kinds.SAMPLES[kind]()
+        sample = sample_of(kind)
         fresh, waiting, workloads = (
             _share(each, len(KIND_NAMES), place)
             for each in (numbers.fresh, numbers.waiting, numbers.workloads - numbers.completed)
@@ -96,7 +95,7 @@ def list_objects(numbers: Numbers) -> dict[str, list[Objects]]:
         pods += [Objects(sample.fresh, first, fresh), Objects(sample.waiting, first + fresh, waiting)]
         if sample.path:
             found[sample.path] = [Objects(sample.running, 0, workloads)]
-    over = Objects(sample_objects.completed_jobset(), numbers.workloads, numbers.completed)
+    over = Objects(completed_jobset(), numbers.workloads, numbers.completed)
     found.setdefault("jobsets", []).append(over)
     return found
 
@@ -165,7 +164,7 @@ class World:
 
         Raises TimeoutError: not all demands were published in time.
         """
-        template = sample_objects.waiting_leader()
+        template = sample_of("JobSet").waiting
         (pods,) = (
             listed
             for (name, selector), listed in self._listed.items()
@@ -181,7 +180,7 @@ class World:
             time.sleep(max(0.0, began + number / per_second - time.monotonic()))
             line = self._event(b"ADDED", template, self._next_pod)
             # The message names the pod's JobSet.
-            sent[sample_objects.jobset_uid(self._next_pod)] = time.time()
+            sent[jobset_uid(self._next_pod)] = time.time()
             pods.events.put(line)
             self._next_pod += 1
         self.due += demands

@@ -1,25 +1,42 @@
-"""What scarce capacity costs, in the simulator's virtual time: three ways to get it, side by side.
+"""What scarce capacity costs, in the simulator's virtual time: three ways to get it.
 
 All sides live through the same scarcity: three zones, whose room for hosts changes at random
 moments, and a JobSet of four slices that needs all of them. The loop is our own code with one zone
-and without pauses, which is what a retry of one node pool does.
+and without pauses, which is what a retry of one node pool does. The times are those of the
+simulator, which has GKE's: a creation with nodes tries for 35 minutes, an empty pool is there after
+22 s, and the autoscaler looks every 10 s.
 """
 
+import functools
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from random import Random
+from unittest.mock import patch
 
-from benchmarks import stockouts
+from msgspec import structs
+
 from benchmarks.figures import Figure, compare
-from benchmarks.scarce_world import CREATION, LOOP, THIS, Side, Slices, scarce
+from shared.capacity_texts import CapacityPolicy
+from shared.engine.budget import Budget
+from shared.model.needs import NodeSource, Tier, Way
+from shared.plan import attempts
+from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_functions import prepared
-from tests.simulation.sim_scenario import Stock
+from tests.simulation.sim_scenario import START, Act, Scenario, Stock
+from tests.simulation.sim_world import World
 
 SECTION = "scarcity: four slices, three zones, virtual time"
 SLICES, HOSTS, HOURS = 4, 2, 6
-_WAITING = Slices(name="train", zones="abc", slices=SLICES)
+REGION, ZONES, ACCELERATOR = "us-east5", "abc", "tpu-v4-podslice"
+PLACES = 20
+"""So many operations of a cluster are under way at one time; GKE answers the next request with 429.
+GKE does not publish the number: it created 21 pools at one time and failed with 30."""
+STEP_SECONDS = 5.0
+"""Between two looks at the world."""
 _LINES = (
     ("time to the first running slice", "min", "first"),
     (f"time until all run, at most {HOURS} h", "min", "whole"),
@@ -28,6 +45,23 @@ _LINES = (
     ("places held by creates, in sum", "min", "held"),
     ("places held by creates, the most at one time", "", "places"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """Who provisions."""
+
+    name: str
+    ways_max: int = len(ZONES)
+    """How many ways of the list it knows, from the first on."""
+    nodes_from: NodeSource | None = None
+    pauses: bool = True
+    """Whether a pause follows a round."""
+
+
+THIS = Side(name="this version")
+CREATION = Side(name="nodesFrom creation", nodes_from=NodeSource.CREATION)
+LOOP = Side(name="a loop that retries the first way", ways_max=1, pauses=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,35 +79,68 @@ class Lived:
     """Of all operations that create a pool, in sum."""
     places: int
     """The most such operations at one time."""
-    operation_seconds_max: float
-    both_seconds: float
-    """The longest time for which two pools of one slice had nodes."""
+
+
+@dataclass(slots=True)
+class Scarcity:
+    """A world in which slices wait, and what was seen in it until now."""
+
+    world: World
+    idle_chip_seconds: float = 0.0
+    """Of all nodes, while not all pods run."""
+    _ran: dict[str, float] = field(default_factory=dict)
+
+    def wait(self) -> float:
+        """Return the minutes for which pods wait, at most `HOURS`; time passes until all run."""
+        time, since = self.world.time, math.inf
+        (cluster,) = self.world.clusters.values()
+        while time.now < START + HOURS * 3600:
+            time.run_until(time.now + STEP_SECONDS)
+            pods = list(cluster.pods.values())
+            since = min([since, *(pod.view.unschedulable_since or time.now for pod in pods)])
+            self.idle_chip_seconds += STEP_SECONDS * sum(node.units for node in cluster.nodes.values())
+            waiting = {pod.plan.slice_name for pod in pods if pod.node is None}
+            for pod in pods:
+                if pod.plan.slice_name not in waiting:
+                    self._ran.setdefault(pod.plan.slice_name, time.now)
+            if pods and not waiting:
+                return min((max(pod.bound_at for pod in pods) - since) / 60, HOURS * 60.0)
+        return HOURS * 60.0
+
+    def find_first_run(self) -> float:
+        """Return the minutes until all pods of one slice ran, at most `HOURS`."""
+        return min((min(self._ran.values(), default=math.inf) - START) / 60, HOURS * 60.0)
+
+    def list_creations(self) -> list[tuple[float, float]]:
+        """Return beginning and end of the operations that created pools, in unix seconds."""
+        operations = itertools.chain.from_iterable(self.world.gke.operations.values())
+        times = ((each.began_at or START, each.ended_at) for each in operations if each.creates)
+        return sorted((begin, end or self.world.time.now) for begin, end in times)
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
-    """Return what this version costs beside each other side, and what one stockout costs."""
+    """Return what this version costs beside each other side."""
     with prepared():
         lived = {}
         for side in (THIS, CREATION, LOOP):
             say(f"scarce capacity: {side.name}")
             lived[side.name] = [live_scarcity(seed, side) for seed in range(runs)]
-        figures = [
-            replace(
-                compare(f"{SECTION}; the baseline is {name}", what, unit, attrgetter(field), lived[THIS.name]),
-                # A ratio to nothing says nothing.
-                baseline=tuple(max(getattr(each, field), 0.1) for each in others),
-            )
-            for name, others in lived.items()
-            if name != THIS.name
-            for what, unit, field in _LINES
-        ]
-        return [*figures, *stockouts.measure(min(runs, 5), say)]
+    return [
+        replace(
+            compare(f"{SECTION}; the baseline is {name}", what, unit, attrgetter(name_of), lived[THIS.name]),
+            # A ratio to nothing says nothing.
+            baseline=tuple(max(getattr(each, name_of), 0.1) for each in others),
+        )
+        for name, others in lived.items()
+        if name != THIS.name
+        for what, unit, name_of in _LINES
+    ]
 
 
 def make_stock(seed: int) -> tuple[Stock, ...]:
     """Return one scarcity: rooms of three zones that change at random moments."""
     rng, rows = Random(f"scarcity {seed}"), []
-    for zone in _WAITING.zones:
+    for zone in ZONES:
         at = 0.0
         while at < HOURS * 3600:
             rows.append(Stock(at, zone, rng.choice((0, 0, 0, HOSTS, 2 * HOSTS, SLICES * HOSTS))))
@@ -83,17 +150,45 @@ def make_stock(seed: int) -> tuple[Stock, ...]:
 
 def live_scarcity(seed: int, side: Side) -> Lived:
     """Return what one scarcity costs. The process must be prepared."""
-    with scarce(seed, (_WAITING,), make_stock(seed), side, hours=HOURS) as scarcity:
-        whole = scarcity.wait_for(("train0",), hours=HOURS)
-        made, longest = scarcity.list_creations(), HOURS * 60.0
-        moments = sorted(itertools.chain(((begin, 1) for begin, _ in made), ((end, -1) for _, end in made)))
-        return Lived(
-            first=min(scarcity.find_first_run(), longest),
-            whole=min(whole, longest),
-            chip_hours=scarcity.idle_chip_seconds / 3600,
-            creates=len(made),
-            held=sum(end - begin for begin, end in made) / 60,
-            places=max(itertools.accumulate(change for _, change in moments)),
-            operation_seconds_max=max(end - begin for begin, end in made),
-            both_seconds=scarcity.both_seconds,
+    with scarce(seed, make_stock(seed), side) as scarcity:
+        whole, creations = scarcity.wait(), scarcity.list_creations()
+        moments = sorted(
+            itertools.chain(((begin, 1) for begin, _ in creations), ((end, -1) for _, end in creations))
         )
+        return Lived(
+            first=scarcity.find_first_run(),
+            whole=whole,
+            chip_hours=scarcity.idle_chip_seconds / 3600,
+            creates=len(creations),
+            held=sum(end - begin for begin, end in creations) / 60,
+            places=max(itertools.accumulate(change for _, change in moments)),
+        )
+
+
+@contextmanager
+def scarce(seed: int, stock: tuple[Stock, ...], side: Side) -> Iterator[Scarcity]:
+    """Give a world in which slices come and machines are scarce. The process must be prepared."""
+    act = Act(1.0, "create", 0, "train0", "JobSet", "two", SLICES, flag=True)
+    ticks = tuple(37.0 + seed % 20 + 60 * index for index in range(HOURS * 60))
+    scenario = Scenario(seed, (act,), ticks=ticks, stock=stock, candidates=side.ways_max, operation_slots=PLACES)
+    with ExitStack() as stack:
+        if not side.pauses:
+            stack.enter_context(patch.object(attempts, "PAUSE_SECONDS", 0))
+            stack.enter_context(patch.object(attempts, "SPARE_CREATES", 10_000))
+        world = World(scenario)
+        stack.callback(world.time.close)
+        for each in itertools.chain.from_iterable(world.functions.live.values()):
+            settings = structs.replace(each.ports.settings, capacity_policies=(_build_policy(side),))
+            each.ports = replace(each.ports, settings=settings, budget=Budget(settings))
+        world.time.at(START + act.at, functools.partial(apply_act, world, act))
+        for at in ticks:
+            world.time.at(START + at, world.tick)
+        for room in stock:
+            world.time.at(START + room.at, world.gke.refill)
+        yield Scarcity(world)
+
+
+def _build_policy(side: Side) -> CapacityPolicy:
+    zones = ZONES[: side.ways_max]
+    ways = (Way(Tier.ON_DEMAND, f"{REGION}-{letter}", nodes_from=side.nodes_from) for letter in zones)
+    return CapacityPolicy(accelerators=(ACCELERATOR,), ways=tuple(ways))

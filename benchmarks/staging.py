@@ -18,7 +18,21 @@ from packaging.requirements import Requirement
 from infra.build.stage_functions import stage
 
 ROOT = Path(__file__).resolve().parents[1]
-VARIANTS = Path(__file__).resolve().parent / "variants"
+_FLOORS = {
+    "hello.py": """import functions_framework
+
+@functions_framework.http
+def hello(_request):
+    return "Hello world!"
+""",
+    "noop_event.py": """import functions_framework
+
+@functions_framework.cloud_event
+def noop(_event):
+    pass
+""",
+}
+"""The floors of a cold start and of a warm event: what carries as little of its own as can be."""
 _SCRIPT = """#!{python}
 import sys
 from functions_framework._cli import _cli
@@ -31,11 +45,10 @@ class NotInstalled(Exception):
 
 
 def stage_bundle(folder: Path) -> Path:
-    """Return a fresh functions bundle with the variants laid beside its ``main.py``."""
+    """Return a fresh functions bundle with the floors laid beside its ``main.py``."""
     stage(folder)
-    for path in VARIANTS.iterdir():
-        if path.suffix == ".py":
-            shutil.copyfile(path, folder / path.name)
+    for name, text in _FLOORS.items():
+        (folder / name).write_text(text, encoding="utf-8")
     _compile(folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""One run of one side: a JobSet on a fresh local cloud, from creation to the end of its pools."""
+"""One run of the field: what is applied, how long it is followed, and its record."""
 
 import json
 import math
@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.field.go_stack import PROCESS, GoStack, describe_program
-from benchmarks.field.heartbeats import Heartbeats
-from benchmarks.field.jobsets import HOSTS, build_crowd, build_jobset
-from benchmarks.field.recorder import Recorder
+from benchmarks.field.recorder import Heartbeats, Recorder
 from benchmarks.field.records import CREATE, DELETE, FanOut, Record, Side, find_accepted
 from benchmarks.metering import Failed
 from demo.stack.clusters import ClusterKind
@@ -25,6 +23,63 @@ from demo.stack.stack import Stack
 from shared.version import VERSION
 from standins.kubelet.statuses import ended
 from standins.processes.kubeconfig import open_client
+
+Json = dict[str, Any]
+HOSTS, CHIPS = 4, 4
+"""Of one v6e slice of 4x4 chips."""
+_POOL_LABEL = "cloud.google.com/gke-nodepool"
+_RUN_SECONDS = "local.tpu-provisioner/run-seconds"
+_JOBS_MAX = 100
+"""Slices of one JobSet of the fan-out."""
+
+
+def build_jobset(slices: int, run_seconds: float) -> Json:
+    """Return a JobSet of v6e slices of 4x4 chips, as the examples of both provisioners have it."""
+    return _jobset(f"field-{slices}", slices, hosts=HOSTS, topology="4x4", run_seconds=run_seconds)
+
+
+def build_crowd(leaders: int, run_seconds: float) -> list[Json]:
+    """Return JobSets with so many slices of one host in all, so that each pod is a leader."""
+    sizes = [min(_JOBS_MAX, leaders - first) for first in range(0, leaders, _JOBS_MAX)]
+    assert sum(sizes) == leaders
+    assert len(sizes) == math.ceil(leaders / _JOBS_MAX)
+    return [
+        _jobset(f"crowd-{number}", size, hosts=1, topology="2x2", run_seconds=run_seconds)
+        for number, size in enumerate(sizes)
+    ]
+
+
+def _jobset(name: str, slices: int, *, hosts: int, topology: str, run_seconds: float) -> Json:
+    container = {"name": "trainer", "image": "trainer", "resources": {"limits": {"google.com/tpu": CHIPS}}}
+    selector = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+        "cloud.google.com/gke-tpu-topology": topology,
+    }
+    pod = {
+        "metadata": {"annotations": {_RUN_SECONDS: f"{run_seconds:g}"}},
+        "spec": {"restartPolicy": "Never", "nodeSelector": selector, "containers": [container]},
+    }
+    job = {
+        "parallelism": hosts,
+        "completions": hosts,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "template": pod,
+    }
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": _POOL_LABEL},
+        },
+        "spec": {
+            "failurePolicy": {"maxRestarts": 3},
+            "replicatedJobs": [{"name": "s", "replicas": slices, "template": {"spec": job}}],
+        },
+    }
+
 
 OPERATION_SECONDS = 60.0
 RUN_SECONDS = 30.0
