@@ -1,4 +1,4 @@
-"""Reads lists of capacity from text: YAML or JSON in the words of GKE's ComputeClass priorities.
+"""Reads fallback lists from text: YAML or JSON in the words of GKE's ComputeClass priorities.
 
 A word that this project does not act on is an error, because a candidate without it would be
 another one. Words: https://cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass.
@@ -26,7 +26,7 @@ _EXAMPLE = "a list like [{spot: true, location: {zones: [us-east5-b]}}, {}]"
 
 
 class UnreadableList(ValueError):
-    """The text is no list of capacity; it says what is wrong, where, and what would be valid."""
+    """The text is no fallback list; it says what is wrong, where, and what would be valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

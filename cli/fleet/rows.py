@@ -108,7 +108,7 @@ class WaitingRow(Row):
     attempt: int | None = None
     """The highest attempt of its slots; None before the first one."""
     candidate: str = ""
-    """Which entry of the capacity list that was, for example ``2 of 5``; empty without a list."""
+    """Which entry of the fallback list that was, for example ``2 of 5``; empty without a list."""
     failures: int = 0
     """How many creates of the workload failed, as GKE's operations and the failed pools tell."""
     failure: str = ""

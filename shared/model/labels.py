@@ -25,12 +25,12 @@ JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
 OWNER_UID = "google.com/tpu-provisioner-owner-uid"  # UID of the workload
 NEED = "google.com/tpu-provisioner-need"  # hash of what the pods of its group ask
 SLOT = "google.com/tpu-provisioner-slot"  # number of the pool within its need
-ROUND = "google.com/tpu-provisioner-round"  # capacity lists that had ended before
+ROUND = "google.com/tpu-provisioner-round"  # fallback lists that had ended before
 USELESS = "google.com/tpu-provisioner-useless"  # pools before it that helped nobody
 ATTEMPT = "google.com/tpu-provisioner-attempt"  # number of the try
 CREATED_AT = "google.com/tpu-provisioner-created-at"  # unix seconds
 CANDIDATE = "google.com/tpu-provisioner-candidate"
-"""Which way of a list of capacity, from 0; absent for the first."""
+"""Which way of a fallback list, from 0; absent for the first."""
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 """UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
 

@@ -151,7 +151,7 @@ class Try:
 
     attempt: int = 0
     candidate: int = 0
-    """Which way of its capacity list it is, from 0."""
+    """Which way of its fallback list it is, from 0."""
     round: int = 0
     """How many lists of its slot had ended when it was made."""
     useless: int = 0

@@ -241,7 +241,7 @@ def list_ways(wish: Wish) -> tuple[Way, ...]:
 
 
 def read_list(template: PodTemplate) -> tuple[Way, ...]:
-    """Return the list of capacity in a pod's annotation; empty without one."""
+    """Return the fallback list in a pod's annotation; empty without one."""
     text = template.annotations.get(labels.CAPACITY)
     try:
         return () if text is None else read_ways(text)

@@ -175,7 +175,7 @@ def count_lost(census: Census, need: Need, slot: Slot) -> int:
 
 
 def find_pause(rounds: int) -> int:
-    """Return the seconds between the end of a capacity list and its next beginning."""
+    """Return the seconds between the end of a fallback list and its next beginning."""
     return min(PAUSE_SECONDS << min(rounds, 5), PAUSE_SECONDS_MAX)
 
 
