@@ -72,7 +72,8 @@ def list_dead_letters(output: Output = Format.TABLE, *, as_json: AsJson = False)
 
     JSON and YAML have the attributes and the data of each.
     """
-    from cli.messages.replay import Choice, list_reasons, print_dead_letters  # noqa: PLC0415
+    from cli.messages.dead_letters import Choice  # noqa: PLC0415
+    from cli.messages.replay import list_reasons, print_dead_letters  # noqa: PLC0415
 
     with told():
         form = choose_format(output, as_json=as_json)
