@@ -13,9 +13,9 @@ from cli.explaining import explain
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
 from cli.messages.commands import dead_letters, replay
+from cli.moments import repeat
 from cli.planning.plan_run import Request, run_plan, show_plan
 from cli.printing import Format, choose_format, open_console, print_data
-from cli.repeating import repeat
 from cli.shared_options import AsJson, Follow, Namespace, Output  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
 from shared.version import VERSION
@@ -132,7 +132,7 @@ def why(
 
     Example: tpu-provisioner why jobset/train -n team-a --since 2h
     """
-    from cli.explanation.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
+    from cli.explanation.history_text import ask_why  # noqa: PLC0415 -- see open_deployment
 
     with told():
         form = choose_format(output, as_json=as_json, endless="--follow" if follow else "")

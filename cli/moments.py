@@ -1,11 +1,16 @@
-"""Moments as people give and read them: RFC 3339, or how long ago."""
+"""Moments as people give and read them, and a look that is repeated until Ctrl-C."""
 
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
 
 from cli.exit_codes import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -42,3 +47,18 @@ def format_moment(seconds: float) -> str:
 def format_exact(seconds: float) -> str:
     """Return RFC 3339 in UTC with microseconds, for a program."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+T = TypeVar("T")
+PAUSE_SECONDS = 5.0
+
+
+def repeat(look: Callable[[], T], *, endless: bool) -> Iterator[T]:
+    """Yield what a look finds: once, or every 5 seconds until Ctrl-C."""
+    yield look()
+    try:
+        while endless:
+            time.sleep(PAUSE_SECONDS)
+            yield look()
+    except KeyboardInterrupt:
+        return

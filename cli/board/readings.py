@@ -12,8 +12,7 @@ from cli.diagnosis.findings import Result
 from cli.exit_codes import say
 from cli.fleet.status import Status, Trouble, add_refusals, read_status
 from cli.fleet.status_table import tell_left_alone
-from cli.usage.account import DAY_SECONDS, Account, Row
-from cli.usage.record_stream import Span, read_records
+from cli.usage.account import DAY_SECONDS, Account, Row, Span, read_records
 from cli.usage.usage_command import GROUPS
 from shared.model.errors import ProvisionerError
 from shared.version import VERSION

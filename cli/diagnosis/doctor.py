@@ -2,23 +2,132 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
+import msgspec
 import urllib3
 
-from cli.access.cli_settings import FUNCTIONS, name_services
+from cli.access.cli_settings import DEAD_LETTERS, ENDS, FUNCTIONS, PUSHED, list_pushed, name_services
 from cli.access.log_search import find_last_tick
 from cli.diagnosis.cluster_checks import check_cluster, check_exporter
-from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
-from cli.diagnosis.message_checks import check_backlog, check_dead_letters, check_subscriptions
+from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, poor, skipped, warn
 from cli.exit_codes import say
+from cli.messages.dead_letters import Choice
+from cli.messages.replay import list_reasons
+from cli.moments import format_moment
 from cli.printing import count, short_cluster
+from shared.model.errors import JSON_ERRORS, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cli.access.operator_access import Deployment
+    from shared.edges.google import GoogleSession
+
+
+class _Value(msgspec.Struct, rename="camel"):
+    int64_value: str = "0"
+
+
+class _Point(msgspec.Struct):
+    value: _Value = msgspec.field(default_factory=_Value)
+
+
+class _Series(msgspec.Struct):
+    points: list[_Point] = []
+
+
+class _TimeSeries(msgspec.Struct, rename="camel"):
+    time_series: list[_Series] = []
+
+
+def read_points(monitoring: GoogleSession, project: str, query: dict[str, str]) -> list[list[int]]:
+    """Return the whole numbers of each time series of Cloud Monitoring that has some.
+
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
+    """
+    body = monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
+    try:
+        series = msgspec.json.decode(body or b"{}", type=_TimeSeries).time_series
+    except JSON_ERRORS as error:
+        raise Unavailable(f"Cloud Monitoring's answer cannot be read: {error}") from error
+    return [[int(point.value.int64_value) for point in each.points] for each in series if each.points]
+
+
+DEAD_LETTERS_MAX = 100
+WAIT_SECONDS_MAX = 600.0
+_AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"  # assumes: backlog-metric
+
+
+def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
+    """Yield how many dead letters there are. They are not removed."""
+    check, name = "dead letters", deployment.own.subscriptions.get(DEAD_LETTERS)
+    if not name:
+        yield skipped(check, f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {DEAD_LETTERS!r}")
+        return
+    report = list_reasons(deployment, Choice(most=DEAD_LETTERS_MAX))
+    if not report.dead_letters:
+        yield fine(check, "none")
+        return
+    reasons = Counter(dead_letter.reason for dead_letter in report.dead_letters).most_common()
+    more = " or more" if report.bounded else ""
+    yield warn(
+        check,
+        f"{len(report.dead_letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
+        "tpu-provisioner dead-letters list",
+    )
+
+
+def check_subscriptions(deployment: Deployment) -> Iterator[Finding]:
+    """Yield whether each function's two subscriptions are there: one to each topic."""
+    named = {each: deployment.own.subscriptions.get(each) for each in (*PUSHED, DEAD_LETTERS)}
+    unnamed = [each for each, name in named.items() if not name]
+    if unnamed:
+        listed = ", ".join(unnamed)
+        yield skipped("subscriptions", f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {listed}")
+    known = {each: name for each, name in named.items() if name}
+    if known:
+        yield _find_absent(deployment, known)
+
+
+def _find_absent(deployment: Deployment, known: Mapping[str, str]) -> Finding:
+    absent = {each: name for each, name in known.items() if deployment.pubsub.find_subscription(name) is None}
+    if not absent:
+        return fine("subscriptions", f"all {len(known)} exist")
+    # Without the ends of operations the ticks do all of it, only later.
+    serious = any(not each.endswith(ENDS) for each in absent)
+    text = f"these do not exist: {', '.join(absent.values())}"
+    return poor("subscriptions", text, "terraform plan", serious=serious)
+
+
+def check_backlog(deployment: Deployment) -> Iterator[Finding]:
+    """Yield the age of each push subscription's oldest message, from Cloud Monitoring."""
+    if deployment.monitoring is None:
+        yield skipped("backlog", "not checked: TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
+        return
+    now = deployment.ports.clock.now()
+    for each in list_pushed(deployment.own):
+        name = deployment.own.subscriptions.get(each)
+        if name:
+            seconds = _read_oldest_seconds(deployment.monitoring, name, now=now)
+            check, text = f"backlog {each}", f"the oldest message has waited for {seconds:.0f} s"
+            late = seconds > WAIT_SECONDS_MAX
+            yield bad(check, text, "docs/runbook.md, Alert: messages wait") if late else fine(check, text)
+
+
+def _read_oldest_seconds(monitoring: GoogleSession, subscription: str, *, now: float) -> float:
+    """Return the metric's newest value; 0 without one, as an empty subscription reports none."""
+    _, project, _, short = subscription.split("/")
+    query = {
+        "filter": f'metric.type="{_AGE}" AND resource.labels.subscription_id="{short}"',
+        "interval.startTime": format_moment(now - WAIT_SECONDS_MAX),
+        "interval.endTime": format_moment(now),
+    }
+    return max((float(found[0]) for found in read_points(monitoring, project, query)), default=0.0)
+
 
 TICK_SECONDS_MAX = 300.0
 """The scheduler calls every minute. Five missed calls mean a problem."""

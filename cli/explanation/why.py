@@ -20,7 +20,6 @@ from cli.explanation.history import (
     read_pools,
     read_workload_dates,
 )
-from cli.explanation.suspensions import read_suspension
 from cli.fleet.looks import read_cluster
 from cli.fleet.rows import list_decisions
 from cli.fleet.status import Status, add_reading, add_refusals, needs_records
@@ -28,6 +27,7 @@ from cli.moments import format_moment
 from shared.edges.kubernetes import JsonObject
 from shared.edges.pods import Pod, view_pod
 from shared.engine.budget import Key
+from shared.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
 from shared.model.errors import NotFound, ProvisionerError
 from shared.model.names import parse_name
@@ -38,8 +38,33 @@ if TYPE_CHECKING:
     from cli.access.log_search import OpenLogs
     from cli.access.operator_access import Deployment
     from cli.fleet.looks import Reading
-    from shared.kinds.kind import Kind
+    from shared.edges.kubernetes import KubernetesApi
+    from shared.kinds.kind import Kind, Resource
     from shared.model.decisions import Decision
+
+_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+
+
+def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> str:
+    """Return what a suspended workload waits for, as the end of a sentence; empty for any other.
+
+    Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+    """
+    try:
+        body = api.get(kind.path_of(namespace, name), JsonObject)
+    except NotFound:
+        return ""
+    if not read_flag(body, "spec", "suspend"):
+        return ""
+    writers = [(read_text(each, "time"), read_text(each, "manager")) for each in list_suspend_writes(body)]
+    by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
+    resume = '{"spec":{"suspend":false}}'
+    resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
+    if queue := read_texts(body, "metadata", "labels").get(_QUEUE_NAME):
+        resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
+    return f"is suspended{by}, so it needs no pools; {resumes}"
+
 
 VALID = "NAME, NAMESPACE/NAME, KIND/NAME or KIND NAME"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")

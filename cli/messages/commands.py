@@ -91,7 +91,10 @@ def discard_dead_letters(
     sure: Sure = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove dead letters for good: the named ones, or with --all every one. It asks first."""
+    """Remove dead letters for good. It asks first.
+
+    It takes the named ones, or with --all every one.
+    """
     from cli.messages.replay import discard  # noqa: PLC0415
 
     with told():

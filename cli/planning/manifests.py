@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import BadInput
-from cli.planning.api_checks import list_refusals
-from cli.planning.asking import find_requests
+from cli.planning.checks import (
+    NotText,
+    WrongField,
+    check_object,
+    find_near_key,
+    find_requests,
+    find_texts,
+    list_refusals,
+    without_nulls,
+)
 from cli.planning.makers import GENERATED, MAKERS, RUNTIMES, Made
 from cli.planning.manifest_yaml import is_list, read_documents
-from cli.planning.near_keys import find_near_key
-from cli.planning.object_checks import NotText, WrongField, check_object, find_texts, without_nulls
 from shared.edges.pods import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind

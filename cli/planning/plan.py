@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE, accepts
-from cli.planning.live_facts import Disks, Namespaces
-from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs
-from cli.planning.zones import tell_unlisted
+from cli.planning.facts import Disks, Namespaces
+from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs, tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.engine.budget import Key

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +14,73 @@ import typer
 from cli.access.cli_settings import read_plan_settings
 from cli.access.deployment_choice import choose_environment, open_deployment
 from cli.exit_codes import ExitCode
-from cli.planning.differences import compare
-from cli.planning.file_disks import FileDisks
-from cli.planning.live_facts import Disks, Namespaces
+from cli.planning.facts import Disks, FileDisks, Namespaces
+from cli.planning.makers import GENERATED
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan, summarize
 from cli.planning.plan_table import print_plan
 from cli.printing import open_console, print_data
+from shared.engine.budget import Key
+from shared.engine.look import Source
+from shared.engine.reads import take_look
+from shared.plan.counting import Census
 from shared.settings import name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
     from cli.printing import Format
     from shared.engine.outside import Ports
+    from shared.plan.scene import Scene
+
+_MADE = "([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]{7,})"
+"""What Kubernetes and KubeRay append to a generated name, or a CronJob to the name of its Job:
+https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go."""
+
+
+def compare(planned: Sequence[PlannedNeed], cluster: str, ports: Ports) -> list[str]:
+    """Return a line for what the plan adds, keeps, or no longer needs of each workload's pools.
+
+    A workload whose name is generated is compared with each live one that may have been made of the
+    same manifest.
+    """
+    owners = {pool.owner.key for pool in ports.pools.list(cluster) if pool.owner}
+    lines: list[str] = []
+    for key in dict.fromkeys(each.key for each in planned):
+        needs = tuple(each.need for each in planned if each.key == key)
+        for name in _find_live(key, owners) or [key.name]:
+            live = Key(cluster, key.kind, key.namespace, name)
+            scene = take_look(live, ports, Source()).scene
+            lines += _compare(dataclasses.replace(scene, needs=needs), f"{key.namespace}/{name}")
+    return lines
+
+
+def _find_live(key: Key, owners: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return the names of the live workloads that may be a planned one."""
+    prefix = key.name.removesuffix(GENERATED)
+    pattern = re.compile(re.escape(prefix) + (_MADE if prefix != key.name else ""))
+    alike = (owner for owner in owners if owner[:2] == (key.kind, key.namespace))
+    return sorted(name for _, _, name in alike if pattern.fullmatch(name))
+
+
+def _compare(scene: Scene, about: str) -> Iterator[str]:
+    census, lacking = Census(scene), Counter[str]()
+    for _, pool in census.kept.served:
+        yield f"= {about}: node pool {pool.name} ({pool.status}) serves it"
+    for want in census.kept.unserved:
+        lacking[want.need.key] += want.need.never is None
+    for need in scene.needs:
+        if lacking[need.key]:
+            shape = f"{need.asks.shape.accelerator} {need.asks.shape.topology}".rstrip()
+            yield f"+ {about}: {lacking[need.key]} new of {shape}"
+    left = {pool.name for pool in census.kept.left}
+    for pool in scene.pools:
+        if pool.name in left:
+            yield f"- {about}: node pool {pool.name} ({pool.status}) goes: the manifest needs fewer"
+        elif pool.ours and pool.name not in census.homes:
+            yield f"- {about}: node pool {pool.name} ({pool.status}) goes: it fits nothing that the manifest needs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

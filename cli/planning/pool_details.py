@@ -1,12 +1,14 @@
-"""Lists what a planned pool has, and what it needs, from the request that would be sent."""
+"""What a planned pool has and needs, by the request that would be sent, and where machines are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cli.prices import MARKET
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import Rejected
+from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,3 +73,20 @@ def list_mixed(workload: WorkloadView) -> list[str]:
                 f"a way to keep its slices apart, else its pods are refused [{error.reason}]: {error.valid}"
             )
     return ways
+
+
+LISTED_ON = MARKET["zones"]["listed_on"]
+ZONES: dict[str, str] = MARKET["zones"]["of"]
+"""The zones of each region, by generation of TPUs and type of GPUs."""
+
+
+def tell_unlisted(accelerator: str, zone: str) -> str:
+    """Return a warning if `ZONES` has an accelerator, but not in a zone; else an empty text."""
+    kind = TPUS[accelerator].generation if accelerator in TPUS else accelerator
+    regions = dict(each.split(":") for each in ZONES.get(kind, "").split())
+    region, _, letter = zone.rpartition("-")
+    listed = regions.get(region, "").split(",")
+    if not regions or letter in listed:
+        return ""
+    near = ", ".join(f"{region}-{each}" for each in listed) if region in regions else "other regions only"
+    return f"on {LISTED_ON} no {kind} was listed in {zone}, but in {near}"

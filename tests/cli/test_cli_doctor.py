@@ -13,9 +13,8 @@ import urllib3
 from cli.access.log_search import Ticked
 from cli.access.operator_access import Deployment
 from cli.diagnosis.cluster_checks import list_rights
-from cli.diagnosis.doctor import check_ticks, examine
+from cli.diagnosis.doctor import check_backlog, check_ticks, examine
 from cli.diagnosis.findings import Finding, Result
-from cli.diagnosis.message_checks import check_backlog
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import KIND_NAMES, KINDS

@@ -4,8 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from cli.explanation.suspensions import read_suspension
-from cli.explanation.why import History, add_suspension
+from cli.explanation.why import History, add_suspension, read_suspension
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Denied, NotFound, ProvisionerError

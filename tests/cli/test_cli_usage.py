@@ -16,8 +16,7 @@ import yaml
 from google.api_core.exceptions import TooManyRequests
 
 from cli.board.readings import Readings
-from cli.usage.account import Account, PoolLife
-from cli.usage.record_stream import PAGE_SIZE, Span, read_records
+from cli.usage.account import PAGE_SIZE, Account, PoolLife, Span, read_records
 from cli.usage.usage_command import GROUPS
 from shared.model.times import format_time
 from tests.builders import CLUSTER, NOW

@@ -274,7 +274,7 @@ def let_tell(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., History], deployment: Deployment | None = None
 ) -> None:
     """Let `why` find these histories, and nothing of the present state."""
-    monkeypatch.setattr("cli.explanation.asking_why.tell", tell)
+    monkeypatch.setattr("cli.explanation.history_text.tell", tell)
     put_in_place(monkeypatch, deployment or a_deployment())
 
 
@@ -296,7 +296,7 @@ def test_a_history_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> 
             raise KeyboardInterrupt
         later.append(Entry(at=NOW + 1, source="event", about="JobSet train", text="second"))
 
-    monkeypatch.setattr("cli.repeating.time.sleep", pause)
+    monkeypatch.setattr("cli.moments.time.sleep", pause)
     let_tell(monkeypatch, lambda *_: replace(history, entries=[*history.entries, *later]))
 
     result = run("why", "train", "--follow")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.planning.near_keys import find_near_key
+from cli.planning.checks import find_near_key
 from shared.model import labels
 from tests.builders import a_template
 

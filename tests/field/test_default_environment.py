@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.planning.zones import ZONES
+from cli.planning.pool_details import ZONES
 from infra.build.preflight import read_declared
 from shared.shapes.catalogue import TPUS
 from tests.field.planned import INPUTS

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from cli.board.lanes import Lanes
+from cli.board.site import Board
 
 from cli.explanation.why import History, add_present
 from cli.fleet.looks import read_cluster
@@ -76,9 +76,9 @@ def test_status_why_and_board_name_slices_that_are_mixed(
 
     status, rows = run("status"), read_json("status")["pools"]
     add_present(history, reading)
-    lanes = Lanes().observe(history.now, {}, mixed.clock.time)
+    shown = Board(deployment).read()["status"]["pools"]
 
     assert status.exit_code == 1
     assert {(row["decision"], row["reason"], row["stuck"]) for row in rows} == {("keep", "slice_mixed", True)}
     assert any("slice_mixed" in line for line in show(history))
-    assert [(lane.reason, lane.stuck) for lane in lanes] == [("slice_mixed", True)] * 4
+    assert [(row["reason"], row["stuck"]) for row in shown] == [("slice_mixed", True)] * 4
