@@ -3,8 +3,8 @@
 import dataclasses
 
 import pytest
-from cli.board.site import Board
 
+from cli.board.site import Board
 from cli.explanation.why import History, add_present
 from cli.fleet.looks import read_cluster
 from tests.builders import CLUSTER
