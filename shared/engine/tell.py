@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.engine.look import list_takers, make_claim
 from shared.kinds.table import get_kind
-from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event_reason, is_warning
+from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.names import build_name
 from shared.model.pools import PoolStatus
@@ -344,11 +344,10 @@ def explain_end(ended: EndedOperation) -> Decision | None:
     if ended.created:
         text = f"GKE has created node pool {ended.pool}"
         return Decision(Verdict.KEEP, Reason.POOL_CREATED, text)
-    rule = RULES[classify_failure(ended.problem)]
-    cause = rule.words.format(zone="the zone")
+    reason, cause = RULES[classify_failure(ended.problem)]
     problem = leave_out_operations(ended.problem)
     text = f"GKE could not create node pool {ended.pool}: {cause}: {problem}"
-    return Decision(Verdict.WAIT, rule.reason, text)
+    return Decision(Verdict.WAIT, reason, text)
 
 
 def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) -> None:
@@ -357,17 +356,17 @@ def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) 
     Its name follows from the object, the reason and the pool, so that two writers patch one Event.
     """
     decision, about = outcome.decision, outcome.pod or workload
-    reason = find_event_reason(decision)
-    if reason is None or about is None:
+    event = find_event(decision)
+    if event is None or about is None:
         return
     notice = Notice(
         kind="Pod" if outcome.pod or workload is None else workload.kind,
         namespace=about.namespace,
         name=about.name,
         uid=about.uid,
-        reason=str(reason),
+        reason=str(event[0]),
         message=f"{decision.message} [{decision.reason}]",
-        warning=is_warning(decision),
+        warning=event[1],
         about=f"{decision.reason} {outcome.pool}",
     )
     try:

@@ -172,16 +172,12 @@ FAILURE_REASONS = frozenset(
 """Why a creation failed, whatever the verdict is."""
 
 
-def find_event_reason(decision: Decision) -> EventReason | None:
-    """Return the reason of the Event for a decision; None for NOTHING, of which none is written."""
+def find_event(decision: Decision) -> tuple[EventReason, bool] | None:
+    """Return the reason of the Event for a decision, and whether it warns; None for NOTHING."""
+    reason = _OF_VERDICT.get(decision.verdict)
     if decision.reason in FAILURE_REASONS:
-        return EventReason.CREATION_FAILED
-    if decision.reason == Reason.POOL_CREATED:
-        return EventReason.CREATION_SUCCEEDED
-    return _OF_VERDICT.get(decision.verdict)
-
-
-def is_warning(decision: Decision) -> bool:
-    """Return whether the Event of a decision is a Warning."""
-    warned = FAILURE_REASONS | _MIXING
-    return decision.verdict == Verdict.REFUSE or decision.reason in warned
+        reason = EventReason.CREATION_FAILED
+    elif decision.reason == Reason.POOL_CREATED:
+        reason = EventReason.CREATION_SUCCEEDED
+    warned = decision.verdict == Verdict.REFUSE or decision.reason in FAILURE_REASONS | _MIXING
+    return None if reason is None else (reason, warned)

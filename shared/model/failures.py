@@ -18,7 +18,6 @@ with a space or a quotation mark, which no such name has. It matches only where 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.model.decisions import Decision, Reason, Verdict
@@ -45,31 +44,22 @@ class Failure(StrEnum):
     """The table does not know the words."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailureRule:
-    """What the owner is told of a class of failures."""
-
-    reason: Reason
-    words: str
-    """The cause for people; ``{zone}`` stands for the zone."""
-
-
-RULES: dict[Failure, FailureRule] = {
-    Failure.STOCKOUT: FailureRule(Reason.STOCKOUT, "no capacity in {zone}"),
-    Failure.QUOTA: FailureRule(Reason.QUOTA_EXCEEDED, "the quota is used up"),
-    Failure.RESERVATION: FailureRule(
-        Reason.RESERVATION_UNFIT, "the reservation is missing, used up or does not fit"
+RULES = {
+    Failure.STOCKOUT: (Reason.STOCKOUT, "no capacity in the zone"),
+    Failure.QUOTA: (Reason.QUOTA_EXCEEDED, "the quota is used up"),
+    Failure.RESERVATION: (
+        Reason.RESERVATION_UNFIT,
+        "the reservation is missing, used up or does not fit",
     ),
-    Failure.ADDRESSES: FailureRule(
-        Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"
-    ),
-    Failure.ZONE: FailureRule(Reason.ZONE_UNFIT, "{zone} does not offer this machine"),
-    Failure.SHAPE: FailureRule(Reason.REQUEST_INVALID, "GKE does not accept the node pool"),
-    Failure.RIGHTS: FailureRule(Reason.PERMISSION_DENIED, "a permission is missing"),
-    Failure.POLICY: FailureRule(Reason.POLICY_VIOLATED, "an organisation policy forbids it"),
-    Failure.INTERNAL: FailureRule(Reason.POOL_FAILED, "an error inside of GKE"),
-    Failure.UNKNOWN: FailureRule(Reason.POOL_FAILED, "GKE could not create the node pool"),
+    Failure.ADDRESSES: (Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"),
+    Failure.ZONE: (Reason.ZONE_UNFIT, "the zone does not offer this machine"),
+    Failure.SHAPE: (Reason.REQUEST_INVALID, "GKE does not accept the node pool"),
+    Failure.RIGHTS: (Reason.PERMISSION_DENIED, "a permission is missing"),
+    Failure.POLICY: (Reason.POLICY_VIOLATED, "an organisation policy forbids it"),
+    Failure.INTERNAL: (Reason.POOL_FAILED, "an error inside of GKE"),
+    Failure.UNKNOWN: (Reason.POOL_FAILED, "GKE could not create the node pool"),
 }
+"""What the owner is told of each class: the reason, and the cause in words."""
 
 _TABLE = """
 reservation: specified reservation | requires reservation to be in ready state

@@ -123,7 +123,10 @@ def build_name(claim: Claim, attempt: int, useless: int = 0) -> str:
         raise Broken(f"attempt {attempt} is out of range 0..{ATTEMPTS_MAX - 1}")
     high, low = divmod(attempt, 36)
     suffix = (_DIGITS[high] if high else "") + _DIGITS[low] + (f"u{useless}" if useless else "")
-    name = f"{_make_readable(claim.name)}-{claim.hash[:HASH_CHARACTERS]}-{suffix}"
+    readable = re.sub(r"[^a-z0-9]+", "-", claim.name.lower()).strip("-")
+    prefix = readable if readable[:1].isalpha() else f"tpu-{readable}"
+    prefix = prefix[:_PREFIX_LENGTH_MAX].strip("-")
+    name = f"{prefix}-{claim.hash[:HASH_CHARACTERS]}-{suffix}"
     if not POOL_NAME.fullmatch(name):
         raise Broken(f"built a pool name that is not valid: {name}")
     return name
@@ -136,13 +139,6 @@ def parse_name(name: str) -> ParsedName | None:
     if not match or len(name) > POOL_NAME_LENGTH_MAX:
         return None
     return ParsedName(match[1], match[2], int(match[3], 36), int(match[4] or 0))
-
-
-def _make_readable(text: str) -> str:
-    cleaned = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    if not cleaned or not cleaned[0].isalpha():
-        cleaned = f"tpu-{cleaned}"
-    return cleaned[:_PREFIX_LENGTH_MAX].strip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +207,15 @@ def build_owner_labels(
     if keys.name == labels.WORKLOAD_NAME:
         written[labels.WORKLOAD_KIND] = claim.kind
     for key, value in written.items():
-        _check_value(key, value)
+        if not _LABEL_VALUE.fullmatch(value):
+            raise NameUnfit(
+                "the nodes of the pool name their workload in labels, and this is no value of a "
+                f"label ({key}; {len(value)} characters)",
+                field="metadata.name",
+                value=value,
+                valid="a shorter name of the workload: at most 63 letters, digits, '-', '_' and "
+                "'.', the first and last a letter or digit",
+            )
     return written
 
 
@@ -255,15 +259,3 @@ def _find_kind(node_labels: Mapping[str, str]) -> str | None:
         return "JobSet"
     kind = node_labels.get(labels.WORKLOAD_KIND, "")
     return kind if kind in KINDS and node_labels.get(KINDS[kind].name) else None
-
-
-def _check_value(key: str, value: str) -> None:
-    if not _LABEL_VALUE.fullmatch(value):
-        raise NameUnfit(
-            f"the nodes of the pool name their workload in labels, and this is no value of a label "
-            f"({key}; {len(value)} characters)",
-            field="metadata.name",
-            value=value,
-            valid="a shorter name of the workload: at most 63 letters, digits, '-', '_' and '.', "
-            "the first and last a letter or digit",
-        )

@@ -61,23 +61,20 @@ def find_other_server(template: PodTemplate) -> Decision | None:
     return None
 
 
-def find_chosen_pool(template: PodTemplate) -> Decision | None:
-    """Return that a spec names a node pool. A controller may name that of a leader to others."""
-    if not template.selects(labels.NODE_POOL):
-        return None
-    text = f"the pod selects a node pool by its name; remove {labels.NODE_POOL} to get a new one"
-    return _leave(Reason.DEMAND_BOUND_ELSEWHERE, text)
-
-
 def find_other_owner(
-    workload: WorkloadView, namespace_labels: Mapping[str, str], *, gpus: bool
+    workload: WorkloadView, template: PodTemplate, namespace_labels: Mapping[str, str]
 ) -> Decision | None:
-    """Return why a whole workload is not for this provisioner; None if it is.
+    """Return why the pods of a spec are not for this provisioner; None if they are.
 
     The label that opts one pod out also opts out a workload and a namespace. Its value ``gpu`` opts
-    out only the pods of a namespace that request GPUs.
+    out only the pods of a namespace that request GPUs. A controller may name the pool of a leader
+    to live pods, but a spec that names one has chosen it.
     """
-    key, name = labels.DISABLE_AUTOPROVISIONING, workload.kind
+    key, name, gpus = labels.DISABLE_AUTOPROVISIONING, workload.kind, template.gpus > 0
+    if template.selects(labels.NODE_POOL):
+        text = "the pod selects a node pool by its name; "
+        text += f"remove {labels.NODE_POOL} to get a new one"
+        return _leave(Reason.DEMAND_BOUND_ELSEWHERE, text)
     value = namespace_labels.get(key, "")
     if workload.marks.get(key) == "true":
         text = f"the label or annotation {key}=true of its {name} opts out"

@@ -211,7 +211,16 @@ def _list_requirements(template: PodTemplate) -> list[Requirement]:
 
 def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:
     """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
-    offered = _list_accelerator_labels(shape) | {
+    accelerator = shape.family.accelerator
+    of_shape = {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: shape.topology}
+    if shape.gpus is not None:
+        of_shape = {
+            labels.GPU_ACCELERATOR: accelerator,
+            labels.GPU_NODE: "true",
+            labels.GPU_PARTITION: shape.gpus.partition,
+        }
+    offered = dict.fromkeys(_OF_ACCELERATOR, "") | of_shape
+    offered |= {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.REGION: way.zone.rpartition("-")[0],
         labels.INSTANCE_TYPE: shape.machine.name,
@@ -235,20 +244,6 @@ def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str,
         labels.RESERVATION_PROJECT: reservation.project,
         labels.RESERVATION_BLOCKS: reservation.block,
         labels.RESERVATION_SUBBLOCKS: reservation.subblock,
-    }
-
-
-def _list_accelerator_labels(shape: Shape) -> dict[str, str]:
-    absent = dict.fromkeys(_OF_ACCELERATOR, "")
-    if shape.gpus is None:
-        return absent | {
-            labels.ACCELERATOR: shape.family.accelerator,
-            labels.TOPOLOGY: shape.topology,
-        }
-    return absent | {
-        labels.GPU_ACCELERATOR: shape.family.accelerator,
-        labels.GPU_NODE: "true",
-        labels.GPU_PARTITION: shape.gpus.partition,
     }
 
 

@@ -24,12 +24,7 @@ from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
 from shared.needs.nodepool import Demand, build_demand
 from shared.needs.pods import KEY_CHARACTERS, enlarge, make_key, place_pods
-from shared.needs.refusals import (
-    check_resources,
-    find_chosen_pool,
-    find_other_owner,
-    find_other_server,
-)
+from shared.needs.refusals import check_resources, find_other_owner, find_other_server
 from shared.needs.selectors import list_required
 from shared.needs.ways import Wish
 from shared.shapes.catalogue import Placement
@@ -256,11 +251,8 @@ class _Asker:
         kind = get_kind(workload.kind)
         apart = kind.groups_apart or (part.added and not kind.whole)
         need = Need(key=part.key, asks=_NOWHERE, most=part.most, apart=apart)
-        other = (
-            find_other_server(template)
-            or find_chosen_pool(template)
-            or find_other_owner(workload, self.namespace_labels, gpus=template.gpus > 0)
-        )
+        other = find_other_server(template)
+        other = other or find_other_owner(workload, template, self.namespace_labels)
         if other is not None:
             return Answer(need, other=other)
         settings = self.settings

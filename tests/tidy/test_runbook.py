@@ -46,8 +46,8 @@ def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Failure)
 
 @pytest.mark.parametrize("failure", Failure)
 def test_the_heading_of_a_class_is_that_of_its_reason_unless_classes_share_it(failure: Failure) -> None:
-    reason = RULES[failure].reason
-    shared = [rule.reason for rule in RULES.values()].count(reason) > 1
+    reason, _ = RULES[failure]
+    shared = [each for each, _ in RULES.values()].count(reason) > 1
 
     assert read_rows()[failure][1] == (f"Failure: {failure}" if shared else str(reason))
 
