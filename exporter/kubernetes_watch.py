@@ -149,8 +149,9 @@ class Watch(Generic[T]):
 
     def _unreadable(self, line: bytes, error: Exception) -> WatchEvent[T]:
         try:
-            metadata = _STORED.decode(_LINE.decode(line).object).metadata
+            item = _LINE.decode(line).object
+            version = _STORED.decode(item).metadata.resource_version
         except JSON_ERRORS:
             raise Unreadable(f"{self._what}: not JSON, or an event without metadata: {error}") from error
-        report_unreadable(self._what, metadata.namespace, metadata.name, error)
-        return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
+        report_unreadable(self._what, item, error)
+        return WatchEvent(type=UNREADABLE, object=None, resource_version=version)

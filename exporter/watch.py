@@ -16,7 +16,7 @@ import msgspec
 
 from exporter.kubernetes_watch import UNREADABLE, Silence, open_watch
 from exporter.publishing import WAIT_SECONDS, Closed, Pauses
-from shared.edges.kubernetes import Expired, Page, read_stored, report_unreadable
+from shared.edges.kubernetes import Expired, Page, report_unreadable
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 
 if TYPE_CHECKING:
@@ -212,9 +212,7 @@ class Follower(Generic[T]):
             events = list(look(self._watched.read(item)))
         except Exception as error:  # noqa: BLE001 -- the net of this object
             self._metrics.unreadable.labels(self._watched.name).inc()
-            metadata = getattr(item, "metadata", None) or read_stored(item).metadata
-            report_unreadable(self._watched.path, metadata.namespace, metadata.name, error)
-            self._observed.miss(metadata.uid)
+            self._observed.miss(report_unreadable(self._watched.path, item, error))
             return
         self._send_on(events)
 

@@ -131,9 +131,7 @@ class KubernetesCluster:
                 yield pod
 
     def _list_pods(self, path: str, query: dict[str, str]) -> Iterator[PodView]:
-        for page in self._api.list_pages(path, Pod, query):
-            for each in page.items:
-                yield view_pod(each)
+        return self._api.read_each(path, Pod, view_pod, query)
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours; one list for 100 pools."""
@@ -151,7 +149,8 @@ class KubernetesCluster:
         """
         query = {"fieldSelector": f"spec.nodeName={node}"}
         pods = self._list_whole(_PODS, Pod, query)
-        return [view_pod(pod) for pod in pods if holds_node(pod)]
+        with kubernetes.reading(f"a pod on {node}, so it may be in use"):
+            return [view_pod(pod) for pod in pods if holds_node(pod)]
 
     def _list_whole(self, path: str, kind: type[T], query: dict[str, str]) -> Iterator[T]:
         """Yield the objects of a list; raises `Unreadable` if one of them was left out."""
@@ -188,7 +187,7 @@ def _read_named(
 ) -> Iterator[WorkloadView]:
     """Yield the workloads of some names that can be read; the others are not decoded."""
     for each in items:
-        identity = kubernetes.read_stored(each).metadata
+        identity = kubernetes.read_identity(each)
         if (identity.namespace, identity.name) in names:
             with suppress(kubernetes.Unreadable):
                 yield read_workload(kind, _JSON.decode(each))

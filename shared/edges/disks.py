@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shared.edges.kubernetes import JsonObject, reading
+from shared.edges.kubernetes import JsonObject, read_values, reading
 from shared.kinds.objects import read_objects, read_text, read_texts
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, Rejected
@@ -107,13 +107,8 @@ def _find_zones(terms: Sequence[Sequence[Json]]) -> tuple[str, ...]:
     for term in terms:
         # A class has no operator, because it can only list values.
         listed = [each for each in term if read_text(each, "operator") in ("", "In")]
-        sets = [_list_values(each) for each in listed if read_text(each, "key") in ZONE_KEYS]
+        sets = [set(read_values(each)) for each in listed if read_text(each, "key") in ZONE_KEYS]
         if not sets:
             return ()
         zones |= set.intersection(*sets)
     return tuple(sorted(zones))
-
-
-def _list_values(expression: Json) -> set[str]:
-    values = expression.get("values")
-    return set(map(str, values)) if isinstance(values, list) else set()

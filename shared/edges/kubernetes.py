@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shared.edges.connection import Connection
 
 T = TypeVar("T")
+U = TypeVar("U")
 AGENT = "tpu-provisioner"
 TIMEOUT_SECONDS = 10.0
 CALL_SECONDS = 20.0
@@ -133,6 +134,12 @@ class Unreadable(errors.Retryable):
     """The answer is not the JSON that was expected of this address."""
 
 
+def read_values(expression: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the values of a requirement on a label; none of another type than a list."""
+    values = expression.get("values")
+    return tuple(map(str, values)) if isinstance(values, list) else ()
+
+
 @contextmanager
 def reading(what: str) -> Iterator[None]:
     """Raise `Unreadable`, with the name of an object, for a field of it that is of another type."""
@@ -182,21 +189,23 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 _RAW_PAGE = decoder_of(Page[msgspec.Raw])
 
 
-def read_stored(piece: Any) -> Stored:
-    """Return the identity of an undecoded object; empty if even that is unreadable."""
+def read_identity(item: Any) -> ObjectMeta:
+    """Return the identity of an object, decoded or not; empty if even that is unreadable."""
     try:
-        return decoder_of(Stored).decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
+        if isinstance(item, msgspec.Raw):
+            return decoder_of(Stored).decode(item).metadata
+        return msgspec.convert(item, Stored, from_attributes=True).metadata
     except JSON_ERRORS:
-        return Stored()
+        return ObjectMeta()
 
 
-def report_unreadable(what: str, namespace: str, name: str, error: Exception) -> None:
-    """Log that one object is skipped because it cannot be read."""
+def report_unreadable(what: str, item: Any, error: Exception) -> str:
+    """Log that one object is skipped because it cannot be read, and return its UID."""
+    named = read_identity(item)
     problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    _logger.error(
-        "object skipped: it cannot be read",
-        extra={"request": what, "namespace": namespace, "name_of_object": name, "problem": problem},
-    )
+    facts = {"request": what, "namespace": named.namespace, "name_of_object": named.name}
+    _logger.error("object skipped: it cannot be read", extra=facts | {"problem": problem})
+    return named.uid
 
 
 def classify_refusal(
@@ -278,6 +287,22 @@ class KubernetesApi:
                 return
             query["continue"] = page.metadata.continue_
         raise errors.Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
+
+    def read_each(
+        self, path: str, kind: type[T], read: Callable[[T], U], params: Params | None = None
+    ) -> Iterator[U]:
+        """Yield what `read` makes of each object of a list.
+
+        One that cannot be read is logged as an error and left out.
+        """
+        for page in self.list_pages(path, kind, params):
+            for item in page.items:
+                try:
+                    value = read(item)
+                except UnexpectedValue as error:
+                    report_unreadable(path, item, error)
+                    continue
+                yield value
 
     def stream(
         self, path: str, params: Params, *, silence_seconds: float
@@ -409,7 +434,5 @@ def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
         try:
             items.append(decoder_of(kind).decode(piece))
         except JSON_ERRORS as error:
-            metadata = read_stored(piece).metadata
-            report_unreadable(what, metadata.namespace, metadata.name, error)
-            left_out.append(metadata.uid)
+            left_out.append(report_unreadable(what, piece, error))
     return Page(metadata=raw.metadata, items=items, left_out=tuple(left_out))

@@ -11,10 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes import JsonObject, reading, report_unreadable
+from shared.edges.kubernetes import JsonObject, reading
 from shared.edges.pods import read_workload
 from shared.kinds.objects import (
-    UnexpectedValue,
     read_controller,
     read_held_conditions,
     read_number,
@@ -312,17 +311,7 @@ class KueueQueues:
     ) -> Iterator[T]:
         """Yield the objects of a list; one that cannot be read is logged and left out."""
         try:
-            for page in self._api.list_pages(f"{_ROOT}/{path}", JsonObject, params):
-                for body in page.items:
-                    try:
-                        entry = read(body)
-                    except UnexpectedValue as error:
-                        named = body.get("metadata") or {}
-                        report_unreadable(
-                            path, str(named.get("namespace", "")), str(named.get("name", "")), error
-                        )
-                        continue
-                    yield entry
+            yield from self._api.read_each(f"{_ROOT}/{path}", JsonObject, read, params)
         except NotFound as error:
             problem = f"is on, but the cluster does not know {_ROOT}/{path}"
             raise KindAbsent(f"the setting kueue_admission_check {problem}") from error

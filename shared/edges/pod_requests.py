@@ -12,14 +12,15 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from shared.edges.kubernetes import Record
+from shared.edges.kubernetes import read_values
+from shared.kinds.objects import read_number, read_object, read_objects, read_text, read_texts
 from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE, rename
 from shared.model.workloads import Requirement, TermKind, TopologyTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from shared.kinds.objects import Json
 
 _QUANTITY = re.compile(
     r"(\+?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30}))(?:[eE]([+-]?[0-9]{1,2})|([a-zA-Z]{1,2}))?"
@@ -156,84 +157,46 @@ def _is_whole(amount: Decimal | None) -> bool:
     return amount is not None and amount == amount.to_integral_value() and amount <= _UNITS_MAX
 
 
-_STRICT = "DoNotSchedule"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class Expression(Record):
-    """One requirement on a label, of a node or of a pod."""
-
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-    def view(self, key: str) -> Requirement:
-        """Return the requirement on a label of this name."""
-        return Requirement(key, self.operator, tuple(self.values or ()))
-
-
-class LabelSelector(Record):
-    """A selector of pods, or of nodes; an empty one selects all."""
-
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[Expression] | None = None
-
-
-class PodTerm(Record):
-    """Where other pods must, or must not, be."""
-
-    topology_key: str = ""
-    label_selector: LabelSelector | None = None
-
-
-class PodAffinity(Record):
-    """Only what is required."""
-
-    required: list[PodTerm] | None = msgspec.field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
-    )
-
-
-class SpreadConstraint(Record):
-    """How evenly pods are spread."""
-
-    topology_key: str = ""
-    when_unsatisfiable: str = _STRICT
-    min_domains: int | None = None
+def read_node_terms(affinity: Json) -> tuple[tuple[Requirement, ...], ...]:
+    """Return the alternatives of required node affinity, with the present names of labels."""
+    terms = read_objects(affinity, "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
+    return tuple(tuple(_read_requirements(each, rename)) for each in terms)
 
 
 def read_topology_terms(
-    beside: PodAffinity | None,
-    away: PodAffinity | None,
-    spread: Sequence[SpreadConstraint],
-    *,
-    host_ports: bool,
+    affinity: Json, spread: Sequence[Json], *, host_ports: bool
 ) -> tuple[TopologyTerm, ...]:
     """Return the terms that can keep a pod off a node; a port of the host is there for one pod."""
-    return (
-        *_read_terms(TermKind.AFFINITY, beside),
-        *_read_terms(TermKind.ANTI_AFFINITY, away),
-        *(
-            TopologyTerm(
-                kind=TermKind.SPREAD,
-                key=rename(each.topology_key),
-                domains_min=each.min_domains or 1,
-            )
-            for each in spread
-            if each.when_unsatisfiable == _STRICT
-        ),
-        *[TopologyTerm(kind=TermKind.ANTI_AFFINITY, key=HOSTNAME, selector=())] * host_ports,
-    )
+    terms = [
+        TopologyTerm(
+            kind=kind, key=rename(read_text(each, "topologyKey")), selector=_read_selector(each)
+        )
+        for kind in (TermKind.AFFINITY, TermKind.ANTI_AFFINITY)
+        for each in read_objects(affinity, kind.rpartition(".")[2], _REQUIRED)
+    ]
+    for each in spread:
+        if read_text(each, "whenUnsatisfiable") in ("", "DoNotSchedule"):
+            key, least = rename(read_text(each, "topologyKey")), read_number(each, "minDomains")
+            terms.append(TopologyTerm(kind=TermKind.SPREAD, key=key, domains_min=max(least, 1)))
+    if host_ports:
+        terms.append(TopologyTerm(kind=TermKind.ANTI_AFFINITY, key=HOSTNAME, selector=()))
+    return tuple(terms)
 
 
-def _read_terms(kind: TermKind, side: PodAffinity | None) -> Iterator[TopologyTerm]:
-    for each in (side.required if side else None) or ():
-        selector = None if each.label_selector is None else _read_selector(each.label_selector)
-        yield TopologyTerm(kind=kind, key=rename(each.topology_key), selector=selector)
+def _read_selector(term: Json) -> tuple[Requirement, ...] | None:
+    """Return which pods a term is about: None for none, and no requirement for all."""
+    if term.get("labelSelector") is None:
+        return None
+    selector = read_object(term, "labelSelector")
+    labels = read_texts(selector, "matchLabels").items()
+    equal = (Requirement(key, "In", (value,)) for key, value in labels)
+    return (*equal, *_read_requirements(selector, str))
 
 
-def _read_selector(selector: LabelSelector) -> tuple[Requirement, ...]:
-    labels = (selector.match_labels or {}).items()
-    return (
-        *(Requirement(key, "In", (value,)) for key, value in labels),
-        *(each.view(each.key) for each in selector.match_expressions or ()),
-    )
+def _read_requirements(selector: Json, name: Callable[[str], str]) -> Iterator[Requirement]:
+    for each in read_objects(selector, "matchExpressions"):
+        key, operator = name(read_text(each, "key")), read_text(each, "operator")
+        yield Requirement(key, operator, read_values(each))

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.edges import pod_requests
-from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference, Record, reading
+from shared.edges.kubernetes import (
+    Condition,
+    JsonObject,
+    ObjectMeta,
+    OwnerReference,
+    Record,
+    reading,
+)
 from shared.kinds.objects import UnexpectedValue
 from shared.model.labels import rename
 from shared.model.messages import OBJECT_NAME
@@ -52,28 +59,6 @@ class Container(Record):
     """``Always`` makes an init container a sidecar, which runs beside the others."""
 
 
-class RequiredNodes(Record):
-    """Alternatives; with more than one term nothing is required for certain."""
-
-    node_selector_terms: tuple[pod_requests.LabelSelector, ...] = ()
-
-
-class NodeAffinity(Record):
-    """Only what is required; preferences do not decide a shape."""
-
-    required: RequiredNodes | None = msgspec.field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
-    )
-
-
-class Affinity(Record):
-    """What a pod requires of its node and of its neighbours."""
-
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: pod_requests.PodAffinity | None = None
-    pod_anti_affinity: pod_requests.PodAffinity | None = None
-
-
 class VolumeClaimSource(Record):
     """The PersistentVolumeClaim of a volume."""
 
@@ -96,12 +81,12 @@ class PodSpec(Record):
     node_name: str = ""
     host_network: bool = False
     node_selector: dict[str, str] | None = None
-    affinity: Affinity | None = None
+    affinity: JsonObject | None = None
     containers: tuple[Container, ...] = ()
     init_containers: list[Container] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
     tolerations: tuple[Toleration, ...] | None = None
-    topology_spread_constraints: list[pod_requests.SpreadConstraint] | None = None
+    topology_spread_constraints: list[JsonObject] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     resources: Resources | None = None
     overhead: dict[str, Any] | None = None
@@ -167,7 +152,7 @@ def _find_controller(meta: ObjectMeta) -> OwnerReference:
 
 
 def find_refusal(status: PodStatus) -> Condition | None:
-    """Return the scheduler's word that it finds no node; None for another reason, or without one."""
+    """Return the scheduler's word that it finds no node; None for any other reason."""
     for each in status.conditions or ():
         if each.type == "PodScheduled":
             refused = (each.status, each.reason) == ("False", "Unschedulable")
@@ -197,20 +182,15 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
-    affinity, node_terms = spec.affinity or Affinity(), _read_node_terms(spec.affinity)
-    containers = _list_running(spec)
-    topology_terms = pod_requests.read_topology_terms(
-        affinity.pod_affinity,
-        affinity.pod_anti_affinity,
-        spec.topology_spread_constraints or (),
-        host_ports=_takes_ports(spec, containers),
-    )
+    affinity, spread = spec.affinity or {}, spec.topology_spread_constraints or ()
+    node_terms, containers = pod_requests.read_node_terms(affinity), _list_running(spec)
+    ports = _takes_ports(spec, containers)
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
         selection=_read_affinity(node_terms) | _read_selector(spec.node_selector or {}),
         node_terms=node_terms,
-        topology_terms=topology_terms,
+        topology_terms=pod_requests.read_topology_terms(affinity, spread, host_ports=ports),
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
         tolerations=spec.tolerations or (),
@@ -285,14 +265,6 @@ def _read_affinity(terms: tuple[tuple[Requirement, ...], ...]) -> dict[str, tupl
         elif each.operator == "Exists":
             required[each.key] = before
     return required
-
-
-def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...], ...]:
-    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    return tuple(
-        tuple(each.view(rename(each.key)) for each in term.match_expressions or ())
-        for term in (required.node_selector_terms if required else ())
-    )
 
 
 def _read_requests(resources: Resources | None) -> pod_requests.Quantities:
