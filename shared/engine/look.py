@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.plan.scene import Need, Scene, Way
 
-    Finding = tuple[tuple[WorkloadView, list[PodView], list[str]], Wanted]
-    """What a workload wants, and what that rests on: itself, its pods, and the pools of these."""
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
 LIST_SECONDS = 120.0
@@ -85,7 +83,6 @@ class Lists:
     """By namespace."""
     workloads: dict[WorkloadName, WorkloadView] = field(default_factory=dict)
     """Those that were listed; one that is not among them is read by its name."""
-    wanted: dict[Key, Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from shared.engine.budget import Budget, Inventory, Key
-    from shared.engine.look import Finding
     from shared.engine.threads import Crew
     from shared.model.decisions import Notice
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.pools import Machines, NodePool, Operation, PoolNode
     from shared.model.times import Clock
     from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
+    from shared.needs.wanted import Wanted
     from shared.settings import Settings
 
 
@@ -143,8 +143,8 @@ class Memory:
     """By cluster and name, and when it was read; none that stops something."""
     notices: dict[tuple[str, ...], float] = field(default_factory=dict)
     """What a tick has told, and when."""
-    wanted: dict[str, Mapping[Key, Finding]] = field(default_factory=dict)
-    """By cluster, what workloads wanted in the last tick."""
+    wanted: dict[Key, tuple[object, Wanted]] = field(default_factory=dict)
+    """What a workload wants, and what that rests on."""
     left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By cluster, the keys for which the last tick had no time."""
 

@@ -293,31 +293,22 @@ class Reads:
         nodes: Mapping[str, Sequence[PoolNode]],
         plain: WorkloadView | None,
     ) -> Wanted:
-        """Return what the workload needs; `plain` is the spec without Kueue's flavors."""
+        """Return what the workload needs: as it was found before, if it rests on the same.
+
+        `plain` is the spec without Kueue's flavors.
+        """
         pools_of = map_nodes(nodes)
         if workload is None or is_over(workload):
             return want_nothing(self.key, workload, pods, pools_of)
-        wanted = self._recall_wanted(workload, pods, pools_of)
-        if plain is None or not wanted.refused:
-            return wanted
-        alone = list_wanted(self.key.cluster, plain, (), {}, self.ports.settings)
-        if alone.refused:
-            return wanted
-        needs = (replace(need, of_flavor=need.never is not None) for need in wanted.needs)
-        return replace(wanted, needs=tuple(needs))  # a flavor is to blame
-
-    def _recall_wanted(
-        self, workload: WorkloadView, pods: list[PodView], pools_of: Mapping[str, str]
-    ) -> Wanted:
-        """Return what a workload wants: as the last tick found it, if it rests on the same."""
-        key, memory = self.key, self.ports.memory.wanted
-        rests_on = workload, pods, [pools_of.get(pod.node_name, "") for pod in pods]
-        before = memory.get(key.cluster, {}).get(key)
+        rests_on = workload, plain, pods, [pools_of.get(pod.node_name, "") for pod in pods]
+        memory, key, settings = self.ports.memory.wanted, self.key, self.ports.settings
+        before = memory.get(key)
         if before is None or before[0] != rests_on:
-            settings = self.ports.settings
-            before = rests_on, list_wanted(key.cluster, workload, pods, pools_of, settings)
-        if self.source.lists:
-            self.source.lists.wanted[key] = before
+            wanted = list_wanted(key.cluster, workload, pods, pools_of, settings)
+            if plain and wanted.refused:
+                alone = list_wanted(key.cluster, plain, (), {}, settings)
+                wanted = wanted if alone.refused else blame_flavor(wanted)
+            before = memory[key] = rests_on, wanted
         return before[1]
 
     def list_users(
@@ -335,6 +326,12 @@ class Reads:
             for name in pools
             if name not in self.source.names
         }
+
+
+def blame_flavor(wanted: Wanted) -> Wanted:
+    """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
+    needs = (replace(need, of_flavor=need.never is not None) for need in wanted.needs)
+    return replace(wanted, needs=tuple(needs))
 
 
 def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:

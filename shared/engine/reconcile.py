@@ -121,7 +121,8 @@ class Run:
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        self._hold_rest(self.plan.adds)
+        if self.look.scene.queue:
+            self._hold_rest(self.plan.adds)
         if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
             self._look_anew()  # the lists of a tick are old
         acts, looks = list(self.plan.adds), 0
@@ -133,7 +134,8 @@ class Run:
                 self._tell_late(late)
                 break
             acts = self._plan_again([*late, *refused], fresh=bool(late))
-        self._hold_rest(self.created)
+        if self.look.scene.queue:
+            self._hold_rest(self.created)
 
     def _plan_again(self, acts: Sequence[Act], *, fresh: bool) -> list[Act]:
         """Return what follows in the places of acts that were not done.
@@ -154,8 +156,7 @@ class Run:
 
     def _hold_rest(self, acts: Sequence[Act]) -> None:
         """Keep room for what a gang lacks beside what is sent, so that no other takes it."""
-        rest = count_rest(self.look, acts) if self.look.scene.queue else 0
-        self.books.hold(self.key, rest, self.ports.clock.now())
+        self.books.hold(self.key, count_rest(self.look, acts), self.ports.clock.now())
 
     def _look_anew(self) -> None:
         source = Source(until=self.look.until)

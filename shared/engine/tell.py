@@ -257,27 +257,21 @@ def tell(
 ) -> list[Outcome]:
     """Write the Events of what came of one key, and return the outcomes for the log.
 
-    A tick says nothing again that stays as it is.
+    A tick says nothing again that stays as it is, and leaves nothing out that still is so.
     """
-    news = [each for each in outcomes if _is_news(each, look, ports.memory, tick=tick)]
-    for outcome in news:
+    news, now, notices = list[Outcome](), look.scene.now, ports.memory.notices
+    for outcome in outcomes:
+        reason = outcome.decision.reason
+        place = (outcome.cluster, outcome.subject, str(reason), outcome.pool)
+        if not outcome.acted:
+            if reason == Reason.POOL_IN_PROGRESS and not tick:
+                continue  # the next tick says it, if that is still so
+            if tick and now - notices.get(place, float("-inf")) < TOLD_SECONDS:
+                continue
+            notices[place] = now
+        news.append(outcome)
         write_event(ports.clusters[look.key.cluster], outcome, look.workload)
     return news
-
-
-def _is_news(outcome: Outcome, look: Look, memory: Memory, *, tick: bool) -> bool:
-    """Return whether an outcome is told: in a tick only if it was not told a while ago."""
-    if outcome.acted:
-        return True
-    if outcome.decision.reason == Reason.POOL_IN_PROGRESS and not tick:
-        return False  # the next tick says it, if that is still so
-    reason = str(outcome.decision.reason)
-    place = (outcome.cluster, outcome.subject, reason, outcome.pool)
-    told_at = memory.notices.get(place, float("-inf"))
-    if tick and look.scene.now - told_at < TOLD_SECONDS:
-        return False
-    memory.notices[place] = look.scene.now
-    return True
 
 
 def forget_old(memory: Memory, now: float) -> None:

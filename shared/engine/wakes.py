@@ -245,7 +245,9 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
     _work_on_all(keys, role, ports, lists, done)
-    memory.wanted[cluster] = lists.wanted
+    for key in {*list(memory.wanted)}.difference(keys):
+        if key.cluster == cluster:
+            memory.wanted.pop(key, None)
     return done
 
 

@@ -344,12 +344,12 @@ def test_what_a_workload_wanted_is_forgotten_with_its_pools() -> None:
     world = World()
     world.run_all()
     world.collector.tick()
-    assert world.collector.memory.wanted[world.key.cluster]
+    assert world.collector.memory.wanted
 
     world.gke.pools.clear()
     world.collector.tick()
 
-    assert not world.collector.memory.wanted[world.key.cluster]
+    assert not world.collector.memory.wanted
 
 
 def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch: pytest.MonkeyPatch) -> None:
