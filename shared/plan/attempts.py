@@ -52,7 +52,7 @@ def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
 
 def _is_used(census: Census, need: Need, slot: Slot) -> bool:
     return any(
-        pool.name in census.counted_names and census.belongs(pool, need)
+        pool.name in census.counted and census.belongs(pool, need)
         for pool in census.by_slot.get(slot, ())
     )
 

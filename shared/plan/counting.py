@@ -266,15 +266,12 @@ class Census:
         return find_taken(self)
 
     @cached_property
-    def counted(self) -> Sequence[Pool]:
-        """The pools that count: they fit a need, and they help or are on their way."""
-        left_out = {pool.name for pool in self.taken.values()}
-        return [pool for pool in self.scene.pools if self.helps(pool) and pool.name not in left_out]
-
-    @cached_property
-    def counted_names(self) -> frozenset[str]:
-        """The names of the pools that count."""
-        return frozenset(pool.name for pool in self.counted)
+    def counted(self) -> Mapping[str, Pool]:
+        """The pools that count, by name: they fit a need, and they help or are on their way."""
+        pools = {pool.name: pool for pool in self.scene.pools if self.helps(pool)}
+        for pool in self.taken.values():
+            pools.pop(pool.name, None)
+        return pools
 
     def helps(self, pool: Pool) -> bool:
         """Return whether a pool fits a need, and helps or is on its way."""
@@ -289,12 +286,12 @@ class Census:
     @cached_property
     def demanded(self) -> Assignment:
         """The counted pools for the slices that need one now."""
-        return assign(self, self._bound(list_demands), self.counted)
+        return assign(self, self._bound(list_demands), list(self.counted.values()))
 
     @cached_property
     def kept(self) -> Assignment:
         """The counted pools for all slices that the workload may have, the best pools first."""
-        best = sorted(self.counted, key=self.rank, reverse=True)
+        best = sorted(self.counted.values(), key=self.rank, reverse=True)
         return assign(self, self._bound(list_kept), best)
 
     @cached_property
@@ -316,7 +313,7 @@ class Census:
 
     def _rank_want(self, want: Slice) -> tuple[bool, bool, int]:
         """Return the order of wants: on a counted pool, on any, and those first that ask most."""
-        runs = not want.places.isdisjoint(self.counted_names)
+        runs = not want.places.isdisjoint(self.counted)
         return not runs, not want.places, -len(want.asks.labels)
 
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
@@ -362,7 +359,7 @@ def count_to_keep(census: Census, need: Need) -> int:
 
 def runs_elsewhere(census: Census, each: Slice) -> bool:
     """Return whether a slice runs with all of its hosts on pools that do not count."""
-    bound = sum(bool(pod.pool) and pod.pool not in census.counted_names for pod in each.pods)
+    bound = sum(bool(pod.pool) and pod.pool not in census.counted for pod in each.pods)
     return bound >= each.need.hosts
 
 
@@ -376,7 +373,7 @@ def list_demands(census: Census, need: Need) -> list[Slice]:
     return [
         each
         for each in census.slices[need.key]
-        if not each.places.isdisjoint(census.counted_names) or _waits_for_pool(each)
+        if not each.places.isdisjoint(census.counted) or _waits_for_pool(each)
     ]
 
 

@@ -54,7 +54,7 @@ def count_wanted(census: Census, need: Need) -> int:
         _count_own(census, need, pool)
         for pool in census.scene.pools
         if pool.name in census.users
-        and pool.name not in census.counted_names
+        and pool.name not in census.counted
         and census.homes.get(pool.name) is need
     )
     return min(max(0, (need.nodes or 0) - earlier - outside), ELASTIC_NODES_MAX)
