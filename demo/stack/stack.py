@@ -43,7 +43,7 @@ _STARTING = {
     ClusterKind.EMBEDDED: "starting the cluster, GKE and Pub/Sub",
     ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, GKE and Pub/Sub",
 }
-_STAGE_SCRIPT = PROJECT_ROOT / "infra" / "build" / "stage_functions.py"
+_STAGE_SCRIPT = Path(__file__).with_name("stage_functions.py")
 
 
 class StagingFailed(Exception):

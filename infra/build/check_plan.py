@@ -1,158 +1,100 @@
 #!/usr/bin/env python3
-"""Stops before a plan of Terraform deletes or replaces what a user would lose.
+"""Refuses a plan that takes away what carries traffic or data, or weakens what bounds the bill.
 
-These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
-them go running jobs, checkpoints or results. A pool that gets fewer or smaller nodes, or leaves a
-zone, counts too, because its pods may not run any more, and so does a namespace that loses all of
-its grants, because its jobs lose the bucket. Each must be named in ALLOW_DELETE, in the words that
-this program prints. A cluster that its state protects from deletion is refused also then, because
-Terraform would delete its pools and fail at the cluster. Reads `terraform show -json PLAN` from
-standard input, and the inputs from the environment.
+Each loss must be named in the argument (_ALLOW), in the words that this program prints. Another
+deployment under the same state, and the deletion of a protected cluster, are refused in any case.
+Reads `terraform show -json PLAN` from standard input.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if __name__ == "__main__":  # as a script, only this folder is on the import path
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from infra.build.region_quotas import count_cpus
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    Change = Mapping[str, Any]
 
 KEPT = {
-    "google_container_cluster": "cluster",
-    "google_container_node_pool": "pool",
-    "google_storage_bucket": "bucket",
-    "google_compute_network": "network",
-    "google_compute_subnetwork": "subnet",
-    "google_vertex_ai_tensorboard": "tensorboard",
     "google_artifact_registry_repository": "repository",
+    "google_compute_network": "network",
     "google_compute_router": "router",
     "google_compute_router_nat": "nat",
-    "google_pubsub_topic": "topic",
+    "google_compute_subnetwork": "subnet",
+    "google_container_cluster": "cluster",
+    "google_container_node_pool": "pool",
+    "google_monitoring_notification_channel": "channel",
     "google_pubsub_subscription": "subscription",
+    "google_pubsub_topic": "topic",
+    "google_storage_bucket": "bucket",
+    "google_storage_bucket_iam_member": "grant",
+    "google_vertex_ai_tensorboard": "tensorboard",
 }
-"""The word for each type of resource that is not deleted without being asked for."""
-_OF_NODES = ("node_count", "machine_type", "disk_size_gb")
-_KEEP = "to keep them, give the pool's present values in TERRAFORM_VARIABLES"
-_NAMESPACE = re.compile(r"/subject/ns/([^/]+)/sa/|\.svc\.id\.goog\[([^/]+)/")
-"""How a member names the namespace of a Kubernetes account."""
-_HOLDS_NOTHING = (
-    "module.provisioner.google_artifact_registry_repository.functions",
-    "module.provisioner.google_pubsub_topic.nodepool_events",
-    "module.provisioner.google_pubsub_subscription.ends",
-    "module.provisioner.google_pubsub_subscription.dead_letter_archive",
-)
-"""Beginnings of addresses: each build fills the repository again, ticks find what ends would have
-told, and the subscription `dead_letters` has what the archive copies."""
+"""The word for each type of resource that is not taken away without being asked for."""
+_WORDS = ("name", "display_name", "member")
+_OF_NODES = ("node_count", "node_locations", "machine_type", "disk_size_gb", "disk_type")
 
 
-def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the plan deletes or replaces of `KEPT`, as ``cluster/training``, and how."""
-    found = {}
-    for each in _list_lost(plan):
-        how = "is replaced" if "create" in each["change"]["actions"] else "is deleted"
-        failed = each.get("action_reason") == "replace_because_tainted"
-        found[_name(each)] = f"{how}, because its creation failed" if failed else how
-    for each in plan.get("resource_changes", ()):
-        shrunk = _list_shrunk(each["change"]) if _is_changed_pool(each) else ""
-        if shrunk:
-            found[_name(each)] = f"gets fewer or smaller nodes ({shrunk}); {_KEEP}"
-    for namespace in sorted(_list_namespaces(plan, "before") - _list_namespaces(plan, "after")):
-        found[f"namespace/{namespace}"] = (
-            f"loses its grants, and its jobs that run lose the bucket; MORE_NAMESPACES={namespace} keeps them"
-        )
-    return found
+def list_losses(changes: list[Change]) -> dict[str, str]:
+    """Return what the plan takes away, as ``nat/training-nat``, and how."""
+    losses = {}
+    for each in changes:
+        before, actions = each["change"]["before"] or {}, each["change"]["actions"]
+        if each["type"] in KEPT and "delete" in actions:
+            losses[_word_of(each)] = "is replaced" if "create" in actions else "is deleted"
+        elif each["type"] == "google_container_node_pool" and (moved := list(_list_moved(each["change"]))):
+            losses[_word_of(each)] = f"gets other nodes ({', '.join(moved)}), and its pods may have no place"
+        elif each["type"] == "terraform_data" and before:
+            losses |= _find_higher_limit(before["output"], each["change"]["after"]["input"])
+    return losses
 
 
-def _is_changed_pool(each: Mapping[str, Any]) -> bool:
-    return bool(each["type"] == "google_container_node_pool" and each["change"]["actions"] == ["update"])
-
-
-def _list_shrunk(change: Mapping[str, Any]) -> str:
-    """Return what of a pool's nodes an update makes less, with both values; else empty.
-
-    Pods that need what there was do not run afterwards.
-    """
-    before, after = ((each.get("node_config") or [{}])[0] | each for each in (change["before"], change["after"]))
-    pairs = {name: (before[name], after[name]) for name in _OF_NODES if before.get(name) and after.get(name)}
-    less = [f"{name} {old} to {new}" for name, (old, new) in pairs.items() if _measure(new) < _measure(old)]
-    zones, new_zones = (each.get("node_locations") or () for each in (before, after))
-    left = sorted({*zones} - {*new_zones}) if new_zones else []
-    return ", ".join(less + [f"none in {zone}" for zone in left])
-
-
-def _measure(value: int | str) -> int:
-    """Return a number; that of a machine type is its vCPUs."""
-    return value if isinstance(value, int) else count_cpus(value)
-
-
-def list_protected(plan: Mapping[str, Any]) -> list[str]:
-    """Return what Terraform would fail to delete, as ``cluster/training``."""
-    return [_name(each) for each in _list_lost(plan) if each["change"]["before"].get("deletion_protection")]
-
-
-def _list_lost(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [
-        each
-        for each in plan.get("resource_changes", ())
-        if "delete" in each["change"]["actions"]
-        and each["type"] in KEPT
-        and not each["address"].startswith(_HOLDS_NOTHING)
-    ]
-
-
-def _list_namespaces(plan: Mapping[str, Any], when: str) -> set[str]:
-    """Return the namespaces that the environment grants something."""
-    members = [
-        (each["change"].get(when) or {}).get("member") or ""
-        for each in plan.get("resource_changes", ())
-        if each["type"].endswith("_iam_member") and each["address"].startswith("module.environment.")
-    ]
-    return {found[1] or found[2] for each in members if (found := _NAMESPACE.search(each))}
-
-
-def _name(each: Mapping[str, Any]) -> str:
+def _word_of(each: Change) -> str:
     before = each["change"]["before"]
-    return f"{KEPT[each['type']]}/{before.get('name') or before.get('display_name')}"
+    name = next(str(before[word]) for word in _WORDS if before.get(word))
+    return f"{KEPT[each['type']]}/{name.rpartition('/ns/')[2].replace(' ', '')}"
 
 
-def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
-    """Return the refusal of a plan; empty if it loses nothing that is not in `allowed`."""
-    losses, protected = list_losses(plan), list_protected(plan)
-    names = set(re.split(r"[ ,]+", allowed)) - {"", *protected}
-    refused = {name: how for name, how in losses.items() if name not in names}
-    if not refused:
-        return ""
-    lines = "".join(f"  {name} {how}\n" for name, how in sorted(refused.items()))
-    wanted = (
-        f"run the destroy build, which alone deletes {' '.join(protected)}, with the inputs that made it, and "
-        "then this build"
-        if protected
-        else f"set ALLOW_DELETE='{' '.join(sorted(losses))}'"
-    )
-    return (
-        f"the plan deletes or replaces resources that may be in use:\n{lines}"
-        f"This plan is not applied. Correct the inputs. If this is what you want, {wanted}"
-    )
+def _list_moved(change: Change) -> Iterator[str]:
+    if change["actions"] != ["update"]:
+        return
+    before, after = ((each.get("node_config") or [{}])[0] | each for each in (change["before"], change["after"]))
+    for name in _OF_NODES:
+        old, new = before.get(name), after.get(name)
+        if old and new and old != new and not (isinstance(old, int) and new > old):
+            yield f"{name} {old} to {new}"
 
 
-def main() -> int | str:
-    """Check the plan on standard input."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
-    refusal = refuse_losses(json.load(sys.stdin), os.environ.get("ALLOW_DELETE", ""))
-    return f"error: {refusal}" if refusal else 0
+def _find_higher_limit(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
+    """No limit is written as 0."""
+    old, new = (each["limit_chips"] or float("inf") for each in (before, after))
+    return {"limit_chips": f"is raised from {before['limit_chips']} to {after['limit_chips']}"} if new > old else {}
+
+
+def find_refusal(plan: Mapping[str, Any], allowed: str) -> str:
+    """Return why the plan is not applied; empty if it takes away nothing that is not allowed."""
+    changes = plan.get("resource_changes", [])
+    for each in changes:
+        change = each["change"]
+        if each["type"] == "terraform_data" and change["before"]:
+            made, asked = change["before"]["output"]["identity"], change["after"]["input"]["identity"]
+            if made != asked:
+                return (
+                    f"the state is that of the deployment ({made}), and the inputs name ({asked}). For a second one set "
+                    "another _NAME; for this one correct the inputs. To move it, destroy it first"
+                )
+        if each["type"] == "google_container_cluster" and "delete" in change["actions"]:
+            return f"the plan takes the cluster {change['before']['name']} away, which only the destroy build does"
+    losses = list_losses(changes)
+    refused = losses.keys() - set(re.split(r"[ ,]+", allowed))
+    lines = "".join(f"  {name} {losses[name]}\n" for name in sorted(refused))
+    words = f"Correct the inputs; or, if this is what you want, set _ALLOW='{' '.join(sorted(losses))}'"
+    return f"the plan takes away what may be in use:\n{lines}It is not applied. {words}" if refused else ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    refusal = find_refusal(json.load(sys.stdin), sys.argv[1])
+    sys.exit(f"error: {refusal}" if refusal else 0)

@@ -1,17 +1,27 @@
 #!/usr/bin/env bash
-# Makes the artifacts of a release from this checkout, pushes them and signs them: the exporter's
-# image for linux/amd64 with its SBOM and provenance, the Helm chart whose default is that image, and
-# the functions' archive. BUILD_FOLDER/release holds what people download: the archive, its signature,
-# checksums, and release.json with every digest. docs/develop/release.md has the steps around it.
+# Makes the artifacts of a release from this checkout, pushes them and signs them: the exporter's image for linux/amd64 with
+# its SBOM and provenance, and the Helm chart whose default is that image. BUILD_FOLDER/release holds checksums and
+# release.json with every digest. docs/develop/release.md has the steps around it.
 #
-# Inputs: RELEASE_REGISTRY, such as ghcr.io/OWNER/tpu-provisioner; optional COSIGN_KEY, a key file or
-# a key of Cloud KMS (gcpkms://…; default: the identity of whoever runs it, without a key), and PYTHON.
-# Needs git with the tag vX.Y.Z on this commit, docker with buildx and a builder that writes
-# attestations (docker buildx create --use), helm 3.8, cosign 2, and the right to push.
-# shellcheck source-path=SCRIPTDIR source=inputs.sh
-. "$(dirname "$0")/inputs.sh"
+# Inputs: RELEASE_REGISTRY, such as ghcr.io/OWNER/tpu-provisioner; optional COSIGN_KEY, a key file or a key of Cloud KMS
+# (gcpkms://…; default: the identity of whoever runs it, without a key), BUILD_FOLDER, and PYTHON. Needs git with the tag
+# vX.Y.Z on this commit, docker with buildx and a builder that writes attestations (docker buildx create --use), helm 3.8,
+# cosign 2, and the right to push.
+set -euo pipefail
 
-need RELEASE_REGISTRY
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+say() {
+    printf '%s\n' "$*"
+}
+
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
+[[ ${RELEASE_REGISTRY:-} =~ ^[a-z0-9][-a-z0-9.:]*(/[a-z0-9][-a-z0-9._]*)+$ ]] ||
+    fail "RELEASE_REGISTRY: is not valid (got: '${RELEASE_REGISTRY:-}'); valid: a registry's host and a path in lower case, such as ghcr.io/OWNER/tpu-provisioner"
 cd "$ROOT"
 version=$("${PYTHON:-python3}" -c 'from shared.version import VERSION; print(VERSION)')
 git describe --exact-match --match "v$version" HEAD >/dev/null 2>&1 ||
@@ -46,14 +56,7 @@ helm push "$folder/tpu-provisioner-exporter-$version.tgz" "oci://$RELEASE_REGIST
 chart=$RELEASE_REGISTRY/charts/tpu-provisioner-exporter@$(sed -n 's/^Digest: //p' "$folder/pushed")
 sign "$chart"
 
-say "Packing the functions"
-"${PYTHON:-python3}" infra/build/stage_functions.py --zip "$folder/functions.zip"
-archive=$(name_of_archive "$folder/functions.zip")
-mv "$folder/functions.zip" "$folder/$archive"
-cosign sign-blob --yes ${COSIGN_KEY:+--key "$COSIGN_KEY"} --bundle "$folder/$archive.sigstore.json" "$folder/$archive"
-
 rm -r "$folder/chart" "$folder/image.json" "$folder/pushed"
-printf '{"version": "%s", "exporter_image": "%s", "chart": "%s", "functions_archive": "%s"}\n' \
-    "$version" "$image" "$chart" "$archive" >"$folder/release.json"
-(cd "$folder" && sha256sum -- *.zip *.tgz release.json >SHA256SUMS)
+printf '{"version": "%s", "exporter_image": "%s", "chart": "%s"}\n' "$version" "$image" "$chart" >"$folder/release.json"
+(cd "$folder" && sha256sum -- *.tgz release.json >SHA256SUMS)
 say "Released $version: deploy with _EXPORTER_IMAGE=$image"

@@ -26,7 +26,7 @@ from tests.engine.world import World
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGE = ROOT / "infra/build/stage_functions.py"
+STAGE = ROOT / "demo/stack/stage_functions.py"
 BIN = Path(sys.executable).parent
 TARGETS = ("provision", "collect")
 TICK = f"/tick?cluster={CLUSTER}"

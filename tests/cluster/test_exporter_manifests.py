@@ -88,7 +88,7 @@ def test_probes_and_metrics_are_asked_where_the_exporter_answers(answers: Callab
 
 
 def test_a_rollout_is_given_up_before_the_build_stops_waiting_for_it() -> None:
-    waits = re.findall(r"--wait --timeout=(\d+)m", (ROOT / "infra/build/provision-09-exporter.sh").read_text())
+    waits = re.findall(r"--wait --timeout=(\d+)m", (ROOT / "infra/build/cluster.sh").read_text())
 
     assert waits
     assert all(

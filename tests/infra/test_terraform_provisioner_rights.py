@@ -1,4 +1,4 @@
-"""The calls of the functions need exactly what the module grants and docs/rights.md says.
+"""The calls of the functions need exactly what bootstrap.sh grants and docs/permissions.md says.
 
 The calls are recorded by the fake GKE, whose log names them as GKE's own audit log does, while the
 functions' own code goes through every kind of situation.
@@ -14,7 +14,7 @@ from tests.infra.function_runs import run_all
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
 
-PAGE = ROOT / "docs/rights.md"
+PAGE = ROOT / "docs/permissions.md"
 MODULE = TERRAFORM / "modules/provisioner"
 PERMISSIONS = {
     # What each call is refused without; for changes, GKE's audit log names the permission
@@ -74,14 +74,14 @@ def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
     assert found == GOOGLE_CALLS
 
 
-def test_the_roles_grant_what_every_function_calls_and_nothing_else(
-    recorded: dict[str, set[str]], module: Configuration
-) -> None:
-    roles = module.of("resource", "google_project_iam_custom_role")
-    granted = {permission for each in roles for permission in each.body["permissions"]}
+def test_the_roles_grant_what_every_function_calls_and_nothing_else(recorded: dict[str, set[str]]) -> None:
+    text = (ROOT / "infra/bootstrap.sh").read_text()
+    roles = re.findall(r'make_role "\$home" (?:pools|reads) "[^"]+" \\\n +(\S+)', text)
+    granted = {permission for each in roles for permission in each.split(",")}
 
+    assert len(roles) == 2
     needed = {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()}
-    assert needed == dict.fromkeys(module.locals["functions"], granted)
+    assert needed == dict.fromkeys(("provision", "collect"), granted)
 
 
 def test_the_page_names_every_permission_with_its_calls(recorded: dict[str, set[str]]) -> None:
@@ -95,42 +95,41 @@ def test_the_page_names_every_permission_with_its_calls(recorded: dict[str, set[
     assert fields == wanted
 
 
-def test_the_page_names_every_grant_of_the_module(module: Configuration) -> None:
-    fields = {address: (who, role) for who, role, _, _, address in table("role")}
+def test_the_page_names_every_grant_of_the_modules() -> None:
+    fields = {address: role for _, role, _, _, address in table("role") if "_iam_" in address}
     grants = {
         each.address: each.body["role"]
-        for each in module.of("resource")
-        if "_iam_" in each.type and "role" in each.body
+        for name in ("environment", "provisioner")
+        for each in read_configuration(TERRAFORM / "modules" / name).of("resource")
+        if "_iam_" in each.type
     }
 
     assert fields.keys() == grants.keys()
-    assert {address: role for address, (_, role) in fields.items() if role != "the custom role above"} == {
-        address: role
-        for address, role in grants.items()
-        if not role.startswith("${google_project_iam_custom_role")
+    assert {each for each in grants if grants[each] != fields[each]} <= {
+        "google_storage_bucket_iam_member.workload"
     }
 
 
-def test_only_who_creates_pools_may_use_the_accounts_of_nodes(
-    recorded: dict[str, set[str]], module: Configuration
-) -> None:
-    (grant,) = [
-        each
-        for each in module.of("resource", "google_service_account_iam_member")
-        if each.body["role"] == "roles/iam.serviceAccountUser"
-    ]
-    (creates,) = [function for function, calls in recorded.items() if "CreateNodePool" in calls]
+def test_the_page_names_every_grant_of_the_bootstrap() -> None:
+    text = (ROOT / "infra/bootstrap.sh").read_text()
+    page = PAGE.read_text()
+    named = set(re.findall(r"roles/([a-zA-Z]+\.[a-zA-Z]+)", text))
+    for block in re.findall(r"for role in ([^;]+?);", text, re.DOTALL):
+        named |= set(re.findall(r"\b([a-z]+\.[a-zA-Z]+)\b", block))
 
-    assert grant.body["member"] == f'${{google_service_account.this["{creates}"].member}}'
-
-
-def test_pubsubs_agent_makes_tokens_of_the_push_account_only(module: Configuration) -> None:
-    (grant,) = [
-        each for each in module.of("resource") if each.body.get("role") == "roles/iam.serviceAccountTokenCreator"
-    ]
-
-    assert grant.body["service_account_id"] == '${google_service_account.this["push"].name}'
-    assert grant.body["member"] == "${local.pubsub_agent}"
+    assert len(named) > 20
+    assert sorted(each for each in named if f"`roles/{each}`" not in page) == []
+    said = set(re.findall(r"`roles/([a-zA-Z]+\.[a-zA-Z]+)`", page))
+    granted = {
+        str(each.body["role"]).removeprefix("roles/")
+        for name in ("environment", "provisioner")
+        for each in read_configuration(TERRAFORM / "modules" / name).of("resource")
+        if "_iam_" in each.type
+    }
+    assert (
+        sorted(said - named - granted - {"storage.objectUser", "storage.objectViewer", "billing.costsManager"})
+        == []
+    )
 
 
 def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> None:
@@ -143,10 +142,8 @@ def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> No
         if member is not None
     ]
 
-    assert len(holders) > 8
-    assert [
-        each for each in holders if not re.search(r"google_service_account\.this|local\.|writer_identity", each)
-    ] == []
+    assert len(holders) > 4
+    assert [each for each in holders if not re.search(r"local\.|writer_identity", each)] == []
 
 
 def table(second_column: str) -> list[list[str]]:
@@ -157,4 +154,4 @@ def table(second_column: str) -> list[list[str]]:
         ]
         if rows and rows[0][1] == second_column:
             return [[cell.replace("`", "") for cell in row] for row in rows[2:]]
-    raise AssertionError(f"docs/rights.md has no table with the column {second_column!r}")
+    raise AssertionError(f"docs/permissions.md has no table with the column {second_column!r}")

@@ -10,13 +10,3 @@ resource "google_artifact_registry_repository" "images" {
   kms_key_name  = local.kms_key
   description   = "Images of the training workloads of cluster ${var.cluster_name}"
 }
-
-resource "google_artifact_registry_repository_iam_member" "node" {
-  count = length(google_artifact_registry_repository.images)
-
-  project    = var.project_id
-  location   = google_artifact_registry_repository.images[0].location
-  repository = google_artifact_registry_repository.images[0].name
-  role       = "roles/artifactregistry.reader"
-  member     = "serviceAccount:${google_service_account.node.email}"
-}

@@ -41,7 +41,7 @@ resource "google_container_cluster" "this" {
     machine_type      = var.cpu_pool_machine_type
     disk_type         = var.cpu_pool_disk_type
     disk_size_gb      = var.cpu_pool_disk_size
-    service_account   = google_service_account.node.email
+    service_account   = var.node_service_account
     oauth_scopes      = local.scopes
     boot_disk_kms_key = local.kms_key
   }
@@ -144,7 +144,6 @@ resource "google_container_cluster" "this" {
     google_compute_subnetwork.this,
     data.google_compute_subnetwork.existing,
     google_compute_router_nat.this, # private nodes fetch their first images through it
-    google_project_iam_member.node,
   ]
 }
 
@@ -166,7 +165,7 @@ resource "google_container_node_pool" "cpu" {
     disk_type         = var.cpu_pool_disk_type
     disk_size_gb      = var.cpu_pool_disk_size
     boot_disk_kms_key = local.kms_key
-    service_account   = google_service_account.node.email
+    service_account   = var.node_service_account
     oauth_scopes      = local.scopes
     metadata          = { disable-legacy-endpoints = "true" }
 
@@ -181,8 +180,8 @@ resource "google_container_node_pool" "cpu" {
   }
 
   lifecycle {
-    # GKE fills in kubelet_config. An import (infra/build/adopt.py) spells the cluster's name in another way.
-    ignore_changes       = [node_config[0].kubelet_config, cluster]
+    # GKE fills in kubelet_config.
+    ignore_changes       = [node_config[0].kubelet_config]
     replace_triggered_by = [google_container_cluster.this.id]
   }
 }
@@ -201,7 +200,7 @@ module "tpu_pools" {
   enable_tpu_autoscaling     = var.enable_tpu_autoscaling
   tpu_capacity               = var.tpu_capacity
   tpu_reservation            = var.tpu_reservation
-  node_service_account       = google_service_account.node.email
+  node_service_account       = var.node_service_account
   boot_disk_kms_key          = local.kms_key
   max_pods_per_node          = var.max_pods_per_node
   on_release_channel         = local.on_release_channel

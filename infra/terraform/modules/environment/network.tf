@@ -2,9 +2,6 @@
 # public address reach Google's APIs and images; everything else they fetch goes through Cloud NAT.
 
 locals {
-  # By it a later build knows what a killed one has made (infra/build/adopt.py), where there are no labels.
-  mark = "TPU Provisioner's environment of the cluster ${var.cluster_name}"
-
   network_project = var.network_project == "" ? var.project_id : var.network_project
   network_path    = "projects/${local.network_project}/global/networks/${var.network_name}"
   subnet_path     = "projects/${local.network_project}/regions/${var.region}/subnetworks/${var.subnet_name}"
@@ -23,7 +20,6 @@ resource "google_compute_network" "this" {
   name                    = var.network_name
   auto_create_subnetworks = false
   routing_mode            = "REGIONAL"
-  description             = local.mark
 }
 
 resource "google_compute_subnetwork" "this" {
@@ -35,7 +31,6 @@ resource "google_compute_subnetwork" "this" {
   network                  = google_compute_network.this[0].id
   ip_cidr_range            = var.subnet_ip_range
   private_ip_google_access = true
-  description              = local.mark
 
   secondary_ip_range {
     range_name    = var.pods_range_name
@@ -48,8 +43,6 @@ resource "google_compute_subnetwork" "this" {
   }
 
   lifecycle {
-    ignore_changes = [description] # as the network's
-
     precondition {
       condition     = local.nodes_planned <= local.nodes_at_most
       error_message = "pods_ip_range: ${var.pods_ip_range} has room for ${local.nodes_at_most} nodes of ${var.max_pods_per_node} pods, and ${local.nodes_planned} are planned before any pool on demand. Give a larger range, or reduce max_pods_per_node."
@@ -84,11 +77,6 @@ resource "google_compute_router" "this" {
   name    = "${var.cluster_name}-router"
   network = var.create_network ? google_compute_network.this[0].id : data.google_compute_subnetwork.existing[0].network
 
-  description = local.mark
-
-  lifecycle {
-    ignore_changes = [description] # as the network's
-  }
 }
 
 resource "google_compute_router_nat" "this" {

@@ -20,19 +20,12 @@ output "credentials_command" {
   value       = "gcloud container clusters get-credentials ${google_container_cluster.this.name} --location ${var.region} --project ${var.project_id} ${local.by_address ? "--internal-ip" : "--dns-endpoint"}"
 }
 
-output "node_service_account" {
-  description = "E-mail of the account that nodes run as; the provisioner's pools may run as it too."
-  value       = google_service_account.node.email
-}
-
 output "workload" {
-  description = "The training workloads' namespace, their other namespaces, Kubernetes account, IAM principal, and Google account (empty if none is created)."
+  description = "The training workloads' namespaces, their Kubernetes account, and their IAM principals by namespace."
   value = {
-    namespace              = var.tpu_namespace
-    more_namespaces        = var.more_namespaces
-    kubernetes_account     = var.tpu_sa_name
-    principal              = local.workload_principals[var.tpu_namespace]
-    google_service_account = one(google_service_account.workload[*].email) == null ? "" : one(google_service_account.workload[*].email)
+    namespaces         = local.namespaces
+    kubernetes_account = var.tpu_sa_name
+    principals         = local.workload_principals
   }
 }
 

@@ -28,13 +28,13 @@ resource "google_storage_bucket" "artifacts" {
 # objectUser reads, writes and deletes objects; legacyBucketReader adds what tools ask about the bucket itself.
 resource "google_storage_bucket_iam_member" "workload" {
   for_each = {
-    for pair in setproduct(local.workload_identities, ["roles/storage.objectUser", "roles/storage.legacyBucketReader"]) :
-    "${pair[0]} ${pair[1]}" => { identity = pair[0], role = pair[1] }
+    for pair in setproduct(local.namespaces, ["roles/storage.objectUser", "roles/storage.legacyBucketReader"]) :
+    "${pair[0]} ${pair[1]}" => { namespace = pair[0], role = pair[1] }
   }
 
   bucket = google_storage_bucket.artifacts.name
   role   = each.value.role
-  member = local.workload_members[each.value.identity]
+  member = local.workload_principals[each.value.namespace]
 
   depends_on = [google_container_cluster.this]
 }
@@ -52,15 +52,4 @@ resource "google_vertex_ai_tensorboard" "this" {
       kms_key_name = encryption_spec.value
     }
   }
-}
-
-# There is no narrower role that writes to one TensorBoard.
-resource "google_project_iam_member" "tensorboard" {
-  for_each = toset(var.create_tensorboard ? local.workload_identities : [])
-
-  project = var.project_id
-  role    = "roles/aiplatform.user"
-  member  = local.workload_members[each.value]
-
-  depends_on = [google_container_cluster.this]
 }

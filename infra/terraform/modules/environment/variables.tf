@@ -45,12 +45,14 @@ variable "cluster_description" {
   description = "Description of the cluster: its purpose."
   type        = string
   default     = "TPU training workloads"
+  nullable    = false
 }
 
 variable "gke_release_channel" {
   description = "Release channel of the cluster. UNSPECIFIED: none; a person then chooses versions."
   type        = string
   default     = "STABLE"
+  nullable    = false
 
   validation {
     condition     = contains(["RAPID", "REGULAR", "STABLE", "EXTENDED", "UNSPECIFIED"], var.gke_release_channel)
@@ -73,12 +75,14 @@ variable "deletion_protection" {
   description = "Whether Terraform refuses to delete the cluster. Only the destroy build lifts it."
   type        = bool
   default     = true
+  nullable    = false
 }
 
 variable "enable_private_nodes" {
   description = "Whether nodes have no public addresses. They use Cloud NAT to reach the internet, for images from other registries than Google's."
   type        = bool
   default     = true
+  nullable    = false
 }
 
 variable "enable_ip_endpoints" {
@@ -97,6 +101,7 @@ variable "cpu_pool_node_count" {
   description = "Nodes of the CPU pool in each of its zones. Controllers run here, because TPU nodes have a taint."
   type        = number
   default     = 3
+  nullable    = false
 
   validation {
     condition     = var.cpu_pool_node_count >= 1 && var.cpu_pool_node_count <= 1000 && floor(var.cpu_pool_node_count) == var.cpu_pool_node_count
@@ -108,6 +113,7 @@ variable "cpu_pool_zones" {
   description = "Zones of the CPU pool. Empty: the zone of the TPU nodes."
   type        = list(string)
   default     = []
+  nullable    = false
 
   validation {
     condition     = alltrue([for zone in var.cpu_pool_zones : can(regex("^${var.region}-[a-z0-9]+$", zone))])
@@ -119,6 +125,7 @@ variable "cpu_pool_machine_type" {
   description = "Machine type of the CPU pool. The default exists in the zones of every TPU generation; E2 does not. (The public environment had n1-standard-4.)"
   type        = string
   default     = "n2-standard-2"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9]*-[a-z0-9-]+$", var.cpu_pool_machine_type))
@@ -130,6 +137,7 @@ variable "cpu_pool_disk_type" {
   description = "Boot disk type of the CPU pool. (The public environment had pd-standard, on which image pulls are slow.)"
   type        = string
   default     = "pd-balanced"
+  nullable    = false
 
   validation {
     condition     = contains(["pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced"], var.cpu_pool_disk_type)
@@ -141,6 +149,7 @@ variable "cpu_pool_disk_size" {
   description = "Boot disk size of the CPU pool in GB. The default leaves room for a slice in a new project, which has 500 GB."
   type        = number
   default     = 30
+  nullable    = false
 
   validation {
     condition     = var.cpu_pool_disk_size >= 10 && var.cpu_pool_disk_size <= 65536
@@ -152,6 +161,7 @@ variable "max_pods_per_node" {
   description = "Pods per node. GKE reserves twice as many addresses for each node, rounded up to a power of two: 256 for 110 pods."
   type        = number
   default     = 110
+  nullable    = false
 
   validation {
     condition     = var.max_pods_per_node >= 8 && var.max_pods_per_node <= 256 && floor(var.max_pods_per_node) == var.max_pods_per_node

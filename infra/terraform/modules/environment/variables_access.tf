@@ -1,29 +1,13 @@
-variable "gke_sa_name" {
-  description = "Name of the nodes' Google account."
+variable "node_service_account" {
+  description = "E-mail of the Google service account that nodes run as. infra/bootstrap.sh makes NAME-nodes."
   type        = string
-  default     = "gke-sa"
-
-  validation {
-    condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.gke_sa_name))
-    error_message = "gke_sa_name: must be 6 to 30 lower-case letters, digits and hyphens, beginning with a letter."
-  }
-}
-
-variable "gke_sa_roles" {
-  description = "Roles of the nodes' account in the project, with or without roles/ in front. Default: the rights that GKE's agents on a node need, and the right to pull images. (The public environment had storage.objectAdmin, which opens every bucket to every pod.)"
-  type        = list(string)
-  default     = ["roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"]
-
-  validation {
-    condition     = length(setintersection([for role in var.gke_sa_roles : trimprefix(role, "roles/")], ["owner", "editor", "viewer"])) == 0
-    error_message = "gke_sa_roles: name narrower roles than owner, editor or viewer, such as container.defaultNodeServiceAccount."
-  }
 }
 
 variable "tpu_sa_name" {
-  description = "Name of the training workloads' Kubernetes account, and of their Google account when one is made."
+  description = "Name of the training workloads' Kubernetes account."
   type        = string
   default     = "cloud-tpu-sa"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.tpu_sa_name))
@@ -31,27 +15,11 @@ variable "tpu_sa_name" {
   }
 }
 
-variable "create_tpu_google_service_account" {
-  description = "Whether the workloads also get a Google account with the name tpu_sa_name, for pods whose Kubernetes account has the annotation iam.gke.io/gcp-service-account."
-  type        = bool
-  default     = false
-}
-
-variable "tpu_sa_roles" {
-  description = "Roles of the workloads in the project, with or without roles/ in front. The rights on the bucket are granted separately. (The public environment had storage.objectAdmin here.)"
-  type        = list(string)
-  default     = ["roles/logging.logWriter"]
-
-  validation {
-    condition     = length(setintersection([for role in var.tpu_sa_roles : trimprefix(role, "roles/")], ["owner", "editor", "viewer"])) == 0
-    error_message = "tpu_sa_roles: name narrower roles than owner, editor or viewer, such as logging.logWriter."
-  }
-}
-
 variable "tpu_namespace" {
   description = "Namespace of the training workloads. The build script makes it."
   type        = string
   default     = "tpu-training"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", var.tpu_namespace))
@@ -73,18 +41,21 @@ variable "force_destroy" {
   description = "Whether the bucket is deleted with everything in it. If not, Terraform refuses to delete a bucket that is not empty. The destroy build keeps the bucket unless _DELETE_ARTIFACTS=true."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "bucket_versioning" {
   description = "Whether the bucket keeps old versions of objects. Default: no, because checkpoints are often overwritten and every version is billed. Deleted objects can be restored for bucket_soft_delete_seconds."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "bucket_soft_delete_seconds" {
   description = "Seconds for which deleted objects can be restored and are billed. 0: not at all. 604800: Google's default of a week."
   type        = number
   default     = 604800
+  nullable    = false
 
   validation {
     condition     = var.bucket_soft_delete_seconds == 0 || (var.bucket_soft_delete_seconds >= 604800 && var.bucket_soft_delete_seconds <= 7776000)
@@ -96,12 +67,14 @@ variable "create_tensorboard" {
   description = "Whether a Vertex AI TensorBoard is created. It costs money while it exists."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "tensorboard_region" {
   description = "Region of the TensorBoard. Vertex AI does not offer it everywhere."
   type        = string
   default     = "us-central1"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.tensorboard_region))
@@ -113,6 +86,7 @@ variable "tensorboard_name" {
   description = "Display name of the TensorBoard. Empty: the cluster's name and -tensorboard."
   type        = string
   default     = ""
+  nullable    = false
 
   validation {
     condition     = length(var.tensorboard_name) <= 128

@@ -2,6 +2,7 @@ variable "create_network" {
   description = "Whether network and subnet are created. If not, both must exist, and the subnet must have both secondary ranges."
   type        = bool
   default     = true
+  nullable    = false
 }
 
 variable "network_name" {
@@ -28,6 +29,7 @@ variable "subnet_ip_range" {
   description = "Addresses of the nodes, as a CIDR range."
   type        = string
   default     = "10.129.0.0/20"
+  nullable    = false
 
   validation {
     condition     = can(cidrnetmask(var.subnet_ip_range))
@@ -39,6 +41,7 @@ variable "pods_ip_range" {
   description = "Addresses of the pods, as a CIDR range. (The public environment had a /20, which holds 16 nodes of 110 pods: less than one v5e-64 slice and its CPU nodes.)"
   type        = string
   default     = "10.132.0.0/14"
+  nullable    = false
 
   validation {
     condition     = can(cidrnetmask(var.pods_ip_range))
@@ -50,6 +53,7 @@ variable "services_ip_range" {
   description = "Addresses of the services, as a CIDR range."
   type        = string
   default     = "192.168.80.0/20"
+  nullable    = false
 
   validation {
     condition     = can(cidrnetmask(var.services_ip_range))
@@ -61,6 +65,7 @@ variable "pods_range_name" {
   description = "Name of the subnet's secondary range for pods."
   type        = string
   default     = "pods"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$", var.pods_range_name))
@@ -72,6 +77,7 @@ variable "services_range_name" {
   description = "Name of the subnet's secondary range for services."
   type        = string
   default     = "services"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$", var.services_range_name)) && var.services_range_name != var.pods_range_name
@@ -83,4 +89,5 @@ variable "create_nat" {
   description = "Whether Cloud NAT is created for private nodes. Set false if the network already has one in this region."
   type        = bool
   default     = true
+  nullable    = false
 }

@@ -4,6 +4,7 @@ variable "control_plane_access" {
   description = "How the functions and kubectl reach the control plane: dns (its DNS endpoint, where IAM decides), or private (its private address only, from networks that lead there; the DNS endpoint takes no traffic)."
   type        = string
   default     = "dns"
+  nullable    = false
 
   validation {
     condition     = contains(["dns", "private"], var.control_plane_access)
@@ -20,6 +21,7 @@ variable "authorized_networks" {
   description = "Ranges that may reach the control plane by its addresses, as CIDR. The DNS endpoint knows no ranges. Empty: every range, or with control_plane_access = private only the cluster's own subnet."
   type        = list(string)
   default     = []
+  nullable    = false
 
   validation {
     condition     = alltrue([for each in var.authorized_networks : can(cidrnetmask(each))])
@@ -36,6 +38,7 @@ variable "network_project" {
   description = "Host project of a Shared VPC that has the network and the subnet. Empty: project_id."
   type        = string
   default     = ""
+  nullable    = false
 
   validation {
     condition     = var.network_project == "" || can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.network_project))
@@ -49,9 +52,10 @@ variable "network_project" {
 }
 
 variable "kms_key" {
-  description = "Key of Cloud KMS in this region: projects/P/locations/R/keyRings/K/cryptoKeys/N. It encrypts the cluster's Secrets, node disks, the artifacts bucket, the images' repository and the TensorBoard. Empty: Google's keys. infra/build/private-grants.sh lets Google's services use it."
+  description = "Key of Cloud KMS in this region: projects/P/locations/R/keyRings/K/cryptoKeys/N. It encrypts the cluster's Secrets, node disks, the artifacts bucket, the images' repository and the TensorBoard. Empty: Google's keys. infra/bootstrap.sh lets Google's services use it."
   type        = string
   default     = ""
+  nullable    = false
 
   validation {
     condition     = var.kms_key == "" || can(regex("^projects/[^/]+/locations/${var.region}/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))

@@ -2,6 +2,7 @@ variable "more_namespaces" {
   description = "Other namespaces of training workloads. In each of them, pods of the Kubernetes account tpu_sa_name have the same rights as in tpu_namespace. The build script makes the namespaces, with a queue each."
   type        = list(string)
   default     = []
+  nullable    = false
 
   validation {
     condition = length(distinct(concat([var.tpu_namespace], var.more_namespaces))) == 1 + length(var.more_namespaces) && alltrue([
@@ -15,6 +16,7 @@ variable "image_repository_name" {
   description = "Name of an Artifact Registry repository to create for the users' images, in the cluster's region; its nodes may pull from it. Empty: none. The destroy build keeps it unless _DELETE_ARTIFACTS=true."
   type        = string
   default     = ""
+  nullable    = false
 
   validation {
     condition     = can(regex("^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$", var.image_repository_name))

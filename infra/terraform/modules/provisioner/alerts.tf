@@ -14,7 +14,7 @@ locals {
   instances_query = "sum by (service_name) (run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"})"
   exporter_labels = {
     for key, each in local.clusters :
-    key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${var.exporter_namespace}\""
+    key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${local.exporter_namespace}\""
   }
 
   channels = concat(var.notification_channels, google_monitoring_notification_channel.email[*].name)

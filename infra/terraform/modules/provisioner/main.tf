@@ -19,7 +19,7 @@ locals {
     "node_disk_type", "node_max_pods", "node_resources", "node_secondary_boot_disk", "node_secure_boot", "node_tags",
     "node_workload_identity", "resource_labels", "workload_policy_prefix",
   ]
-  # The destroy build deletes no node pool whose label names another deployment (remove_pools.py).
+  # The destroy build deletes no node pool whose label names another deployment (infra/build/in_use.py).
   answers_kueue = lookup(var.settings, "kueue_admission_check", "false") == "true"
   resource_labels = merge(
     jsondecode(lookup(var.settings, "resource_labels", "{}")),
@@ -37,7 +37,7 @@ locals {
       })
       TPU_PROVISIONER_NODE_SERVICE_ACCOUNT          = var.node_service_accounts[0]
       TPU_PROVISIONER_ALLOWED_NODE_SERVICE_ACCOUNTS = join(",", var.node_service_accounts)
-      TPU_PROVISIONER_OWN_NAMESPACE                 = var.exporter_namespace
+      TPU_PROVISIONER_OWN_NAMESPACE                 = local.exporter_namespace
     },
   )
 }
@@ -81,64 +81,6 @@ resource "google_storage_bucket_object" "source" {
   source = var.functions_archive
 }
 
-# A repository of our own: the one that the platform would make is shared by all functions of the project.
-resource "google_artifact_registry_repository" "functions" {
-  project                = var.project_id
-  location               = var.region
-  repository_id          = "${var.name}-functions"
-  format                 = "DOCKER"
-  description            = "Images of the functions of ${var.name}."
-  cleanup_policy_dry_run = false
-  kms_key_name           = local.kms_key # that of the functions: they accept no other
-
-  cleanup_policies {
-    id     = "keep-the-last-three"
-    action = "KEEP"
-
-    most_recent_versions {
-      keep_count = 3
-    }
-  }
-
-  cleanup_policies {
-    id     = "delete-the-old"
-    action = "DELETE"
-
-    condition {
-      older_than = "${30 * local.day_seconds}s"
-    }
-  }
-}
-
-resource "google_artifact_registry_repository_iam_member" "build" {
-  project    = var.project_id
-  location   = google_artifact_registry_repository.functions.location
-  repository = google_artifact_registry_repository.functions.name
-  role       = "roles/artifactregistry.writer"
-  member     = google_service_account.this["build"].member
-}
-
-resource "google_project_iam_member" "build_logs" {
-  project = var.project_id
-  role    = "roles/logging.logWriter"
-  member  = google_service_account.this["build"].member
-}
-
-# The platform copies the source to a bucket of its own, and builds from there
-# (https://github.com/hashicorp/terraform-provider-google/issues/20571). That bucket may not exist yet, so the right to
-# read it is given at the project and limited by its name.
-resource "google_project_iam_member" "build_source" {
-  project = var.project_id
-  role    = "roles/storage.objectViewer"
-  member  = google_service_account.this["build"].member
-
-  condition {
-    title       = "only-the-source-of-functions"
-    description = "Only the bucket that Cloud Functions builds from."
-    expression  = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-${data.google_project.home.number}-${var.region}\")"
-  }
-}
-
 # It alone creates, in one instance: so room under a limit and free operations of GKE are counted in one process, which
 # each tick needs again.
 resource "google_cloudfunctions2_function" "provision" {
@@ -149,10 +91,10 @@ resource "google_cloudfunctions2_function" "provision" {
   kms_key_name = local.kms_key
 
   build_config {
-    runtime           = var.functions_runtime
+    runtime           = "python313"
     entry_point       = "provision"
-    docker_repository = google_artifact_registry_repository.functions.id
-    service_account   = google_service_account.this["build"].id
+    docker_repository = local.repository
+    service_account   = "projects/${var.project_id}/serviceAccounts/${local.emails.build}"
     worker_pool       = var.build_worker_pool == "" ? null : var.build_worker_pool
 
     source {
@@ -164,7 +106,7 @@ resource "google_cloudfunctions2_function" "provision" {
   }
 
   service_config {
-    service_account_email            = google_service_account.this["provision"].email
+    service_account_email            = local.emails.provision
     available_cpu                    = "1" # more than one request at a time needs a whole one
     available_memory                 = "1Gi"
     timeout_seconds                  = local.timeout_seconds
@@ -187,14 +129,6 @@ resource "google_cloudfunctions2_function" "provision" {
     }
   }
 
-  depends_on = [
-    google_artifact_registry_repository_iam_member.build,
-    google_project_iam_member.build_logs,
-    google_project_iam_member.build_source,
-    google_project_iam_member.node_pools,
-    google_project_iam_member.reads,
-    google_service_account_iam_member.node_accounts,
-  ]
 }
 
 # After `provision`, so that a release that reads pools in another way deletes none before the new ones are made in it.
@@ -207,10 +141,10 @@ resource "google_cloudfunctions2_function" "collect" {
   kms_key_name = local.kms_key
 
   build_config {
-    runtime           = var.functions_runtime
+    runtime           = "python313"
     entry_point       = "collect"
-    docker_repository = google_artifact_registry_repository.functions.id
-    service_account   = google_service_account.this["build"].id
+    docker_repository = local.repository
+    service_account   = "projects/${var.project_id}/serviceAccounts/${local.emails.build}"
     worker_pool       = var.build_worker_pool == "" ? null : var.build_worker_pool
 
     source {
@@ -222,7 +156,7 @@ resource "google_cloudfunctions2_function" "collect" {
   }
 
   service_config {
-    service_account_email            = google_service_account.this["collect"].email
+    service_account_email            = local.emails.collect
     available_cpu                    = "1" # more than one request at a time needs a whole one
     available_memory                 = "1Gi"
     timeout_seconds                  = local.timeout_seconds
@@ -263,5 +197,5 @@ resource "google_cloud_run_v2_service_iam_binding" "invokers" {
   location = each.value.location
   name     = each.value.name
   role     = "roles/run.invoker"
-  members  = [google_service_account.this["push"].member, google_service_account.this["scheduler"].member]
+  members  = ["serviceAccount:${local.emails.push}", "serviceAccount:${local.emails.scheduler}"]
 }

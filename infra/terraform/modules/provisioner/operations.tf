@@ -65,7 +65,7 @@ resource "google_pubsub_subscription" "ends" {
     push_endpoint = each.value.service_config[0].uri
 
     oidc_token {
-      service_account_email = google_service_account.this["push"].email
+      service_account_email = local.emails.push
       audience              = each.value.service_config[0].uri
     }
   }
@@ -81,6 +81,5 @@ resource "google_pubsub_subscription" "ends" {
 
   depends_on = [
     google_cloud_run_v2_service_iam_binding.invokers,
-    google_service_account_iam_member.push_tokens,
   ]
 }

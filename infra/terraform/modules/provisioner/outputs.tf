@@ -25,17 +25,7 @@ output "function_uris" {
 
 output "accounts" {
   description = "E-mail address of every account: provision, collect, push, scheduler, build."
-  value       = { for key, each in google_service_account.this : key => each.email }
-}
-
-output "role_ids" {
-  description = "By cluster project: id of the custom role. The id contains the time of the first apply."
-  value       = { for project, each in google_project_iam_custom_role.node_pools : project => each.role_id }
-}
-
-output "rbac_users" {
-  description = "The functions' accounts as RBAC users. Bind them to the ClusterRole tpu-provisioner-functions in every cluster."
-  value       = [for function in local.functions : google_service_account.this[function].email]
+  value       = local.emails
 }
 
 output "exporter_principals" {
@@ -56,7 +46,7 @@ output "helm_values" {
     for key in keys(local.clusters) : key => {
       cluster  = local.cluster_paths[key]
       topic    = google_pubsub_topic.workload_events.id
-      accounts = { for function in local.functions : function => google_service_account.this[function].email }
+      accounts = { for function in local.functions : function => local.emails[function] }
       # The exporter watches Kueue's Workloads where the functions answer its check.
       kueue       = local.answers_kueue
       environment = local.answers_kueue ? { TPU_PROVISIONER_KUEUE_ADMISSION_CHECK = "true" } : {}

@@ -28,7 +28,7 @@ resource "google_cloud_scheduler_job" "ticks" {
     uri         = "${local.deployed[each.value.function].service_config[0].uri}/tick?cluster=${local.cluster_paths[each.value.cluster]}"
 
     oidc_token {
-      service_account_email = google_service_account.this["scheduler"].email
+      service_account_email = local.emails.scheduler
       audience              = local.deployed[each.value.function].service_config[0].uri
     }
   }

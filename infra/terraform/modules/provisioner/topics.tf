@@ -36,24 +36,6 @@ resource "google_pubsub_subscription" "dead_letters" {
   }
 }
 
-# For longer than that: files in a bucket that its owner made, so that destroying a deployment loses none. Only Avro
-# holds the attributes, which name the event (https://cloud.google.com/pubsub/docs/cloudstorage).
-resource "google_storage_bucket_iam_member" "archive_writer" {
-  count = var.dead_letter_bucket == "" ? 0 : 1
-
-  bucket = var.dead_letter_bucket
-  role   = "roles/storage.objectCreator"
-  member = local.pubsub_agent
-}
-
-resource "google_storage_bucket_iam_member" "archive_reader" {
-  count = var.dead_letter_bucket == "" ? 0 : 1
-
-  bucket = var.dead_letter_bucket
-  role   = "roles/storage.legacyBucketReader"
-  member = local.pubsub_agent
-}
-
 resource "google_pubsub_subscription" "dead_letter_archive" {
   count = var.dead_letter_bucket == "" ? 0 : 1
 
@@ -75,11 +57,6 @@ resource "google_pubsub_subscription" "dead_letter_archive" {
   expiration_policy {
     ttl = ""
   }
-
-  depends_on = [
-    google_storage_bucket_iam_member.archive_reader,
-    google_storage_bucket_iam_member.archive_writer,
-  ]
 }
 
 # Without this Pub/Sub keeps failing messages silently, so it comes before the subscriptions that need it.
@@ -88,14 +65,6 @@ resource "google_pubsub_topic_iam_member" "pubsub_agent" {
   topic   = google_pubsub_topic.dead_letters.name
   role    = "roles/pubsub.publisher"
   member  = local.pubsub_agent
-}
-
-# The agent makes the tokens of the pushes by a role of its own, but not where it was created before April 2021
-# (https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions). There it needs this, and elsewhere it has it.
-resource "google_service_account_iam_member" "push_tokens" {
-  service_account_id = google_service_account.this["push"].name
-  role               = "roles/iam.serviceAccountTokenCreator"
-  member             = local.pubsub_agent
 }
 
 resource "google_pubsub_subscription" "push" {
@@ -112,7 +81,7 @@ resource "google_pubsub_subscription" "push" {
     push_endpoint = local.deployed[each.key].service_config[0].uri
 
     oidc_token {
-      service_account_email = google_service_account.this["push"].email # assumes: push-token
+      service_account_email = local.emails.push # assumes: push-token
       audience              = local.deployed[each.key].service_config[0].uri
     }
   }
@@ -138,7 +107,6 @@ resource "google_pubsub_subscription" "push" {
     google_cloud_run_v2_service_iam_binding.invokers,
     google_pubsub_subscription.dead_letters,
     google_pubsub_topic_iam_member.pubsub_agent,
-    google_service_account_iam_member.push_tokens,
   ]
 }
 

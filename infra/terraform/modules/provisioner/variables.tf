@@ -22,6 +22,7 @@ variable "name" {
   type        = string
   description = "Prefix of everything that is created, so that several deployments can live in one project."
   default     = "tpu-provisioner"
+  nullable    = false
 
   # An account's id has at most 30 characters and must still end in "-provision" or "-scheduler".
   validation {
@@ -98,17 +99,6 @@ variable "functions_archive" {
   }
 }
 
-variable "functions_runtime" {
-  type        = string
-  description = "Python runtime of the functions. python314 uses another installer (uv) and another system image, which are not tested here."
-  default     = "python313"
-
-  validation {
-    condition     = contains(["python312", "python313"], var.functions_runtime)
-    error_message = "Must be python312 or python313."
-  }
-}
-
 variable "node_service_accounts" {
   type        = list(string)
   description = "E-mail addresses of the accounts that nodes may run as. The first is the default. Pods request the others by the annotation node-service-account. The functions can use no other account."
@@ -130,6 +120,7 @@ variable "settings" {
   type        = map(string)
   description = "More settings of the functions, by their names in shared/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", grace_seconds = \"600\" }."
   default     = {}
+  nullable    = false
 
   validation {
     condition     = alltrue([for key in keys(var.settings) : contains(local.settings_free, key)])
@@ -137,32 +128,11 @@ variable "settings" {
   }
 }
 
-variable "exporter_namespace" {
-  type        = string
-  description = "Namespace of the exporter in every cluster."
-  default     = "tpu-provisioner"
-
-  validation {
-    condition     = can(regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", var.exporter_namespace))
-    error_message = "Must be a Kubernetes namespace: 1 to 63 lower-case letters, digits and hyphens, not beginning or ending with a hyphen."
-  }
-}
-
-variable "exporter_account" {
-  type        = string
-  description = "Kubernetes account of the exporter in every cluster."
-  default     = "tpu-provisioner-exporter"
-
-  validation {
-    condition     = can(regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", var.exporter_account))
-    error_message = "Must be a Kubernetes account's name: 1 to 63 lower-case letters, digits and hyphens, not beginning or ending with a hyphen."
-  }
-}
-
 variable "replay_days" {
   type        = number
   description = "Days for which the topic keeps published events, for a replay by time."
   default     = 7
+  nullable    = false
 
   validation {
     condition     = var.replay_days >= 1 && var.replay_days <= 31 && floor(var.replay_days) == var.replay_days
@@ -174,13 +144,15 @@ variable "operation_events" {
   type        = bool
   description = "Whether a log sink sends the end of every node pool operation from the audit log to the functions. Without it the ticks find the same, up to a minute later. This needs the right to write log sinks in every cluster's project."
   # On: it costs nothing that can be measured, two small messages and four short calls for each pool.
-  default = true
+  default  = true
+  nullable = false
 }
 
 variable "notification_channels" {
   type        = list(string)
   description = "Cloud Monitoring notification channels for the alerts: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."
   default     = []
+  nullable    = false
 
   validation {
     condition     = alltrue([for each in var.notification_channels : can(regex("^projects/[^/]+/notificationChannels/[0-9]+$", each))])
@@ -192,6 +164,7 @@ variable "alert_email" {
   type        = string
   description = "E-mail address that gets the alerts, by a notification channel of its own. Empty: only notification_channels get them."
   default     = ""
+  nullable    = false
 
   validation {
     condition     = var.alert_email == "" || can(regex("^[^@\\s,]+@[^@\\s,]+\\.[A-Za-z]+$", var.alert_email))
@@ -203,6 +176,7 @@ variable "idle_chips_max" {
   type        = number
   description = "Chips of a cluster that may be paid for and idle for an hour before an alert. Raise it where slices stay warm on purpose (idle_seconds)."
   default     = 0
+  nullable    = false
 
   validation {
     condition     = var.idle_chips_max >= 0 && floor(var.idle_chips_max) == var.idle_chips_max
@@ -210,32 +184,11 @@ variable "idle_chips_max" {
   }
 }
 
-variable "deployed_at" {
-  type        = string
-  description = "A time for the IDs of the custom roles, as YYYYMMDDhhmmss. It counts in the first apply only. The build sets it, so that it can import the roles of a killed build. Empty: the time of the plan."
-  default     = ""
-
-  validation {
-    condition     = can(regex("^([0-9]{14})?$", var.deployed_at))
-    error_message = "deployed_at: give 14 digits, such as 20261124130000, or leave it out."
-  }
-}
-
-variable "limit_to_clusters" {
-  type        = bool
-  description = "Whether an IAM condition limits the functions to the served clusters. false: their custom role holds for all clusters of the clusters' projects. IAM allows 20 conditions for one account and role, so with more than 20 clusters in one project set false."
-  default     = true
-
-  validation {
-    condition     = !var.limit_to_clusters || alltrue([for project in distinct([for each in var.clusters : coalesce(each.project, var.project_id)]) : length([for each in var.clusters : each if coalesce(each.project, var.project_id) == project]) <= 20])
-    error_message = "limit_to_clusters: IAM allows 20 conditions for one account and role, and more than 20 clusters are in one project; set false."
-  }
-}
-
 variable "dead_letter_bucket" {
   type        = string
   description = "Name of an existing bucket that gets a copy of every dead letter as an Avro file. Give each deployment a bucket of its own: its destruction takes away the grants on it. Empty: dead letters are kept for 31 days only."
   default     = ""
+  nullable    = false
 
   validation {
     condition     = var.dead_letter_bucket == "" || can(regex("^[a-z0-9][-a-z0-9_.]{1,61}[a-z0-9]$", var.dead_letter_bucket))
@@ -267,6 +220,7 @@ variable "demand_wait_minutes" {
   type        = number
   description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."
   default     = 30
+  nullable    = false
 
   validation {
     condition     = var.demand_wait_minutes >= 5 && var.demand_wait_minutes <= 10080 && floor(var.demand_wait_minutes) == var.demand_wait_minutes
@@ -278,6 +232,7 @@ variable "runbook_url" {
   type        = string
   description = "Address of docs/runbook.md. Alerts link to its headings."
   default     = "docs/runbook.md"
+  nullable    = false
 
   validation {
     condition     = endswith(var.runbook_url, ".md") || startswith(var.runbook_url, "https://")

@@ -5,6 +5,7 @@ mock_provider "google" {
 }
 
 variables {
+  node_service_account            = "tpu-provisioner-nodes@training-project.iam.gserviceaccount.com"
   project_id                      = "training-project"
   region                          = "us-east5"
   zone                            = "us-east5-b"

@@ -5,6 +5,7 @@ mock_provider "google" {
 }
 
 variables {
+  node_service_account            = "tpu-provisioner-nodes@training-project.iam.gserviceaccount.com"
   project_id                      = "training-project"
   region                          = "us-east5"
   zone                            = "us-east5-b"
@@ -89,14 +90,8 @@ run "of_the_accounts_and_the_bucket" {
   command = plan
 
   variables {
-    # a node account too short
-    gke_sa_name = "gke"
-    # nodes that may do everything
-    gke_sa_roles = ["roles/editor"]
     # a workload account too short
     tpu_sa_name = "tpu"
-    # workloads that may do everything
-    tpu_sa_roles = ["owner"]
     # a namespace with dots
     tpu_namespace = "tpu.training"
     # a bucket name with capitals
@@ -110,10 +105,7 @@ run "of_the_accounts_and_the_bucket" {
   }
 
   expect_failures = [
-    var.gke_sa_name,
-    var.gke_sa_roles,
     var.tpu_sa_name,
-    var.tpu_sa_roles,
     var.tpu_namespace,
     var.artifact_repository_bucket_name,
     var.bucket_soft_delete_seconds,

@@ -81,7 +81,7 @@ run "a_key_encrypts_functions_and_topics" {
   }
 
   assert {
-    condition     = alltrue([for each in local.deployed : each.kms_key_name == var.services_kms_key]) && google_artifact_registry_repository.functions.kms_key_name == var.services_kms_key && google_storage_bucket.source.encryption[0].default_kms_key_name == var.services_kms_key
+    condition     = alltrue([for each in local.deployed : each.kms_key_name == var.services_kms_key]) && google_storage_bucket.source.encryption[0].default_kms_key_name == var.services_kms_key
     error_message = "Functions, their images and their source have the same key."
   }
   assert {

@@ -114,16 +114,6 @@ run "an_archive_that_is_not_there" {
   expect_failures = [var.functions_archive]
 }
 
-run "a_runtime_that_is_not_proved" {
-  command = plan
-
-  variables {
-    functions_runtime = "python314"
-  }
-
-  expect_failures = [var.functions_runtime]
-}
-
 run "no_account_for_nodes" {
   command = plan
 
@@ -172,26 +162,6 @@ run "a_setting_that_terraform_makes" {
   }
 
   expect_failures = [var.settings]
-}
-
-run "a_namespace_in_capitals" {
-  command = plan
-
-  variables {
-    exporter_namespace = "TPU"
-  }
-
-  expect_failures = [var.exporter_namespace]
-}
-
-run "an_account_in_capitals" {
-  command = plan
-
-  variables {
-    exporter_account = "Exporter"
-  }
-
-  expect_failures = [var.exporter_account]
 }
 
 run "a_replay_of_half_a_day" {
@@ -340,24 +310,4 @@ run "a_budget_of_nothing" {
   }
 
   expect_failures = [var.budget]
-}
-
-run "a_time_with_dashes" {
-  command = plan
-
-  variables {
-    deployed_at = "2026-11-24"
-  }
-
-  expect_failures = [var.deployed_at]
-}
-
-run "more_clusters_than_conditions" {
-  command = plan
-
-  variables {
-    clusters = { for number in range(21) : "c${number}" => { name = "train-${number}", location = "us-east5" } }
-  }
-
-  expect_failures = [var.limit_to_clusters]
 }

@@ -8,4 +8,5 @@ module "environment" {
   network_name                    = "training"
   subnet_name                     = "training"
   artifact_repository_bucket_name = "my-project-artifacts"
+  node_service_account            = "tpu-provisioner-nodes@my-project.iam.gserviceaccount.com"
 }

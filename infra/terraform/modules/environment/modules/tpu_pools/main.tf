@@ -153,8 +153,6 @@ resource "google_container_node_pool" "tpu" {
       node_config[0].advanced_machine_features,
       node_config[0].guest_accelerator,
       node_config[0].kubelet_config,
-      # An import (infra/build/adopt.py) spells the cluster's name in another way.
-      cluster,
     ]
   }
 }

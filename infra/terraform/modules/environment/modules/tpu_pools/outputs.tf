@@ -1,3 +1,8 @@
+output "slices" {
+  description = "All slices of the catalogue by public name, with the labels of their nodes."
+  value       = { for name, each in local.slices : name => { accelerator = each.accelerator, topology = each.topology } }
+}
+
 output "slice" {
   description = "One slice of tpu_type: labels, chips and nodes."
   value = {

@@ -23,10 +23,3 @@ mock_resource "google_container_cluster" {
     id = "projects/training-project/locations/us-east5/clusters/train"
   }
 }
-
-mock_resource "google_service_account" {
-  defaults = {
-    name  = "projects/training-project/serviceAccounts/an-account@training-project.iam.gserviceaccount.com"
-    email = "an-account@training-project.iam.gserviceaccount.com"
-  }
-}

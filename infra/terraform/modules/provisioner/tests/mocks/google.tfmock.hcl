@@ -47,36 +47,14 @@ mock_data "google_compute_subnetwork" {
   }
 }
 
-mock_resource "google_service_account" {
-  defaults = {
-    id     = "projects/training-project/serviceAccounts/an-account@training-project.iam.gserviceaccount.com"
-    name   = "projects/training-project/serviceAccounts/an-account@training-project.iam.gserviceaccount.com"
-    email  = "an-account@training-project.iam.gserviceaccount.com"
-    member = "serviceAccount:an-account@training-project.iam.gserviceaccount.com"
-  }
-}
-
 mock_resource "google_pubsub_topic" {
   defaults = {
     id = "projects/training-project/topics/a-topic"
   }
 }
 
-mock_resource "google_project_iam_custom_role" {
-  defaults = {
-    id = "projects/training-project/roles/a_role"
-  }
-}
-
 mock_resource "google_logging_project_sink" {
   defaults = {
     writer_identity = "serviceAccount:service-123456789@gcp-sa-logging.iam.gserviceaccount.com"
-  }
-}
-
-mock_resource "google_artifact_registry_repository" {
-  defaults = {
-    id   = "projects/training-project/locations/us-east5/repositories/a-repository"
-    name = "a-repository"
   }
 }
