@@ -71,7 +71,9 @@ def _list_moved(change: Change) -> Iterator[str]:
 def _find_higher_limit(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
     """No limit is written as 0."""
     old, new = (each["limit_chips"] or float("inf") for each in (before, after))
-    return {"limit_chips": f"is raised from {before['limit_chips']} to {after['limit_chips']}"} if new > old else {}
+    return (
+        {"limit_chips": f"is raised from {before['limit_chips']} to {after['limit_chips']}"} if new > old else {}
+    )
 
 
 def find_refusal(plan: Mapping[str, Any], allowed: str) -> str:
@@ -83,8 +85,8 @@ def find_refusal(plan: Mapping[str, Any], allowed: str) -> str:
             made, asked = change["before"]["output"]["identity"], change["after"]["input"]["identity"]
             if made != asked:
                 return (
-                    f"the state is that of the deployment ({made}), and the inputs name ({asked}). For a second one set "
-                    "another _NAME; for this one correct the inputs. To move it, destroy it first"
+                    f"the state is that of the deployment ({made}), and the inputs name ({asked}). For a second "
+                    "one set another _NAME; for this one correct the inputs. To move it, destroy it first"
                 )
         if each["type"] == "google_container_cluster" and "delete" in change["actions"]:
             return f"the plan takes the cluster {change['before']['name']} away, which only the destroy build does"

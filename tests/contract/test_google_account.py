@@ -1,6 +1,5 @@
 """Usual Google accounts work in every program; a failure says if a person or a retry mends it."""
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from cli.access.operator_access import open_deployment
 from shared.edges.google import SCOPES, GoogleAccount
 from shared.engine.outside import Ports
 from shared.model.errors import Denied, Unavailable
-from shared.settings import ClusterSettings, read_settings
+from shared.settings import read_settings
 from shared.wiring import build_ports
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle

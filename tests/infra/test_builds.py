@@ -80,7 +80,7 @@ def test_a_build_that_was_killed_in_helm_does_not_stop_the_next_one(bench: Bench
 def test_an_unreadable_served_cluster_is_the_only_reason_to_destroy_without_reading(bench: Bench) -> None:
     bench.build(PROVISION, **PUBLIC)
     bench.change(refusals={"terraform destroy": "Error: googleapi: Error 403: Permission denied"})
-    assert "Terraform failed; correct what it says above" in bench.build(DESTROY, code=1, **STATE)
+    assert "Terraform failed; correct what it says above" in bench.refuse(DESTROY, **STATE)
     assert not [each for each in bench.calls if "-refresh=false" in each]
 
     gone = 'Error: data.google_container_cluster.served["main"]: Error 404: Not found'
@@ -99,7 +99,7 @@ def test_force_asks_no_cluster_and_deletes_the_deployments_pools(bench: Bench) -
     ]
     bench.build(PROVISION, **PUBLIC)
     bench.change(pools=pools)
-    assert "node pool ours" in bench.build(DESTROY, code=1, **STATE)
+    assert "node pool ours" in bench.refuse(DESTROY, **STATE)
     assert bench.world["paused"] == []
 
     bench.build(DESTROY, **STATE, _FORCE="true")

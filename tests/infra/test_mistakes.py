@@ -32,12 +32,12 @@ def read_rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
-def provision(code: int = 1, **more: str) -> Callable[[Bench], str]:
-    return lambda bench: bench.build(PROVISION, code=code, **(PUBLIC | more))
+def provision(**more: str) -> Callable[[Bench], str]:
+    return lambda bench: bench.refuse(PROVISION, **(PUBLIC | more))
 
 
-def destroy(code: int = 1, **more: str) -> Callable[[Bench], str]:
-    return lambda bench: bench.build(DESTROY, code=code, **(STATE | more))
+def destroy(**more: str) -> Callable[[Bench], str]:
+    return lambda bench: bench.refuse(DESTROY, **(STATE | more))
 
 
 def with_world(run: Callable[[Bench], str], **world: Any) -> Callable[[Bench], str]:
@@ -107,7 +107,7 @@ DEPLOYED: dict[str, Callable[[Bench], str]] = {
     "the cluster has another deployment's exporter": with_world(
         provision(), topic_there="projects/p/topics/other"
     ),
-    "a build was killed in Helm": provision(code=0),
+    "a build was killed in Helm": lambda bench: bench.build(PROVISION, **PUBLIC),
     "the function does not answer": with_world(provision(), refusals={"gcloud logging read": "none"}),
     "destroy while a slice runs": with_world(destroy(), pools=[POOL]),
     "destroy while a person's pod runs": with_world(destroy(), pods=[POD]),

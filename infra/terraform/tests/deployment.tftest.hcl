@@ -105,7 +105,7 @@ run "a_private_environment_is_served_by_its_private_address" {
   }
 
   assert {
-    condition     = output.clusters["environment"].endpoint == "https://10.129.0.2" && endswith(output.environment.credentials_command, "--internal-ip")
+    condition     = output.clusters["environment"].private && endswith(output.environment.credentials_command, "--internal-ip")
     error_message = "Functions, build and people use the private address."
   }
 }
