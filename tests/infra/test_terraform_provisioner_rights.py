@@ -126,7 +126,10 @@ def test_the_page_names_every_grant_of_the_bootstrap() -> None:
         for each in read_configuration(TERRAFORM / "modules" / name).of("resource")
         if "_iam_" in each.type
     }
-    assert sorted(said - named - granted - {"container.serviceAgent", "billing.costsManager"}) == []
+    assert (
+        sorted(said - named - granted - {"container.serviceAgent", "billing.costsManager", "storage.objectUser"})
+        == []
+    )
 
 
 def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> None:
