@@ -80,7 +80,6 @@ def of_the_command(environ: dict[str, str]) -> Ports:
     return open_deployment(environ).ports
 
 
-
 @pytest.mark.parametrize("program", [of_the_functions, of_the_command])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_account_is_used_for_gke_and_for_kubernetes(
