@@ -38,7 +38,7 @@ LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && PYT
 
 quick: $(VENV)/.installed ## Check style, types and imports, and test the rules: half a minute
 	@$(LINT)
-	@$(BIN)/python -m pytest -q --no-header tests/rules tests/engine tests/unit
+	@$(BIN)/python -m pytest -q --no-header -n 2 tests/rules tests/engine
 
 test: $(VENV)/.installed ## Run every test that needs nothing but PyPI, or one TIER
 	@$(BIN)/python -m tests.run $(if $(TIER),--tier=$(TIER)) $(ARGS)

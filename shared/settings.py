@@ -157,17 +157,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     limit_chips_per_namespace: _NoNegative = 0
     """The same for each namespace of workloads."""
     deletions_per_minute_max: _Positive = 50
-    """How many pools of a cluster are deleted in a minute at most because an owner is absent or a
-    pool failed. The oldest go first, the next tick continues, and an alert is raised, because a
-    mistake is more likely than so many. Pools whose owner is found and says that it is finished or
-    suspended are not counted."""
+    """The most pools of a cluster that are deleted in a minute because an owner is absent or a pool
+    failed. The oldest go first, the next tick continues, and an alert is raised, because that many
+    deletions usually mean a mistake. Pools of a finished or suspended owner do not count."""
     grace_seconds: _Positive = 300
     """One wait, in seconds, for what may still change by itself: how long a workload is suspended,
     or without quota, before its pools are deleted. Five minutes are longer than preemption and
     re-admission by a queue, and much shorter than a create."""
     creation_seconds_max: _Positive = 3600  # assumes: stockout-time
-    """A pool that lacks nodes for so long without a word of GKE has failed. A stockout takes 35
-    minutes."""
+    """A pool that lacks nodes for so long has failed, if GKE names no cause before. A stockout
+    takes 35 minutes."""
     idle_seconds: _WAIT_SECONDS = 0
     """How long the pool of a slice stays without use after its workload is finished, for the next
     workload of its shape. 0: not at all, because an idle pool costs as much as a used one. Pools
@@ -179,7 +178,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Ignore spot and reservation selectors, for clusters whose webhook removes them from the
     pods."""
     node_service_account: str = ""
-    """Google account of the nodes. Empty: the project's default Compute Engine account."""
+    """Google service account of the nodes. Empty: the project's default Compute Engine account."""
     node_tags: tuple[str, ...] = ()
     """Network tags of the nodes."""
     node_disk_type: str = ""

@@ -410,8 +410,8 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     if ports.budget[look.key.cluster].take_deletion(act.pool, ports.clock.now()):
         return None
     text = (
-        f"node pool {act.pool} is left to a later tick: more than {most} would go in a minute "
-        "without a word of their owners"
+        f"node pool {act.pool} is left to a later tick: at most {most} node pools whose owners are "
+        "absent, or that failed, are deleted in a minute"
     )
     return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
 

@@ -149,7 +149,7 @@ locals {
         severity = "CRITICAL"
         duration = "0s"
         query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"deletions_over_cap\"}[10m])) > 0"
-        text     = "More pools are due, without a word of their owners, than the setting deletions_per_minute_max allows."
+        text     = "More node pools of absent owners, or that failed, are due than deletions_per_minute_max lets a minute delete. The rest waits."
         heading  = "deletions_over_cap"
       }
       looks_too_old = {
