@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.look import Standing
-from shared.engine.tell import Outcome
+from shared.engine.tell import Outcome, find_error
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -174,8 +174,10 @@ def _choose_state(look: Look, plan: Plan) -> tuple[str, str]:
     if not states:
         return _PENDING, _describe_wait(look, plan)
     state, message = states[0]
-    never = [need.never.message for need in look.scene.needs if need.never]
-    return state, "; ".join([message, *never])
+    causes = [need.never.message for need in look.scene.needs if need.never]
+    if state == _RETRY and (error := find_error(look)):
+        causes.append(f"GKE says: {error}")
+    return state, "; ".join([message, *causes])
 
 
 def _describe_wait(look: Look, plan: Plan) -> str:

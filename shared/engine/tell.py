@@ -245,7 +245,7 @@ def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
 
 def describe_wait(look: Look) -> Outcome:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
-    pools, error = look.scene.pools, _find_error(look)
+    pools, error = look.scene.pools, find_error(look)
     ready = sum(pool.ready or 0 for pool in pools)
     text = f"{len(pools)} node pools exist or come, and {ready} of their nodes are Ready"
     text += f": {error}" if error else ""
@@ -298,7 +298,7 @@ def explain_answer(answer: Answer, look: Look) -> Decision:
 def _list_facts(need: Need | None, look: Look) -> dict[str, str]:
     """Return what the words of an answer may name."""
     said = next((pod.scheduler_message for pod in look.pods if pod.scheduler_message), "")
-    error = _find_refusal(need, look) or _find_error(look)
+    error = _find_refusal(need, look) or find_error(look)
     return {
         "kind": look.key.kind,
         "chips": str(need.hosts * need.chips) if need else "some",
@@ -318,7 +318,7 @@ def _find_refusal(need: Need | None, look: Look) -> str:
     return next((look.refusals[way] for way in ways if way in look.refusals), "")
 
 
-def _find_error(look: Look) -> str:
+def find_error(look: Look) -> str:
     """Return GKE's last words about a pool of the workload that failed; empty if there are none."""
     errors = [pool.cause for pool in look.scene.pools if pool.cause]
     errors += [pool.error for pool in look.pools.values() if pool.error]

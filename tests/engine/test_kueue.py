@@ -12,6 +12,7 @@ from shared.model.decisions import Reason
 from shared.model.errors import Rejected
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.names import ObjectName
+from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.test_budget import FULL
@@ -142,11 +143,14 @@ def test_room_is_kept_for_what_a_gang_that_began_still_lacks() -> None:
 def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
     world, queues = gang()
     world.provisioner.tick()
-    first, _ = world.gke.pools
+    first, second = world.gke.pools
     world.come(first)
+    failed = {"status": PoolStatus.ERROR, "error": "[OUT_OF_CAPACITY]: the zone has no capacity"}
+    world.gke.pools[second] = dataclasses.replace(world.gke.pools[second], **failed)
     world.clock.time += 601
     world.provisioner.tick()
     assert (queues.state().state, queues.pauses[-1]) == ("Retry", 60)
+    assert queues.state().message.endswith("; GKE says: [OUT_OF_CAPACITY]: the zone has no capacity")
 
     world.collector.tick()
     assert first in world.list_deleted()

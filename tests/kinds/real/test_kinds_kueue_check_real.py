@@ -20,7 +20,7 @@ from exporter.watched_kinds import watch_queues
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.errors import Denied, StaleView
-from shared.model.labels import CAPACITY_CHECKED
+from shared.model.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED
 from shared.model.workloads import WorkloadView
 from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
@@ -92,31 +92,33 @@ def test_all_pools_run_before_the_jobset_is_resumed_and_they_serve_its_pods(clou
     pods = queue.wait_running(4)
     assert queue.conditions(queue.workload)["Admitted"] == "True Admitted"
     state = queue.check_state(queue.workload)
-    assert (state["state"], "2 slices have their node pools" in state["message"]) == ("Ready", True)
+    assert (state["state"], state["message"]) == ("Ready", "all node pools of the workload run")
     assert {pod["metadata"]["labels"][CAPACITY_CHECKED] for pod in pods} == {"true"}
     assert queue.pools_of(pods) == queue.pools() == pools
     queue.delete("JobSet")
     queue.clear(pools=2)
 
 
-def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again_after_a_pause(
-    cloud: Cloud,
-) -> None:
+def test_a_part_that_is_not_whole_in_time_is_given_back_and_kueue_tries_again_after_a_pause(cloud: Cloud) -> None:
     queue = Queue(cloud, "dry", V6E, chips=16, check=CHECK)
-    fault = cloud.add_fault("outcome", pool="dry-w-slice-1-*", kind="stockout", seconds=120, count=1)
-    queue.submit("JobSet", two_slices(queue.workload))
+    body = two_slices(queue.workload)
+    body["metadata"].setdefault("annotations", {})[CAPACITY_CHECK_SECONDS] = "60"
+    first = cloud.add_fault("outcome", pool="dry-w-*", kind="stockout", seconds=10 * SPEED, count=1)
+    queue.submit("JobSet", body)
+    wait_for("both creates", lambda: queue.accepted("CreateNodePool") == 2)
+    later = cloud.add_fault("outcome", pool="dry-w-*", kind="stockout", seconds=10 * SPEED, count=1000)
 
     state = wait_for("the check is Retry", lambda: _find_state(queue, "Retry"))
-    assert 60 <= state["requeueAfterSeconds"] <= 75
+    assert state["requeueAfterSeconds"] >= 1
     assert "does not have enough resources" in state["message"]
     assert queue.is_suspended("JobSet")
     wait_for("all pools go", lambda: not queue.pools())
-    state = wait_for("Kueue tries again", lambda: _find_state(queue, "Pending"))
-    assert state["retryCount"] == 1
+    for fault in (first, later):
+        cloud.clear_fault(fault)
     assert queue.pools_of(queue.wait_running(4)) == queue.pools()
-    cloud.clear_fault(fault)
+    assert queue.check_state(queue.workload)["retryCount"] == 1
     queue.delete("JobSet")
-    queue.clear(pools=4)
+    queue.clear()
 
 
 def test_without_any_tick_the_check_is_answered_by_messages(cloud: Cloud, stack: Stack) -> None:
@@ -265,15 +267,18 @@ def test_without_any_one_right_something_fails(
 def _take_each_right(plane: ControlPlane, accounts: Accounts, queue: Queue) -> None:
     wait_for("a check", lambda: queue.check_state(queue.workload))
     wait_for("the rights to be enough", lambda: not _find_denial(accounts, queue))
-    for role, index, resource, verb in RIGHTS:
+    for role, index, resource, lost in RIGHTS:
         lesser = copy.deepcopy(
             next(each for each in read_optional_rights(FOLDER) if each["metadata"]["name"] == role)
         )
-        lesser["rules"][index]["verbs"].remove(verb)
-        if not lesser["rules"][index]["verbs"]:
-            del lesser["rules"][index]
+        rule = lesser["rules"].pop(index)
+        lesser["rules"] += [
+            rule | {"resources": [each], "verbs": [verb for verb in rule["verbs"] if (each, verb) != (resource, lost)]}
+            for each in rule["resources"]
+        ]
+        lesser["rules"] = [each for each in lesser["rules"] if each["verbs"]]
         plane.apply([lesser])
-        answer = wait_for(f"{verb} {resource} is missed", lambda: _find_denial(accounts, queue))
+        answer = wait_for(f"{lost} {resource} is missed", lambda: _find_denial(accounts, queue))
         assert resource.partition("/")[0] in answer
         plane.apply(read_optional_rights(FOLDER))
         wait_for("the rights to be enough", lambda: not _find_denial(accounts, queue))
