@@ -171,10 +171,12 @@ def is_over(workload: WorkloadView | None) -> bool:
 def _find_held_since(queued: QueuedWorkload, pools: Sequence[Pool]) -> float | None:
     """Return since when a part of the pools is held for a workload with quota.
 
-    Pools that are left from before it got its quota, since GKE works on them, count from then.
+    Pools that are left from before it got its quota, since GKE works on them, count from then, and
+    so does the quota alone, if all tries have failed.
     """
-    since = min((pool.created_at for pool in pools), default=None)
-    return None if since is None else max(since, queued.reserved_at or 0.0)
+    reserved_at = queued.reserved_at or 0.0
+    held = (pool.created_at for pool in pools if pool.status != PoolStatus.ERROR)
+    return max(min(held, default=reserved_at), reserved_at) if pools else None
 
 
 def _find_suspension(workload: WorkloadView, pools: Sequence[Pool], now: float) -> float:

@@ -41,10 +41,10 @@ def _may_come(census: Census) -> bool:
 
 
 def _is_held_for_long(census: Census) -> bool:
-    """Return whether a part of the pools was held for its time."""
+    """Return whether a part, or quota for which all tries fail, was held for its time."""
     since, now = census.scene.part_held_since, census.scene.now
     held = since is not None and now - since >= census.scene.part_seconds
-    return held and bool(census.counted)
+    return held and bool(census.counted or census.troubles)
 
 
 def is_complete(census: Census) -> bool:

@@ -156,6 +156,21 @@ def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
     assert first in world.list_deleted()
 
 
+def test_quota_is_given_back_for_which_every_try_failed_for_long() -> None:
+    world, queues = gang()
+    world.provisioner.tick()
+    for name, pool in world.gke.pools.items():
+        world.gke.pools[name] = dataclasses.replace(pool, status=PoolStatus.ERROR, error="[OUT_OF_CAPACITY]")
+    world.clock.time += 30
+    world.provisioner.tick()
+    assert queues.state().state == "Pending"
+
+    world.clock.time += 601
+    world.provisioner.tick()
+
+    assert queues.state().state == "Retry"
+
+
 def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grace() -> None:
     world, queues = gang()
     world.provisioner.tick()

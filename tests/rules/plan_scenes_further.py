@@ -893,6 +893,13 @@ QUEUES: list[tuple[str, Scene, str, str, str]] = [
         "",
         "limit_reached",
     ),
+    (
+        "gang: every try failed, so others get its quota",
+        scene(2, (), [replace(ERROR, age=20), replace(ERROR, age=20, slot=1)], part_held=900, **GANG),
+        "",
+        "",
+        "check_retry, paused",
+    ),
     ("gang: nodes are missing", scene(1, (), [Pool(0, nodes=3, word="lost", error=10)], **GANG), "", "", ""),
     ("gang: none is too many", scene(1, (), fleet(3), **GANG), "", "", "check_ready"),
     (
