@@ -273,7 +273,8 @@ def _take_each_right(plane: ControlPlane, accounts: Accounts, queue: Queue) -> N
         )
         rule = lesser["rules"].pop(index)
         lesser["rules"] += [
-            rule | {"resources": [each], "verbs": [verb for verb in rule["verbs"] if (each, verb) != (resource, lost)]}
+            rule
+            | {"resources": [each], "verbs": [verb for verb in rule["verbs"] if (each, verb) != (resource, lost)]}
             for each in rule["resources"]
         ]
         lesser["rules"] = [each for each in lesser["rules"] if each["verbs"]]
