@@ -39,6 +39,12 @@ def serve_command(
         Path | None,
         typer.Option(help="Serves the *.log files of this folder as logs.", exists=True, file_okay=False),
     ] = None,
+    apis: Annotated[
+        Path | None,
+        typer.Option(
+            help="Serves the APIs of these discovery documents below /apis/.", exists=True, file_okay=False
+        ),
+    ] = None,
     rest_port: Port = 0,
     grpc_port: Annotated[int, typer.Option(help="Port of Pub/Sub's gRPC; 0: a free one.", min=0, max=65535)] = 0,
     speed: Annotated[float, typer.Option(help="Virtual seconds for each real second.", min=0.001)] = 30.0,
@@ -82,6 +88,7 @@ def serve_command(
         pubsub=pubsub,
         grpc_port=grpc_port,
         logs=logs,
+        apis=apis,
     )
     try:
         asyncio.run(serve(settings))

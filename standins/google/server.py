@@ -20,6 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.google.api import Api
 from standins.google.cloud_logging import LogReader
+from standins.google.discovery import Documents
+from standins.google.generic import ROUTES, Generic
 from standins.google.gke.admin import Admin as GkeAdmin
 from standins.google.gke.compute_rest import ComputeRest
 from standins.google.gke.faults.fault_rules import FaultPlan
@@ -69,6 +71,8 @@ class Settings:
     grpc_port: int = 0
     logs: Path | None = None
     """The folder of the log files that can be asked for."""
+    apis: Path | None = None
+    """The folder of the discovery documents of further APIs."""
 
 
 class BadSettings(ValueError):
@@ -118,6 +122,9 @@ class Google:
             self._add(part)
         if settings.logs is not None:
             self._routes += LogReader(settings.logs, settings.project).routes()
+        if settings.apis is not None:
+            self.generic = Generic(Documents(settings.apis))
+            self._routes += [Route(path, self.generic.respond, methods=_METHODS) for path in ROUTES]
         self.ports: dict[str, str] = {}
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -254,7 +261,7 @@ async def serve(settings: Settings) -> None:
     signalled = note_signals()
     try:
         google = Google(settings)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         raise BadSettings(str(error)) from error
     await google.start()
     try:

@@ -1,0 +1,160 @@
+"""Discovery documents: each method of each of Google's REST APIs, with path and schemas, as data.
+
+The documents are those that the PyPI package `google-api-python-client` ships. What a method does
+is decided in `generic`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from standins.google.errors import ApiError, Code
+
+Json = dict[str, Any]
+_VARIABLE = re.compile(r"\{\+?(\w+)\}")
+_STABLE = re.compile(r"\.v\d+\.json$")
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method of one API."""
+
+    document: "Document"
+    data: Json
+
+    @property
+    def verb(self) -> str:
+        """Return what it does, for example ``create`` or ``setIamPolicy``."""
+        return str(self.data["id"]).rpartition(".")[2]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Return the pattern of its whole path."""
+        path = self.document.data["servicePath"] + self.data.get("flatPath", self.data["path"])
+        names = _VARIABLE.split(path)
+        parts = (re.escape(part) if number % 2 == 0 else "([^/:]+)" for number, part in enumerate(names))
+        return re.compile("/?" + "".join(parts))
+
+    @property
+    def request(self) -> str:
+        """Return the name of the schema of its requests; empty without a body."""
+        return str(self.data.get("request", {}).get("$ref", ""))
+
+    @property
+    def response(self) -> str:
+        """Return the name of the schema of its answers."""
+        return str(self.data.get("response", {}).get("$ref", ""))
+
+    @property
+    def resource(self) -> str:
+        """Return the name of the schema of what it is about."""
+        schemas = self.document.schemas
+        if self.response and self.response != "Operation":
+            return self.response
+        wrapped = (each.get("$ref", "") for each in schemas.get(self.request, {}).get("properties", {}).values())
+        return next(filter(None, wrapped), "") if self.request.startswith("Create") else self.request
+
+    def list_of(self) -> tuple[str, str]:
+        """Return the field and the schema of the items of a list."""
+        for name, each in self.document.schemas.get(self.response, {}).get("properties", {}).items():
+            if "$ref" in each.get("items", {}):
+                return name, str(each["items"]["$ref"])
+        return "items", ""
+
+
+class Document:
+    """One API."""
+
+    def __init__(self, data: Json) -> None:
+        self.data = data
+        self.name: str = data["name"]
+        self.schemas: dict[str, Json] = data["schemas"]
+        self.methods = [Method(self, each) for each in _walk(data)]
+
+    def match(self, verb: str, path: str) -> tuple[Method, tuple[str, ...]]:
+        """Return the method that a request means, also without the beginning that all paths have.
+
+        Raises ApiError: no method has this path.
+        """
+        found = self.find(verb, path) or self.find(verb, self.data["servicePath"] + path)
+        if found is None:
+            raise ApiError(Code.NOT_FOUND, f"{self.name}: no method has {verb} {path}")
+        return found
+
+    def find(self, verb: str, path: str) -> tuple[Method, tuple[str, ...]] | None:
+        """Return the method that a request means, and what its path holds."""
+        for method in self.methods:
+            match = method.pattern.fullmatch(path) if method.data["httpMethod"] == verb else None
+            if match is not None:
+                return method, match.groups()
+        return None
+
+    def check(self, schema: str, value: Any, at: str = "") -> None:
+        """Accept JSON that fits a schema. Raises ApiError naming the field that does not."""
+        if schema:
+            self._check(self.schemas[schema], value, at)
+
+    def _check(self, schema: Json, value: Any, at: str) -> None:
+        if "$ref" in schema:
+            schema = self.schemas[schema["$ref"]]
+        kind = schema.get("type", "any")
+        if value is None or kind == "any":
+            return
+        wide = (str, int) if kind in ("string", "integer") else _PLAIN[kind]  # 64-bit numbers are texts
+        if not isinstance(value, wide):
+            raise _invalid(f"Invalid value at '{at or 'body'}' ({kind}), {json.dumps(value)[:80]}")
+        if isinstance(value, list):
+            for number, each in enumerate(value):
+                self._check(schema["items"], each, f"{at}[{number}]")
+        if isinstance(value, dict):
+            self._check_object(schema, value, at)
+
+    def _check_object(self, schema: Json, value: Json, at: str) -> None:
+        fields, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, each in value.items():
+            if name not in fields and others is None:
+                where = f" at '{at}'" if at else ""
+                raise _invalid(f'Unknown name "{name}"{where}: Cannot find field.')
+            self._check(fields.get(name) or others or {}, each, f"{at}.{name}".lstrip("."))
+
+
+class Documents(dict[str, Document]):
+    """The newest stable version of each API in a folder, read when it is asked for.
+
+    Raises FileNotFoundError: there are none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        names = (path for path in sorted(folder.glob("*.v*.json")) if _STABLE.search(path.name))
+        self._paths = {path.name.partition(".")[0]: path for path in names}
+        if not self._paths:
+            raise FileNotFoundError(f"{folder}: holds no discovery documents")
+
+    def __missing__(self, name: str) -> Document:
+        if name not in self._paths:
+            raise ApiError(Code.NOT_FOUND, f"there is no API {name!r}")
+        self[name] = Document(json.loads(self._paths[name].read_text(encoding="utf-8")))
+        return self[name]
+
+
+def _walk(node: Json) -> Iterator[Json]:
+    yield from node.get("methods", {}).values()
+    for each in node.get("resources", {}).values():
+        yield from _walk(each)
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError(Code.INVALID_ARGUMENT, f"Invalid JSON payload received. {text}")
