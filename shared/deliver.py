@@ -36,7 +36,7 @@ from shared.model.errors import (
     Retryable,
     UnknownCluster,
 )
-from shared.model.messages import EventType, Message, parse_entry, parse_message
+from shared.model.messages import EventType, parse_entry, parse_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,29 +48,24 @@ BODY_BYTES_MAX = 14_000_000  # assumes: push-body
 """A message has at most 10 MB, base64 adds a third."""
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
-    """One delivery."""
+class PushedMessage(msgspec.Struct, rename="camel"):
+    """The message of a delivery."""
 
-    message: Message
-    message_id: str = ""
-    delivery_attempt: int = 0
-    """0 when the subscription has no dead-letter policy."""
-
-
-class _PushedMessage(msgspec.Struct, rename="camel"):
     data: bytes = b""  # base64
     attributes: dict[str, str] = {}
     message_id: str = ""
 
 
-class _Envelope(msgspec.Struct, rename="camel"):
-    message: _PushedMessage
+class Push(msgspec.Struct, rename="camel"):
+    """One delivery, as Pub/Sub wraps it."""
+
+    message: PushedMessage
     subscription: str = ""
     delivery_attempt: int = 0
+    """0 when the subscription has no dead-letter policy."""
 
 
-_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_PUSH = msgspec.json.Decoder(Push)
 PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 """In a header of a push as a CloudEvent; the body is wrapped as in any other push."""
 
@@ -88,16 +83,13 @@ def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
     attributes = {name.lower(): value for name, value in (headers or {}).items()}
     if attributes.get("ce-type", PUBSUB_TYPE) != PUBSUB_TYPE:
         own = {name: value for name, value in attributes.items() if name.startswith("ce-")}
-        return Push(message=Message(data=body, attributes=own))
+        return Push(message=PushedMessage(data=body, attributes=own))
     try:
-        envelope = _ENVELOPE.decode(body)
+        return _PUSH.decode(body)
     except JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
         valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
         raise MalformedEvent(str(error), field="body", value=shown, valid=valid) from error
-    pushed = envelope.message
-    message = Message(data=pushed.data, attributes=pushed.attributes)
-    return Push(message, pushed.message_id, envelope.delivery_attempt)
 
 
 NOTICE = 25
@@ -185,7 +177,7 @@ class Journal:
             about |= {
                 "event_id": self.push.message.attributes.get("ce-id", ""),
                 "event_type": self.push.message.attributes.get("ce-type", ""),
-                "message_id": self.push.message_id,
+                "message_id": self.push.message.message_id,
                 "delivery_attempt": self.push.delivery_attempt,
             }
         _LOG.log(severity, "%s", message, extra={**about, **fields})
@@ -278,7 +270,7 @@ def answer(work: Work, journal: Journal) -> Answer:
     )
 
 
-def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
+def find_key(role: Role, message: PushedMessage, ports: Ports) -> Key | None:
     """Return the workload that a message is about; None if it is one for the other function."""
     event = parse_message(message.data, message.attributes)
     expect_cluster(event.cluster, ports, "ce-source")
