@@ -7,7 +7,7 @@ works on it looks once more.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,8 +33,6 @@ class Resting(Unavailable):
 class Crew:
     """What the threads of one process share."""
 
-    threads: bool = True
-    """Tests and simulations run one task after the other."""
     _marked: dict[object, bool] = field(default_factory=dict)
     """Keys under way, and whether another delivery came for one of them."""
     _working: dict[str, int] = field(default_factory=dict)
@@ -102,18 +100,9 @@ class Crew:
 
     def fork(self, task: Callable[[], T]) -> Callable[[], T]:
         """Begin a read beside the caller's next one; the answer is its result, or its error."""
-        future: Future[T] = Future()
-
-        def work() -> None:
-            try:
-                future.set_result(task())
-            except Exception as error:  # noqa: BLE001 -- whoever asks for the result gets it
-                future.set_exception(error)
-
-        if self.threads:
-            threading.Thread(target=work, daemon=True).start()
-        else:
-            work()
+        pool = ThreadPoolExecutor(max_workers=1)
+        future = pool.submit(task)
+        pool.shutdown(wait=False)
         return future.result
 
     def gather(self, tasks: Sequence[Callable[[], T]], *, seconds: float = 60.0) -> list[T]:
@@ -135,22 +124,18 @@ class Crew:
 
     def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
         """Return what each task returned or raised, in their order; none begins after `seconds`."""
-        if not self.threads or len(tasks) <= 1:
-            return [_try(task) for task in tasks]
-        late = OutOfTime("the time for this work is over; a later run does it")
-        results: list[T | Exception] = [late] * len(tasks)
-
-        def do(place: int) -> None:
-            results[place] = _try(tasks[place])
-
+        if len(tasks) <= 1:
+            return [attempt(task) for task in tasks]
         pool = ThreadPoolExecutor(max_workers=min(CALLS_AT_ONCE, len(tasks)))
-        futures = [pool.submit(do, place) for place in range(len(tasks))]
-        wait(futures, timeout=max(0.0, seconds))
+        futures = [pool.submit(attempt, task) for task in tasks]
+        ended = wait(futures, timeout=max(0.0, seconds)).done
         pool.shutdown(wait=False, cancel_futures=True)
-        return list(results)
+        late = OutOfTime("the time for this work is over; a later run does it")
+        return [each.result() if each in ended else late for each in futures]
 
 
-def _try(task: Callable[[], T]) -> T | Exception:
+def attempt(task: Callable[[], T]) -> T | Exception:
+    """Return what a task returned or raised."""
     try:
         return task()
     except Exception as error:  # noqa: BLE001 -- the caller gets every error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from shared.engine.budget import Budget, Key
 from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role, Run, reconcile
-from shared.engine.threads import Crew
+from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
@@ -20,6 +20,7 @@ from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStat
 from shared.model.workloads import Disk, Namespace, Parent, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
 
+T = TypeVar("T")
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}
 
 
@@ -171,6 +172,23 @@ class Clock:
         self.time += seconds
 
 
+class OneThread(Crew):
+    """Runs one task after the other."""
+
+    def fork(self, task: Callable[[], T]) -> Callable[[], T]:
+        answer = attempt(task)
+
+        def give() -> T:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return give
+
+    def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
+        return [attempt(task) for task in tasks]
+
+
 class Function:
     """One function: its ports with its own verb only, and its memory."""
 
@@ -186,7 +204,7 @@ class Function:
             queues=self.queues,
             clock=clock,
             budget=Budget(chosen),
-            crew=Crew(threads=False),
+            crew=OneThread(),
         )
         self.memory = self.ports.memory
 

@@ -46,7 +46,7 @@ class SimCrew(Crew):
     """Runs tasks side by side in virtual time."""
 
     def __init__(self, time: VirtualTime) -> None:
-        super().__init__(threads=False)
+        super().__init__()
         self.time = time
 
     def fork(self, task: Callable[[], T]) -> Callable[[], T]:
