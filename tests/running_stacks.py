@@ -22,9 +22,8 @@ from demo.stack.stack import Stack
 from standins.controlplane.building import BuildFailed, find_build, make_addition_build, make_build
 from standins.controlplane.cache import Build, default_cache
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import UnknownAddition
-from standins.controlplane.toolchain import NoToolchain
+from standins.controlplane.toolchain import NoToolchain, Progress
 from tests.clusters import KINDS, SPEEDS
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,10 +7,8 @@ from typing import Annotated
 import httpx
 import typer
 
-from standins.autoscaler.looking import Looking
 from standins.autoscaler.model import Autoscaler, Times
-from standins.autoscaler.node_groups import NodeGroups
-from standins.autoscaler.pods_and_nodes import PodsAndNodes
+from standins.autoscaler.node_groups import Looking, NodeGroups, PodsAndNodes
 from standins.processes.addresses import STAND_IN, check_url
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_client

@@ -1,11 +1,16 @@
-"""The groups of a cluster's autoscaled pools, over the APIs of GKE and Compute Engine."""
+"""What the autoscaler sees and does in one look: groups, pods, nodes, and the look itself."""
 
+import time
+import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
-from standins.autoscaler.picture import Group, Node
-from standins.autoscaler.reading import read_group, read_template
+from standins.autoscaler.model import Autoscaler
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, Node, Pod, RemoveNodes, Resize, Seen
+from standins.autoscaler.reading import read_group, read_node, read_pod, read_template
+from standins.processes.journal import write_record
 
 Json = dict[str, Any]
 _API = "https://www.googleapis.com"
@@ -90,3 +95,120 @@ def _manager(group: Group) -> str:
 
 def _path(url: str) -> str:
     return url.removeprefix(_API)
+
+
+_PAGE = 500
+_NAME = "cluster-autoscaler"
+_TAINT = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}
+
+
+class PodsAndNodes:
+    """Reads the cluster; every call raises httpx.HTTPError."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def read_pods(self) -> tuple[Pod, ...]:
+        """Return the pods that have not finished."""
+        found = (read_pod(each) for each in self._list("/api/v1/pods"))
+        return tuple(each for each in found if each is not None)
+
+    def read_nodes(self) -> tuple[Node, ...]:
+        """Return the nodes."""
+        return tuple(read_node(each) for each in self._list("/api/v1/nodes"))
+
+    def begin_removal(self, node: str) -> None:
+        """Taint a node that is about to be removed, so that no pod is bound to it."""
+        answer = self._client.get(f"/api/v1/nodes/{node}")
+        if answer.status_code == _NOT_FOUND:
+            return
+        taints = answer.raise_for_status().json().get("spec", {}).get("taints") or []
+        patch = {"spec": {"taints": [*(each for each in taints if each["key"] != _TAINT["key"]), _TAINT]}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self._client.patch(f"/api/v1/nodes/{node}", json=patch, headers=headers).raise_for_status()
+
+    def evict(self, pod: Pod) -> None:
+        """Delete a pod with its own grace; one that is gone already is fine."""
+        answer = self._client.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
+        if answer.status_code != _NOT_FOUND:
+            answer.raise_for_status()
+
+    def write(self, event: Event) -> None:
+        """Write an Event; one that is refused, as in a namespace that goes, is lost."""
+        namespace = event.pod.namespace if event.pod is not None else "default"
+        answer = self._client.post(f"/api/v1/namespaces/{namespace}/events", json=_describe(event, namespace))
+        if not answer.is_client_error:
+            answer.raise_for_status()
+
+    def _list(self, path: str) -> list[Json]:
+        found: list[Json] = []
+        query: dict[str, str | int] = {"limit": _PAGE}
+        while True:
+            answer = self._client.get(path, params=query).raise_for_status().json()
+            found += answer["items"]
+            query["continue"] = answer["metadata"].get("continue") or ""
+            if not query["continue"]:
+                return found
+
+
+def _describe(event: Event, namespace: str) -> Json:
+    now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about: Json = {"apiVersion": "v1", "kind": "Node", "name": event.node, "uid": event.node}
+    if event.pod is not None:
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": event.pod.name}
+        about["uid"] = event.pod.uid
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{about['name']}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
+        "involvedObject": about,
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": _NAME},
+        "reportingComponent": _NAME,
+        "reportingInstance": "",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+
+
+class Looking:
+    """Looks and acts. `speed` is virtual seconds for each real one."""
+
+    def __init__(self, autoscaler: Autoscaler, groups: NodeGroups, cluster: PodsAndNodes, speed: float) -> None:
+        self._autoscaler, self._groups, self._cluster = autoscaler, groups, cluster
+        self._speed = speed
+        self._begun = time.monotonic()
+
+    def look(self) -> None:
+        """Do one loop; an API that does not answer, or refuses, ends the loop and is logged."""
+        try:
+            groups = self._groups.read()
+            # Without autoscaled pools there is nothing to do: a large cluster is not read in vain.
+            pods, nodes = (self._cluster.read_pods(), self._cluster.read_nodes()) if groups else ((), ())
+            now = (time.monotonic() - self._begun) * self._speed
+            for action in self._autoscaler.look(now, Seen(pods, nodes, groups)):
+                self._act(action)
+        except httpx.HTTPStatusError as error:
+            write_record("refused", "WARNING", answer=error.response.text[:500], url=str(error.request.url))
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            write_record("cannot look", "WARNING", error=repr(error))
+
+    def _act(self, action: Action) -> None:
+        if isinstance(action, Resize):
+            self._groups.resize(action.group, action.size)
+            write_record("resized", pool=action.group.pool, before=action.group.target, size=action.size)
+        elif isinstance(action, GiveUp):
+            self._groups.delete(action.group, action.instances)
+            write_record("gave up", pool=action.group.pool, instances=len(action.instances))
+        elif isinstance(action, RemoveNodes):
+            for node in action.nodes:
+                self._cluster.begin_removal(node)
+            for pod in action.pods:
+                self._cluster.evict(pod)
+            self._groups.delete(action.group, action.nodes)
+            write_record("removed nodes", pool=action.group.pool, nodes=list(action.nodes))
+        elif isinstance(action, Event):
+            self._cluster.write(action)

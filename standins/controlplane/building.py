@@ -29,9 +29,8 @@ from standins.controlplane.cache import (
     open_build,
     write_stamp,
 )
-from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import PRODUCTS, Binary, Product, find_additions, hash_sources
-from standins.controlplane.toolchain import NoToolchain, Toolchain, find_toolchain, go_environment
+from standins.controlplane.toolchain import NoToolchain, Progress, Toolchain, find_toolchain, go_environment
 from standins.processes.shutdown import hold_interrupts
 
 _LAST_LINES = 15

@@ -1,13 +1,11 @@
-"""Keys and certificates of one control plane.
+"""Keys and users of a control plane: its certificates, and who may talk to the API server.
 
-Its own authority, a serving certificate, the token-signing key.
-
-Made anew for each start and thrown away with its folder; nothing here is meant to protect anything
-beyond one machine. RFC 5280's extensions are set in full, because Python's strict verification asks
-for them.
+Controllers use the user names that Kubernetes grants rights to by default
+(https://kubernetes.io/docs/reference/access-authn-authz/rbac/#core-component-roles).
 """
 
 import ipaddress
+import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -133,3 +131,29 @@ def _pem(key: _PrivateKey) -> bytes:
 def _write(path: Path, content: bytes) -> None:
     path.touch(mode=0o600)
     path.write_bytes(content)
+
+
+ADMIN = "admin"
+CONTROLLERS = "controller-manager"
+SCHEDULER = "scheduler"
+_GROUP = {ADMIN: "system:masters"}
+_NAME = {CONTROLLERS: "system:kube-controller-manager", SCHEDULER: "system:kube-scheduler"}
+USERS = (ADMIN, CONTROLLERS, SCHEDULER)
+
+
+def make_tokens() -> dict[str, str]:
+    """Return a new random token for every user."""
+    return {user: secrets.token_urlsafe(24) for user in USERS}
+
+
+def render_token_table(tokens: dict[str, str]) -> str:
+    """Return the API server's file of static tokens.
+
+    Format:
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file.
+    """
+    rows = []
+    for user, token in tokens.items():
+        row = f"{token},{_NAME.get(user, user)},{user}"
+        rows.append(f'{row},"{_GROUP[user]}"' if user in _GROUP else row)
+    return "\n".join(rows) + "\n"

@@ -20,14 +20,12 @@ from standins.controlplane.building import (
     make_build,
 )
 from standins.controlplane.cache import Build, BuildBroken, default_cache
-from standins.controlplane.chart import read_local_chart
+from standins.controlplane.chart import ManifestBroken, read_local_chart
 from standins.controlplane.commands import Choices
-from standins.controlplane.controller_table import ControllersClash, choose_controllers
-from standins.controlplane.product_manifests import ManifestBroken
-from standins.controlplane.progress import Progress
+from standins.controlplane.controllers import ControllersClash, choose_controllers
 from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
 from standins.controlplane.serving import Outputs, serve_until
-from standins.controlplane.toolchain import NoToolchain
+from standins.controlplane.toolchain import NoToolchain, Progress
 from standins.processes.private_files import check_writable
 from standins.processes.shutdown import refuse
 

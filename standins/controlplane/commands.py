@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from standins.controlplane import users
+from standins.controlplane import certificates
 from standins.controlplane.cache import Build
-from standins.controlplane.controller import Controller, Setting
+from standins.controlplane.controllers import Controller, Setting
 from standins.controlplane.layout import Layout, Ports
 from standins.processes.addresses import HOST
 from standins.processes.child import Command
@@ -194,7 +194,7 @@ def _api_server(plan: Plan) -> tuple[str, ...]:
 def _controllers(plan: Plan) -> tuple[str, ...]:
     layout = plan.layout
     return (
-        f"--kubeconfig={layout.kubeconfig(users.CONTROLLERS)}",
+        f"--kubeconfig={layout.kubeconfig(certificates.CONTROLLERS)}",
         f"--bind-address={HOST}",
         f"--secure-port={plan.ports.controllers}",
         "--leader-elect=false",
@@ -229,7 +229,11 @@ def _scheduler_settings(plan: Plan) -> dict[str, object]:
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": str(plan.layout.kubeconfig(users.SCHEDULER)), "qps": 300, "burst": 600},
+        "clientConnection": {
+            "kubeconfig": str(plan.layout.kubeconfig(certificates.SCHEDULER)),
+            "qps": 300,
+            "burst": 600,
+        },
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": longest,
     }

@@ -17,11 +17,17 @@ from typing import Any, Self
 import httpx
 
 from standins.controlplane import api_objects as objects
-from standins.controlplane import probes, users
-from standins.controlplane.api_client import open_api
+from standins.controlplane import probes
+from standins.controlplane.api_objects import open_api
 from standins.controlplane.building import find_addition_build
 from standins.controlplane.cache import Build
-from standins.controlplane.certificates import write_controller_credentials, write_credentials
+from standins.controlplane.certificates import (
+    ADMIN,
+    make_tokens,
+    render_token_table,
+    write_controller_credentials,
+    write_credentials,
+)
 from standins.controlplane.commands import (
     API_SERVER,
     CONTROLLERS,
@@ -32,11 +38,9 @@ from standins.controlplane.commands import (
     Installed,
     Plan,
 )
-from standins.controlplane.controller import render_secret, webhook_url
-from standins.controlplane.controller_table import choose_controllers
-from standins.controlplane.folders import OwnFolder, remove_abandoned
-from standins.controlplane.jobset_controller import JOBSET as JOBSET_CONTROLLER
-from standins.controlplane.layout import Layout, choose_ports
+from standins.controlplane.controllers import JOBSET as JOBSET_CONTROLLER
+from standins.controlplane.controllers import choose_controllers, render_secret, webhook_url
+from standins.controlplane.layout import Layout, OwnFolder, choose_ports, remove_abandoned
 from standins.processes.child import Child, describe_last_words
 from standins.processes.kubeconfig import render_kubeconfig
 from standins.processes.private_files import write_private
@@ -122,7 +126,7 @@ class ControlPlane:
     @property
     def kubeconfig(self) -> Path:
         """The kubeconfig of an administrator."""
-        return self.layout.kubeconfig(users.ADMIN)
+        return self.layout.kubeconfig(ADMIN)
 
     @property
     def api(self) -> httpx.Client:
@@ -305,8 +309,8 @@ class ControlPlane:
                     authority_name=own.authority_name,
                     host_names=(own.host_name,),
                 )
-        tokens = users.make_tokens()
-        write_private(self.layout.tokens, users.render_token_table(tokens))
+        tokens = make_tokens()
+        write_private(self.layout.tokens, render_token_table(tokens))
         for user, token in tokens.items():
             self._write_kubeconfig(self.layout.kubeconfig(user), token)
         self._plan.write_settings()

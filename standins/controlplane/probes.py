@@ -5,9 +5,9 @@ from typing import Any
 
 import httpx
 
-from standins.controlplane.api_client import exists
+from standins.controlplane.api_objects import exists
 from standins.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, SCHEDULER, Plan
-from standins.controlplane.controller import Probe
+from standins.controlplane.controllers import Probe
 from standins.processes.addresses import HOST
 
 _SECONDS = 2.0

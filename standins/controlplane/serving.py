@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from standins.controlplane.cache import Build, BuildBroken
+from standins.controlplane.chart import ManifestBroken
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
-from standins.controlplane.product_manifests import ManifestBroken
 from standins.controlplane.recipe import RecipeBroken
 from standins.processes.addresses import PortTaken
 from standins.processes.journal import write_record

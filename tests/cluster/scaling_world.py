@@ -17,7 +17,7 @@ from google.cloud import container_v1
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.autoscaler_real.compute_groups import ComputeGroups
 from standins.autoscaler_real.program import Pace, RealAutoscaler
-from standins.controlplane.api_client import MERGE
+from standins.controlplane.api_objects import MERGE
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
 from standins.google.tests.fakegke_worlds import fake_process, open_transport

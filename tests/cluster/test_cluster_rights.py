@@ -28,8 +28,7 @@ from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, 
 from shared.model.workloads import Parent
 from shared.settings import ClusterSettings, Credentials, Settings
 from shared.wiring import build_ports
-from standins.controlplane.api_client import MERGE, exists
-from standins.controlplane.api_objects import apply
+from standins.controlplane.api_objects import MERGE, apply, exists
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from shared.version import VERSION
-from standins.controlplane.chart import read_chart
-from standins.controlplane.product_manifests import ManifestBroken
+from standins.controlplane.chart import ManifestBroken, read_chart
 from tests.cluster.kubernetes_manifests import CHART, VALUES
 from tests.program_runs import run_program
 

@@ -1,8 +1,4 @@
-"""What an autoscaler does, told once for the stand-in and for upstream's program.
-
-`ROWS` says which of the two shows each scenario, and why the other one does not. What GKE's own
-program does where upstream's differs is in docs/tested.md.
-"""
+"""One table of scenarios for every autoscaler, and the test that runs it on ours."""
 
 import re
 from collections.abc import Callable

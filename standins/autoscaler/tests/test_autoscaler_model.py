@@ -1,11 +1,170 @@
 """The stand-in autoscaler plays the scenarios, against the fake GKE's model in virtual time."""
 
+import itertools
+from typing import Any
+
 import pytest
+from google.protobuf import json_format
 
 from standins.autoscaler.model import Autoscaler, Times
-from standins.autoscaler.picture import Group, Node, Pod, Resize, Seen
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, Node, Pod, RemoveNodes, Resize, Seen
+from standins.autoscaler.placing import Placing
+from standins.autoscaler.reading import KEEPS, read_group, read_node, read_pod, read_template
 from standins.autoscaler.tests.autoscaler_scenarios import STAND_IN, Row, list_rows
-from standins.autoscaler.tests.model_world import ModelWorld
+from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
+from standins.google.gke.compute import InstanceGroups, Templates
+from standins.google.gke.resource_names import ClusterName
+from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
+
+_READY = [{"type": "Ready", "status": "True"}]
+
+
+class ModelWorld(AutoscalerWorld):
+    """The models of the stand-in and of the fake GKE, and a small scheduler, in one process."""
+
+    def __init__(self, times: Times | None = None) -> None:
+        self._gke = InProcessWorld()
+        world = self._gke.gke.world
+        self._groups, self._templates = InstanceGroups(world, self._gke.gke.growth), Templates(world)
+        self._autoscaler = Autoscaler(times)
+        self._pods: dict[str, dict[str, Any]] = {}
+        self._near: dict[str, str] = {}
+        self._kept: set[str] = set()
+        self._events: dict[str, list[PodEvent]] = {}
+        self._uids = itertools.count()
+        self.actions: list[tuple[float, Action]] = []
+
+    @property
+    def now(self) -> float:
+        """Return the virtual second."""
+        return self._gke.clock.now()
+
+    def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
+        """Create an empty autoscaled pool, and wait for it."""
+        pool = build_pool(name, hosts, changes)
+        self._gke.client.create_node_pool(parent=self._gke.parent, node_pool=pool)
+        self.advance(30)
+
+    def add_pod(self, name: str, **changes: Any) -> None:
+        """Create a pod of a Job."""
+        made = {"name": name, "namespace": "default", "uid": f"uid-{next(self._uids)}"}
+        owners = [{"kind": "Job", "controller": True}]
+        pod = build_template(changes)
+        pod["metadata"] |= {**made, "ownerReferences": owners}
+        self._pods[name] = {**pod, "status": {"phase": "Pending"}}
+        self._near[name] = changes.get("near", "")
+
+    def end_pod(self, name: str) -> None:
+        """Let a pod succeed."""
+        self._pods[name]["status"]["phase"] = "Succeeded"
+
+    def add_fault(self, **fault: Any) -> None:
+        """Put a fault of the fake GKE in force."""
+        self._gke.add_fault(**fault)
+
+    def clear_faults(self) -> None:
+        """Remove all faults."""
+        self._gke.gke.faults.clear()
+
+    def keep_node(self, node: str, *, kept: bool = True) -> None:
+        """Annotate a node, or take that back."""
+        (self._kept.add if kept else self._kept.discard)(node)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, with a loop of the autoscaler every ten seconds."""
+        until = self.now + seconds
+        while self.now < until:
+            self._gke.advance(min(self.STEP, until - self.now))
+            self._schedule()
+            for action in self._autoscaler.look(self.now, self._see()):
+                self.actions.append((self.now, action))
+                self._act(action)
+
+    def list_nodes(self, pool: str) -> list[str]:
+        """Return the nodes of a pool."""
+        found = (each["metadata"] for each in self._nodes())
+        return [each["name"] for each in found if each["labels"][POOL] == pool]
+
+    def read_target(self, pool: str) -> int:
+        """Return how many instances the pool's group keeps."""
+        return int(self._groups.group(PROJECT, self._name_group(pool), zone=ZONE)["targetSize"])
+
+    def find_node_of(self, pod: str) -> str:
+        """Return on which node a pod runs."""
+        return str(self._pods[pod]["spec"].get("nodeName", ""))
+
+    def list_events(self, pod: str, reason: str) -> list[PodEvent]:
+        """Return the Events about a pod."""
+        return [each for each in self._events.get(pod, ()) if each.reason == reason]
+
+    def _name_group(self, pool: str) -> str:
+        return str(self._gke.pool(pool).instance_group_urls[0].rsplit("/", 1)[-1])
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        pools = self._gke.gke.world.clusters[ClusterName(PROJECT, LOCATION, self._gke.cluster)].pools
+        nodes = [node.manifest for pool in pools.values() for node in pool.nodes.values()]
+        return [
+            {
+                "metadata": {
+                    **node["metadata"],
+                    "annotations": {KEEPS: str(node["metadata"]["name"] in self._kept).lower()},
+                },
+                "spec": node["spec"],
+                "status": {**node["status"], "conditions": _READY},
+            }
+            for node in nodes
+        ]
+
+    def _see(self) -> Seen:
+        pods = (read_pod(each) for each in self._pods.values())
+        groups = [json_format.MessageToDict(type(each).pb(each)) for each in self._gke.pools()]
+        return Seen(
+            tuple(each for each in pods if each is not None),
+            tuple(map(read_node, self._nodes())),
+            tuple(self._read_group(pool) for pool in groups if pool["status"] == "RUNNING"),
+        )
+
+    def _read_group(self, pool: dict[str, Any]) -> Group:
+        name = pool["instanceGroupUrls"][0].rsplit("/", 1)[-1]
+        group = self._groups.group(PROJECT, name, zone=ZONE)
+        rows = self._groups.managed_instances(PROJECT, name, zone=ZONE)["managedInstances"]
+        template = self._templates.template(PROJECT, group["instanceTemplate"].rsplit("/", 1)[-1])
+        machine = self._templates.machine_type(PROJECT, ZONE, template["properties"]["machineType"])
+        return read_group(pool, group, rows, read_template(template, machine))
+
+    def _schedule(self) -> None:
+        names = {each["metadata"]["name"] for each in self._nodes()}
+        for body in self._pods.values():
+            if body["spec"].get("nodeName") not in names:
+                body["spec"].pop("nodeName", None)  # its Job makes it anew
+        pods = {name: read_pod(body) for name, body in self._pods.items()}
+        present: list[Pod] = [each for each in pods.values() if each is not None]
+        placing = Placing(map(read_node, self._nodes()), present)
+        for pod in present:
+            if not pod.node:
+                near = placing.rows.get(self._near[pod.name])
+                row = (near and placing.place(pod, [near])) or placing.place(pod)
+                body = self._pods[pod.name]
+                if row is not None:
+                    body["spec"]["nodeName"] = row.node.name
+                unbound = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+                body["status"]["conditions"] = [] if row is not None else [unbound]
+
+    def _act(self, action: Action) -> None:
+        if isinstance(action, Event):
+            if action.pod is not None:
+                event = PodEvent(self.now, action.reason, action.message, action.type)
+                self._events.setdefault(action.pod.name, []).append(event)
+            return
+        name = self._name_group(action.group.pool)
+        if isinstance(action, Resize):
+            self._groups.resize(PROJECT, name, size=str(action.size), zone=ZONE)
+        else:
+            names = action.instances if isinstance(action, GiveUp) else action.nodes
+            self._groups.delete_instances(PROJECT, name, {"instances": list(names)}, zone=ZONE)
+        if isinstance(action, RemoveNodes):
+            for pod in action.pods:
+                del self._pods[pod.name]["spec"]["nodeName"]
 
 
 @pytest.mark.parametrize("row", list_rows(STAND_IN), ids=lambda row: row.play.__name__)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import httpx
 
-from standins.controlplane.api_client import STRATEGIC, exists, is_refusal
+from standins.controlplane.api_objects import STRATEGIC, exists, is_refusal
 from standins.controlplane.plane import ControlPlane
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 
