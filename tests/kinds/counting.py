@@ -28,7 +28,7 @@ def check_calls(lives: Sequence[Lived]) -> None:
 
 
 def _allow(life: Lived, measured: Measured) -> int:
-    demands = (each for each in life.cloud.messages(TOPIC) if each["namespace"] == life.namespace)
+    demands = [each for each in life.cloud.messages(TOPIC) if each["namespace"] == life.namespace]
     asked = len(demands) if measured.creates else 0
     further = max(0, asked - measured.creates)
     shrinks = measured.calls.get("compute.instanceGroupManagers.deleteInstances OK", 0)
