@@ -38,16 +38,7 @@ def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | Non
 
     The location is the zone or region of its cluster; a pool is in the same region.
     """
-    return _find(ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), chips)
-
-
-def find_tier(pool: NodePool) -> Tier:
-    """Return how a pool gets its machines."""
-    if pool.flex_start:
-        return Tier.FLEX_START
-    if pool.reservation:
-        return Tier.RESERVATION
-    return Tier.SPOT if pool.spot else Tier.ON_DEMAND
+    return _find(ACCELERATORS.get(pool.machine_type, ""), location, pool.tier, chips)
 
 
 def find_chip_price(accelerator: str, location: str, tier: str) -> float | None:

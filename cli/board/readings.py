@@ -12,7 +12,7 @@ from cli.diagnosis.findings import Result
 from cli.exit_codes import say
 from cli.fleet.status import Status, Trouble, add_refusals, read_status
 from cli.fleet.status_table import tell_left_alone
-from cli.usage.account import DAY_SECONDS, Account, Row, Span, read_records
+from cli.usage.account import DAY_SECONDS, Account, Row, Span, list_pools, read_records
 from cli.usage.usage_command import GROUPS
 from shared.model.errors import ProvisionerError
 from shared.version import VERSION
@@ -45,6 +45,7 @@ class Readings:
     _account: Account | None = None
     """The records of today (UTC), by workload, up to `_read_until`."""
     _read_until: float = 0.0
+    _usage: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> dict[str, Any]:
         """Return everything that the page shows. A source that fails is named in ``unread``."""
@@ -62,7 +63,7 @@ class Readings:
             "clusters": list(ports.clusters),
             "status": status.as_data() | {"troubles": troubles},
             "left_alone": tell_left_alone(status.left_alone),
-            "usage": self._sum_usage(now),
+            "usage": self._usage,
             "unread": [*status.errors, *self._unread],
         }
 
@@ -84,21 +85,15 @@ class Readings:
         if self._account is None or self._read_until < midnight:
             self._account, begin = Account(midnight, GROUPS["workload"], self.deployment.chosen), midnight
         account, self._account = self._account, None  # a read that fails begins anew
-        for at, record in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
+        for at, record in read_records(self.deployment, Span(begin=begin, end=end)):
             account.see(at, record)
         self._account, self._read_until = account, end
-        return []
-
-    def _sum_usage(self, now: float) -> dict[str, Any]:
-        """Return the chip-hours of today; empty if they could not be read."""
-        if self._account is None:
-            return {}
-        listed = None if self.status.errors else {row.pool for row in self.status.pools}
         total = Row()
-        for workload, row in self._account.total(now, listed).sum_groups().items():
+        for workload, row in account.total(now, list_pools(self.deployment)).sum_groups().items():
             if not self.namespace or workload.startswith(f"{self.namespace}/"):
                 total.add(row)
-        return total.as_data()
+        self._usage = total.as_data()
+        return []
 
     def _find_silent(self) -> Iterator[Trouble]:
         """Yield the exporters that do not report: what they leave undone is nowhere else."""

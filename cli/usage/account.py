@@ -1,7 +1,7 @@
 """Adds up the chip-hours of pools from the functions' records of creates and deletes.
 
-A pool counts from the record of its create to that of its delete, with all of its nodes. A day is
-one of UTC. What is kept follows the number of days, groups and pools that exist.
+The record of a delete says how long the pool was there, and with how many chips; of those that exist
+their labels say it. A day is one of UTC.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any
 from cli.access.cli_settings import find_log_project, name_services
 from cli.access.log_search import read_moment, require_logs
 from cli.moments import format_exact
-from cli.prices import find_chip_price
+from cli.prices import ACCELERATORS, find_chip_price
 from shared.edges.google import translate_errors
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.model.errors import Throttled
-from shared.model.needs import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from cli.access.operator_access import Deployment
+    from shared.model.names import Owner
+    from shared.model.pools import NodePool
 
     Record = tuple[float, Mapping[str, Any]]
 
@@ -37,16 +38,19 @@ _FAILED = FAILURE_REASONS | {Reason.POOL_USELESS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLife:
-    """A pool from its create on."""
+    """A pool from its create to its end, or until now."""
 
     began_at: float
-    """Unix seconds."""
+    """Unix seconds, as the following."""
+    ended_at: float
     claim: Mapping[str, str]
     """Cluster, kind, namespace and name of its workload."""
-    chips: int
-    accelerator: str
-    tier: str
-    zone: str
+    chips: int = 0
+    """0: unknown."""
+    accelerator: str = ""
+    tier: str = ""
+    zone: str = ""
+    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -88,79 +92,64 @@ class Row:
 
 @dataclass(slots=True)
 class Account:
-    """The sums of a time. Records are read in the order of time."""
+    """The sums of a time."""
 
     begin: float
-    """Unix seconds. What was before does not count, but tells which pools exist."""
+    """Unix seconds. What was before does not count."""
     group_of: Callable[[PoolLife], str]
     """Returns the group of a pool."""
     clusters: Collection[str] = ()
     """Only their pools count; empty: those of all."""
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
-    """By day and group, without the pools that still exist."""
-    lives: dict[str, PoolLife] = field(default_factory=dict)
-    """The pools that exist, by their names."""
+    """By day and group."""
+    created: set[str] = field(default_factory=set)
+    """The pools of which only the create is on record."""
     unknown_pools: int = 0
-    """Pools whose create or end no record tells."""
+    """Pools whose chip-hours nothing tells."""
 
     def see(self, at: float, record: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
-        name, decision = str(record.get("pool") or ""), record.get("decision")
-        claim = record.get("claim")
-        if not name or not isinstance(claim, dict) or not self._counts(claim):
+        name, claim = str(record.get("pool") or ""), record.get("claim")
+        if not name or not isinstance(claim, dict) or not self._counts(claim.get("cluster")):
             return
-        if decision == Verdict.CREATE and name not in self.lives:
-            self._open(name, at, claim, record)
-        elif decision == Verdict.DELETE:
-            life = self.lives.pop(name, None)
-            if life is not None:
-                self._close(life, at, failed=record.get("reason") in _FAILED)
-            elif at >= self.begin:
-                self.unknown_pools += 1
-
-    def total(self, now: float, listed: Collection[str] | None = None) -> Account:
-        """Return the account as if the pools that exist ended now; this one goes on."""
-        ended = copy.deepcopy(self)
-        ended.end_all(now, listed)
-        return ended
-
-    def end_all(self, now: float, listed: Collection[str] | None) -> None:
-        """End the pools that exist; of the others it is not known for how long they did."""
-        for name, life in self.lives.items():
-            if listed is None or name in listed:
-                self._close(life, now, failed=False)
-            else:
-                self.unknown_pools += 1
-        self.lives.clear()
-
-    def _counts(self, claim: Mapping[str, Any]) -> bool:
-        return not self.clusters or claim.get("cluster") in self.clusters
-
-    def _open(self, name: str, at: float, claim: Mapping[str, str], record: Mapping[str, Any]) -> None:
-        chips = record.get("chips")
-        if not isinstance(chips, int) or chips <= 0:
-            self.unknown_pools += at >= self.begin
-            return
-        texts = {key: str(record.get(key) or "") for key in ("accelerator", "tier", "zone")}
-        life = PoolLife(began_at=at, claim=claim, chips=chips, **texts)
-        self.lives[name] = life
-        if at >= self.begin:
+        life = _read_life(at, claim, record)
+        if record.get("decision") == Verdict.CREATE:
+            self.created.add(name)
             row, waited = self._get_row(at, life), record.get("waited_seconds")
             row.pools += 1
             row.waited_hours += waited / HOUR_SECONDS if isinstance(waited, int | float) else 0.0
+        elif record.get("decision") == Verdict.DELETE:
+            self.created.discard(name)
+            self._add(life)
 
-    def _close(self, life: PoolLife, until: float, *, failed: bool) -> None:
+    def total(self, now: float, pools: Iterable[tuple[str, NodePool]]) -> Account:
+        """Return the account with the pools that clusters have now; this one goes on."""
+        account = copy.deepcopy(self)
+        for cluster, pool in pools:
+            if pool.owner is not None and self._counts(cluster):
+                account.created.discard(pool.name)
+                account._add(_view_life(cluster, pool, pool.owner, now))  # noqa: SLF001 -- of its own class
+        account.unknown_pools += len(account.created)
+        return account
+
+    def _counts(self, cluster: object) -> bool:
+        return not self.clusters or cluster in self.clusters
+
+    def _add(self, life: PoolLife) -> None:
+        if not life.chips:
+            self.unknown_pools += 1
+            return
         price = find_chip_price(life.accelerator, life.zone, life.tier)
-        for day, hours in self._split(life.began_at, until):
+        for day, hours in self._split(life.began_at, life.ended_at):
             row, spent = self._get_row(day, life), hours * life.chips
-            if failed:
+            if life.failed:
                 row.failed_chip_hours += spent
                 continue
             row.chip_hours += spent
             if price is None:
                 row.unpriced += spent
             else:
-                row.dollars[life.tier or str(Tier.ON_DEMAND)] += spent * price
+                row.dollars[life.tier] += spent * price
 
     def _get_row(self, at: float, life: PoolLife) -> Row:
         return self.rows.setdefault((name_day(at), self.group_of(life)), Row())
@@ -186,6 +175,44 @@ class Account:
         return _sum(("", row) for row in self.rows.values()).get("", Row())
 
 
+def _read_life(at: float, claim: Mapping[str, str], record: Mapping[str, Any]) -> PoolLife:
+    """Return what the record of a create or delete says of a pool that ended then, or began."""
+    chips, seconds = record.get("chips"), record.get("pool_seconds")
+    if not isinstance(chips, int) or not isinstance(seconds, int | float):
+        chips, seconds = 0, 0.0
+    machine = str(record.get("machine_type") or "")
+    return PoolLife(
+        began_at=at - seconds,
+        ended_at=at,
+        claim=claim,
+        chips=chips,
+        accelerator=str(record.get("accelerator") or ACCELERATORS.get(machine, "")),
+        tier=str(record.get("tier") or ""),
+        zone=str(record.get("zone") or ""),
+        failed=record.get("reason") in _FAILED,
+    )
+
+
+def _view_life(cluster: str, pool: NodePool, owner: Owner, now: float) -> PoolLife:
+    """Return a pool that exists until now."""
+    dated = owner.created_at is not None and not pool.elastic
+    return PoolLife(
+        began_at=owner.created_at or now,
+        ended_at=now,
+        claim={"cluster": cluster, "kind": owner.kind, "namespace": owner.namespace, "name": owner.name},
+        chips=pool.units * pool.hosts if dated else 0,
+        accelerator=pool.accelerator or ACCELERATORS.get(pool.machine_type, ""),
+        tier=str(pool.tier),
+        zone=pool.zones[0] if pool.zones else "",
+    )
+
+
+def list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
+    """Return the pools that GKE has now, each with its cluster."""
+    ports = deployment.ports
+    return [(cluster, pool) for cluster in ports.clusters for pool in ports.pools.list(cluster)]
+
+
 def name_day(at: float) -> str:
     """Return the day of a time in UTC, as ``2026-11-26``."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
@@ -200,9 +227,6 @@ def _sum(rows: Iterable[tuple[str, Row]]) -> dict[str, Row]:
 
 PAGE_SIZE = 1000
 """The most that Cloud Logging gives at a time."""
-EARLIER_SECONDS = 30 * 86_400.0
-"""So far before the begin the creates and deletes of pools are read too. A log bucket keeps records
-for 30 days if nobody sets another time: https://cloud.google.com/logging/quotas#logs_retention_periods."""
 QUOTA_SECONDS = 10.0
 """The pause after Cloud Logging refused a page: a project has 60 reads in a minute
 (https://cloud.google.com/logging/quotas#api-limits)."""
@@ -218,14 +242,11 @@ class Span:
 
 
 def read_records(
-    deployment: Deployment, span: Span, *, earlier: bool = True, wait: Callable[[float], object] = time.sleep
+    deployment: Deployment, span: Span, *, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Record]:
     """Yield the creates and deletes of a time in order."""
     require_logs(deployment.open_logs)
-    begin = span.begin - EARLIER_SECONDS * earlier
-    streams = [
-        _read(deployment, project, Span(begin=begin, end=span.end), wait) for project in list_projects(deployment)
-    ]
+    streams = [_read(deployment, project, span, wait) for project in list_projects(deployment)]
     return heapq.merge(*streams, key=itemgetter(0))
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.access.deployment_choice import open_chosen
-from cli.exit_codes import BadInput, ExitCode, end_with, say, told
+from cli.exit_codes import BadInput, say, told
 from cli.moments import format_moment, parse_since
 from cli.prices import READ_ON
 from cli.printing import Column, Format, choose_format, count, open_console, print_data, print_line, print_table
 from cli.shared_options import AsJson  # noqa: TC001 -- typer reads the annotations
-from cli.usage.account import Account, Span, read_records
+from cli.usage.account import Account, Span, list_pools, read_records
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from cli.access.operator_access import Deployment
     from cli.usage.account import PoolLife, Row
+    from shared.model.pools import NodePool
 
 FEW_HOURS = 10.0
 LEGEND = (
@@ -69,7 +70,8 @@ def _list_lines(account: Account) -> Iterator[str]:
     listed = ", ".join(prices) or "none is known"
     yield f"List price of the chip-hours (prices of {READ_ON}; not your bill): {listed}{unpriced}."
     if account.unknown_pools:
-        yield f"Not known: {count(account.unknown_pools, 'pool')}, because no record tells of their create or end."
+        pools = count(account.unknown_pools, "pool")
+        yield f"Not known: the chip-hours of {pools}: GKE sizes elastic ones, and of others no record tells the end."
 
 
 def describe(account: Account, by: str, span: Span) -> dict[str, Any]:
@@ -127,8 +129,8 @@ def usage(
 ) -> None:
     """Show the chip-hours of pools, waits and list prices.
 
-    The functions' records of creates and deletes are read, and which pools GKE has now. Prices are
-    list prices. The exit code is 1 if a create or an end has no record.
+    The functions' records of creates and deletes are read, and the pools that GKE has now. Prices
+    are list prices. Pools whose chip-hours nothing tells are counted apart.
 
     Example: tpu-provisioner usage --since 30d --by tier -o csv > usage.csv
     """
@@ -143,23 +145,19 @@ def usage(
         account = Account(span.begin, GROUPS[by], deployment.chosen)
         for at, record in read_records(deployment, span):
             account.see(at, record)
-        total = account.total(now, _list_names(deployment))
+        total = account.total(now, _list_pools(deployment))
         if form in (UsageForm.JSON, UsageForm.YAML):
             print_data(describe(total, by, span), Format(form))
         elif form == UsageForm.CSV:
             print_csv(total)
         else:
             print_usage(open_console(), total, by)
-    end_with(ExitCode.FINDINGS if total.unknown_pools else ExitCode.FINE)
 
 
-def _list_names(deployment: Deployment) -> set[str] | None:
-    """Return the names of the pools that GKE has now; None if they cannot be listed."""
-    ports = deployment.ports
+def _list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
+    """Return the pools that GKE has now; none if they cannot be listed."""
     try:
-        return {pool.name for cluster in ports.clusters for pool in ports.pools.list(cluster)}
+        return list_pools(deployment)
     except ProvisionerError as error:
-        typer.echo(
-            f"not read: node pools, so those without a record of their end count too: {say(error)}", err=True
-        )
-        return None
+        typer.echo(f"not read: node pools, so only those that ended count: {say(error)}", err=True)
+        return []

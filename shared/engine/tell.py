@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shared.engine.outside import Cluster, Memory, Ports
     from shared.model.messages import EndedOperation
     from shared.model.names import Claim
+    from shared.model.pools import NodePool
     from shared.model.workloads import PodView, WorkloadView
     from shared.needs.nodepool import Demand
     from shared.plan.scene import Act, Answer, Need, Plan
@@ -186,7 +187,23 @@ def describe_act(act: Act, look: Look) -> Outcome:
         }
         if waits:
             facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
+    elif act.verb == Verb.DELETE:
+        facts |= _describe_life(look.pools[act.pool], look.scene.now)
     return note(explain_act(act, look), look, pool=name_pool(act, look), **facts)
+
+
+def _describe_life(pool: NodePool, now: float) -> dict[str, Any]:
+    """Return what a pool that goes has cost: chips for seconds. Of an elastic one nothing tells."""
+    facts = {
+        "tier": str(pool.tier),
+        "accelerator": pool.accelerator,
+        "machine_type": pool.machine_type,
+        "zone": ",".join(pool.zones),
+    }
+    created_at = pool.owner.created_at if pool.owner else None
+    if pool.elastic or created_at is None:
+        return facts
+    return facts | {"chips": pool.units * pool.hosts, "pool_seconds": round(now - created_at, 1)}
 
 
 def explain_act(act: Act, look: Look) -> Decision:

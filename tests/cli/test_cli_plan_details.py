@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
+from cli.prices import CHIP_HOURS, find_pool_price, find_price
 from shared.model import labels
 from shared.model.errors import Denied
 from shared.model.workloads import Disk
@@ -101,7 +101,7 @@ def test_the_price_of_a_pool_is_that_of_its_tier_and_region(
 ) -> None:
     made = a_pool(**pool)
 
-    assert find_tier(made) == tier
+    assert made.tier == tier
     assert find_pool_price(made, location, chips=16) == (
         None if dollars is None else pytest.approx(dollars, abs=0.01)
     )

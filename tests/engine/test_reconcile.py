@@ -5,6 +5,7 @@ from pathlib import Path
 
 from shared.engine.tell import WORDS
 from shared.model.decisions import Reason
+from tests.builders import JOBSET_UID
 from tests.engine.world import World, list_reasons
 
 PLAN = Path(__file__).parents[2] / "shared/plan"
@@ -153,3 +154,16 @@ def test_a_useless_pool_goes_with_its_true_reason() -> None:
     assert world.list_deleted() == [name]
     assert list_reasons(tick) == ["pool_failed"]
     assert "placed no waiting pod" in tick.outcomes[0].decision.message
+
+
+def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
+    world = World()
+    world.run_all()
+    world.finish(replicas=1)
+    world.clock.pause(3600)
+
+    (outcome,) = (each for each in world.collector.work(uid=JOBSET_UID).outcomes if each.pool)
+
+    assert outcome.facts["chips"] == 16
+    assert outcome.facts["pool_seconds"] >= 3600
+    assert (outcome.facts["tier"], outcome.facts["zone"]) == ("on-demand", "us-east5-b")
