@@ -1,7 +1,7 @@
 """Adds up the chip-hours of pools from the functions' records of creates and deletes.
 
-The record of a delete says how long the pool was there, and with how many chips; of those that exist
-their labels say it. A day is one of UTC.
+The record of a delete says how long a pool was there, and with how many chips; labels say it of the
+pools that exist. A day is one of UTC.
 """
 
 from __future__ import annotations

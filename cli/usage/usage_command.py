@@ -71,7 +71,8 @@ def _list_lines(account: Account) -> Iterator[str]:
     yield f"List price of the chip-hours (prices of {READ_ON}; not your bill): {listed}{unpriced}."
     if account.unknown_pools:
         pools = count(account.unknown_pools, "pool")
-        yield f"Not known: the chip-hours of {pools}: GKE sizes elastic ones, and of others no record tells the end."
+        why = "GKE sizes elastic ones, and of others no record tells the end"
+        yield f"Not known: the chip-hours of {pools}: {why}."
 
 
 def describe(account: Account, by: str, span: Span) -> dict[str, Any]:

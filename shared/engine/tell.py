@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from shared.engine.outside import Cluster, Memory, Ports
     from shared.model.messages import EndedOperation
     from shared.model.names import Claim
-    from shared.model.pools import NodePool
     from shared.model.workloads import PodView, WorkloadView
     from shared.needs.nodepool import Demand
     from shared.plan.scene import Act, Answer, Need, Plan
@@ -140,13 +139,8 @@ def note(decision: Decision, look: Look, *, pool: str = "", **facts: Any) -> Out
         "name": key.name,
         "owner_uid": workload.uid if workload else "",
     }
-    return Outcome(
-        decision=decision,
-        cluster=key.cluster,
-        pool=pool,
-        subject=str(key),
-        facts={"claim": claim, **facts},
-    )
+    facts = {"claim": claim, **facts}
+    return Outcome(decision=decision, cluster=key.cluster, pool=pool, subject=str(key), facts=facts)
 
 
 def find_need(key: str, look: Look) -> Need | None:
@@ -170,40 +164,29 @@ def find_demand(act: Act, look: Look) -> Demand:
 
 
 def describe_act(act: Act, look: Look) -> Outcome:
-    """Return what is told of an act when it is done."""
+    """Return what is told of an act when it is done; of a delete, what `usage` sums."""
     facts: dict[str, Any] = {"attempt": act.attempt, "slot": str(act.slot)}
     if act.verb == Verb.CREATE:
-        demand = find_demand(act, look)
-        waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
-        facts |= {
-            "tier": str(demand.way.tier),
-            "accelerator": demand.shape.family.accelerator,
-            "chips": demand.shape.chips,
-            "machine_type": demand.shape.machine.name,
-            "node_count": demand.shape.node_count,
-            "topology": demand.shape.topology,
-            "reservation": demand.way.reservation.path,
-            "zone": demand.way.zone,
-        }
-        if waits:
-            facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
+        facts |= _describe_create(act, look)
     elif act.verb == Verb.DELETE:
-        facts |= _describe_life(look.pools[act.pool], look.scene.now)
-    return note(explain_act(act, look), look, pool=name_pool(act, look), **facts)
+        pool = look.pools[act.pool]
+        facts |= {"accelerator": pool.accelerator, "machine_type": pool.machine_type}
+        facts |= {"tier": str(pool.tier), "zone": ",".join(pool.zones)}
+        if pool.owner and pool.owner.created_at and not pool.elastic:  # GKE sizes an elastic one
+            facts["chips"] = pool.units * pool.hosts
+            facts["pool_seconds"] = round(look.scene.now - pool.owner.created_at, 1)
+    return note(explain_act(act, look), look, pool=act.pool or name_pool(act, look), **facts)
 
 
-def _describe_life(pool: NodePool, now: float) -> dict[str, Any]:
-    """Return what a pool that goes has cost: chips for seconds. Of an elastic one nothing tells."""
-    facts = {
-        "tier": str(pool.tier),
-        "accelerator": pool.accelerator,
-        "machine_type": pool.machine_type,
-        "zone": ",".join(pool.zones),
-    }
-    created_at = pool.owner.created_at if pool.owner else None
-    if pool.elastic or created_at is None:
-        return facts
-    return facts | {"chips": pool.units * pool.hosts, "pool_seconds": round(now - created_at, 1)}
+def _describe_create(act: Act, look: Look) -> dict[str, Any]:
+    demand = find_demand(act, look)
+    shape, way = demand.shape, demand.way
+    facts: dict[str, Any] = {"chips": shape.chips, "accelerator": shape.family.accelerator}
+    facts |= {"tier": str(way.tier), "zone": way.zone}
+    waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
+    if waits:
+        facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
+    return facts
 
 
 def explain_act(act: Act, look: Look) -> Decision:

@@ -91,11 +91,7 @@ class Throttled(Retryable):
 
 
 class NoPlace(Throttled):
-    """GKE is known to run as many operations as it allows, so nothing was sent.
-
-    The end of an operation sends what waits, and so does each tick. Another delivery of the
-    message does not help.
-    """
+    """GKE runs as many operations as it allows, so nothing was sent; an end sends what waits."""
 
 
 class Busy(Retryable):
@@ -105,10 +101,7 @@ class Busy(Retryable):
 
 
 class KindAbsent(Retryable):
-    """The cluster does not know the kind of an object, so it cannot tell whether that exists.
-
-    The tick counts it once, since only an operator installs a kind.
-    """
+    """The cluster does not know the kind of an object, so it cannot tell whether that exists."""
 
     reason = Reason.OWNER_UNKNOWN
 

@@ -137,10 +137,8 @@ class NodePool:
     @property
     def tier(self) -> Tier:
         """Return the source of its capacity."""
-        if self.flex_start:
-            return Tier.FLEX_START
-        if self.reservation:
-            return Tier.RESERVATION
+        if self.flex_start or self.reservation:
+            return Tier.FLEX_START if self.flex_start else Tier.RESERVATION
         return Tier.SPOT if self.spot else Tier.ON_DEMAND
 
     @cached_property
@@ -162,9 +160,7 @@ class NodePool:
             labels.INSTANCE_TYPE: self.machine_type,
             labels.SPOT: "true" if self.spot else "",
             labels.FLEX_START: "true" if self.flex_start else "",
-            labels.RESERVATION_NAME: self.reservation.rpartition("/")[2]
-            if self.reservation
-            else "",
+            labels.RESERVATION_NAME: self.reservation.rpartition("/")[2],
             labels.PLACEMENT_POLICY: self.policy,
             labels.ZONE: self.zones[0] if len(self.zones) == 1 else "",
         }
