@@ -11,10 +11,10 @@ from shared.engine.budget import Inventory
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
-from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
+from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolStatus
 from shared.model.times import measure_seconds
-from shared.needs.wanted import NO_NEED, PodRefusal, Wanted
-from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Queue, Stop, Whose, Word
+from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, view_pod
+from shared.plan.scene import Creation, Deletion, Pod, Pool, Queue, Stop, Whose, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,6 @@ SPARE_SLOTS = 8
 """So many slots above those that it needs a workload may have used before."""
 _NOBODY = Owner(kind="", namespace="", name="")
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
-_NOWHERE = Asks(PoolShape(""))
 StopAndCause = tuple[Stop, str]
 """What the label of a namespace forbids, and where it is."""
 FREE: StopAndCause = Stop.NOTHING, ""
@@ -307,19 +306,6 @@ def list_takers(look: Look) -> frozenset[WorkloadName]:
     return frozenset(find_user(pod) for users in look.users.values() for pod in users)
 
 
-def view_pod(pod: PodView, pool: str, *, need: str = "") -> Pod:
-    """Return a pod that holds its pool and needs none, by default one of another workload."""
-    return Pod(
-        need=need,
-        slice=pod.uid,
-        pool=pool,
-        created_at=pod.created_at or 0.0,
-        terminating=pod.deleting_since is not None,
-        ends_by=pod.ends_by,
-        asks=_NOWHERE,
-    )
-
-
 def want_nothing(
     key: Key, workload: WorkloadView | None, pods: Sequence[PodView], pools_of: Mapping[str, str]
 ) -> Wanted:
@@ -329,7 +315,7 @@ def want_nothing(
     strays = [] if workload else [pod for pod in pods if not pod.node_name]
     places = [pools_of.get(pod.node_name, pod.node_name) for pod in pods]
     return Wanted(
-        pods=tuple(map(partial(view_pod, need=NO_NEED), pods, places)),
+        pods=tuple(map(partial(view_pod, key=NO_NEED), pods, places)),
         refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
     )
 

@@ -261,14 +261,7 @@ class _Asker:
                 check_resources(template, settings)  # it may be a misspelt accelerator
             shape = find_slice_shape(group, template, workload, settings.room)
             need = _shape(need, part, shape, list_required(template, settings))
-            wish = Wish(
-                cluster=self.cluster,
-                workload=workload,
-                group=group,
-                template=template,
-                shape=shape,
-                settings=settings,
-            )
+            wish = Wish(self.cluster, workload, group, template, shape, settings)
             demand = build_demand(wish, need)
         except Rejected as error:
             need = dataclasses.replace(need, never=error.decision, of_flavor=part.added)
@@ -353,22 +346,25 @@ def _view_pods(
         if refusal is not None and not each.pod.node_name:
             refusals.append(PodRefusal(pod=each.pod, decision=refusal))
         need = answer.need if answer and refusal is None else None
-        views.append(_view_pod(each, need, pools_of))
+        pool = pools_of.get(each.pod.node_name, each.pod.node_name)
+        views.append(view_pod(each.pod, pool, need, key=NO_NEED, own_slice=each.slice))
     return tuple(views), tuple(refusals)
 
 
-def _view_pod(place: Place, need: Need | None, pools_of: Mapping[str, str]) -> Pod:
-    """Return a live pod in the words of the plan.
+def view_pod(
+    pod: PodView, pool: str, need: Need | None = None, *, key: str = "", own_slice: str = ""
+) -> Pod:
+    """Return a live pod in the words of the plan, by default one of another workload.
 
     One that belongs to no need holds its pool until it ends.
     """
-    pod, name = place.pod, place.pod.uid
+    name = pod.uid
     if need is not None:
-        name = "" if need.elastic else place.slice
+        key, name = need.key, "" if need.elastic else own_slice
     return Pod(
-        need=need.key if need else NO_NEED,
+        need=key,
         slice=name,
-        pool=pools_of.get(pod.node_name, pod.node_name),
+        pool=pool,
         created_at=pod.created_at or 0.0,
         waits=need is not None and pod.waits,
         terminating=pod.deleting,

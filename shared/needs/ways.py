@@ -51,7 +51,7 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Wish:
     """What some slices ask for, and by whose settings they get it."""
 
