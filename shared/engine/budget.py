@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from shared.plan.scene import Way
     from shared.settings import Settings
 
-    Operations = Mapping[str, Sequence[tuple[ParsedName, Operation]]]
-    """By the hash in the name of their pool, with that name."""
+    Tries = Sequence[tuple[ParsedName, Operation]]
+    """Operations on pools with a name of ours, with that name."""
+    Operations = Mapping[str, Tries]
+    """By the hash in the name."""
 
 NO_LIMIT = 10**9
 SLOTS_WITHOUT_NUMBER = 20

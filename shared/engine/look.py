@@ -19,7 +19,7 @@ from shared.plan.scene import Creation, Deletion, Pod, Pool, Queue, Stop, Whose,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from shared.engine.budget import Key, Operations, WorkloadName
+    from shared.engine.budget import Key, Operations, Tries, WorkloadName
     from shared.model.kueue import CheckState, QueuedWorkload
     from shared.model.names import ParsedName, Slot
     from shared.model.pools import Machines, NodePool, Operation, PoolNode
@@ -143,7 +143,7 @@ def view(look: Look) -> Look:
     """Return a look with the scene of what was read; what was not read is unknown in it."""
     before, queued, workload = look.scene, look.standing.queued, look.workload
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
-    creations, deletions = _list_records(look) if look.operations else ([], [])
+    creations, deletions = _list_records(look, look.operations) if look.operations else ([], [])
     suspended_since = None
     if workload is not None and workload.suspended:
         suspended_since = _find_suspension(workload, pools, before.now)
@@ -341,49 +341,35 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
     )
 
 
-def _list_records(look: Look) -> tuple[list[Creation], list[Deletion]]:
+def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], list[Deletion]]:
     """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
     creations, deletions = list[Creation](), list[Deletion]()
-    tries = list(_list_tries(look, look.operations or {}))
-    deleted = {each.pool for *_, each in tries if not each.creates}
-    for need, slot, name, each in tries:
-        began_at = each.began_at or 0.0
-        if each.creates:
-            creation = Creation(
-                need=need,
-                slot=slot,
-                attempt=name.attempt,
-                began_at=began_at,
-                failed=bool(each.error),
-                pending=_is_pending(each, deleted, look),
-            )
-            creations.append(creation)
-            continue
-        deletion = Deletion(need=need, slot=slot, attempt=name.attempt, useless=name.useless)
-        deletions.append(dataclasses.replace(deletion, began_at=began_at))
+    uid = look.workload.uid if look.workload else ""
+    for need, slot in ((each.key, slot) for each in look.wanted.needs for slot in list_slots(each)):
+        claim = make_claim(look.key, uid, need, slot)
+        tries = operations.get(claim.hash[:HASH_CHARACTERS], ())
+        for name, each in tries:
+            began_at = each.began_at or 0.0
+            if look.scene.now - began_at > HOUR:
+                continue
+            if each.creates:
+                failed, pending = bool(each.error), _is_pending(each, tries, look)
+                tried = Creation(need=need, slot=slot, attempt=name.attempt, began_at=began_at)
+                creations.append(dataclasses.replace(tried, failed=failed, pending=pending))
+            else:
+                ended = Deletion(need=need, slot=slot, attempt=name.attempt, began_at=began_at)
+                deletions.append(dataclasses.replace(ended, useless=name.useless))
     return creations, deletions
 
 
-def _is_pending(create: Operation, deleted: set[str], look: Look) -> bool:
+def _is_pending(create: Operation, tries: Tries, look: Look) -> bool:
     """Return whether the list does not show the pool of a create yet, which may still come.
 
     Another delivery or instance sent it after the list, or the list lags.
     """
     late = create.ended_at is not None and look.scene.now - create.ended_at >= LIST_SECONDS
-    listed = create.pool in look.inventory.pools or create.pool in deleted
-    return not (create.error or late or listed)
-
-
-def _list_tries(
-    look: Look, operations: Operations
-) -> Iterator[tuple[str, Slot, ParsedName, Operation]]:
-    """Yield the operations on pools of a workload, with the need and the slot of each."""
-    uid = look.workload.uid if look.workload else ""
-    for need, slot in ((each, slot) for each in look.wanted.needs for slot in list_slots(each)):
-        claim = make_claim(look.key, uid, need.key, slot)
-        for name, each in operations.get(claim.hash[:HASH_CHARACTERS], ()):
-            if look.scene.now - (each.began_at or 0.0) <= HOUR:
-                yield need.key, slot, name, each
+    deleted = any(each.pool == create.pool and not each.creates for _, each in tries)
+    return not (create.error or late or deleted or create.pool in look.inventory.pools)
 
 
 def sort_operations(operations: Iterable[Operation]) -> Operations:
