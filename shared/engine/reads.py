@@ -200,12 +200,10 @@ class Reads:
     def choose_mine(self, inventory: Inventory, workload: WorkloadView | None) -> list[NodePool]:
         """Return the pools of the workload; in a second look as they are now."""
         listed = inventory.by_owner.get(self.key.workload, ())
-        mine = [pool for pool in listed if self._is_owned(pool, workload)]
-        if self.source.again is None:
-            return mine
-        return [pool for pool in self._get_anew(mine) if self._is_owned(pool, workload)]
+        pools = self._get_anew(listed) if self.source.again else listed
+        return [pool for pool in pools if self._is_owned(pool, workload)]
 
-    def _get_anew(self, pools: list[NodePool]) -> list[NodePool]:
+    def _get_anew(self, pools: Sequence[NodePool]) -> list[NodePool]:
         """Return pools as GKE has them by name now; of very many those that the look is for."""
         few, named = len(pools) <= GETS_MAX, self.source.names
         fresh = [pool.name for pool in pools if few or pool.name in named]

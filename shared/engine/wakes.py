@@ -366,17 +366,15 @@ def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: 
 def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
     """Return which limits are passed, if that is new; nothing is deleted for it."""
     settings, cluster, notices = ports.settings, lists.cluster, ports.memory.notices
-    totals = {f"namespace {name}": chips for name, chips in lists.inventory.chips.items()}
-    limits = dict.fromkeys(totals, settings.limit_chips_per_namespace)
-    totals[f"cluster {cluster}"] = sum(lists.inventory.chips.values())
-    limits[f"cluster {cluster}"] = settings.limit_chips
+    used, limit = lists.inventory.chips, settings.limit_chips_per_namespace
+    totals = {f"namespace {name}": (chips, limit) for name, chips in used.items()}
+    totals[f"cluster {cluster}"] = sum(used.values()), settings.limit_chips
     outcomes: list[Outcome] = []
-    for subject, limit in limits.items():
+    for subject, (chips, most) in totals.items():
         place = (cluster, subject, str(Reason.LIMIT_PASSED))
-        if 0 < limit < totals[subject] and place not in notices:
+        if 0 < most < chips and place not in notices:
             notices[place] = lists.began_at
-            chips = f"{totals[subject]} chips, more than the limit of {limit}"
-            text = f"the node pools of {subject} have {chips}"
+            text = f"the node pools of {subject} have {chips} chips, more than the limit of {most}"
             decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
     return outcomes
