@@ -7,7 +7,7 @@
 #   --node-account=EMAIL               another account that nodes may run as (again for each; default: NAME-nodes)
 #   --bucket=NAME                      a bucket of artifacts whose name does not begin with PROJECT-NAME-
 #   --dead-letter-bucket=NAME          your bucket for copies of dead letters
-#   --tensorboard=NAMESPACE/ACCOUNT    the build makes a TensorBoard, and this Kubernetes account may write to it
+#   --tensorboard=NAMESPACE/ACCOUNT    the build makes a TensorBoard, and this ServiceAccount may write to it
 #   --kms-key=KEY --services-kms-key=KEY     your keys of the cluster's and of the functions' region (docs/private.md)
 #   --subnet=NAME --functions-subnet=NAME    subnets of a host project: projects/P/regions/R/subnetworks/S
 #   --name=NAME                        of the deployment (default: tpu-provisioner)

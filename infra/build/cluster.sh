@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs JobSet and Kueue as the inputs say, and the chart infra/helm (exporter, rights, namespaces and queue of training
+# Installs JobSet and Kueue as the inputs say, and the chart infra/helm (exporter, permissions, namespaces and queue of training
 # workloads) in every served cluster. A second run changes nothing. Refuses a cluster with the exporter of another
-# deployment, because that one would lose its events and its rights.
+# deployment, because that one would lose its events and its permissions.
 #
 # Needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/exporter-image.
 # shellcheck source-path=SCRIPTDIR source=common.sh

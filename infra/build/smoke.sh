@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Publishes an event about a pod that does not exist, for each served cluster, and waits for the function's answer in its
-# log. This proves topic, subscription, push account, function, and its rights in the cluster. It creates nothing.
+# log. This proves topic, subscription, push account, function, and its permissions in the cluster. It creates nothing.
 #
 # Needs BUILD_FOLDER/outputs.json. In a new project, grants need minutes to take effect, and Pub/Sub waits longer after
 # each refusal. So a new event is published every minute, and the answer to any of them is enough.

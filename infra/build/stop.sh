@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # First step of a destroy: refuses while a pool of this deployment or, in an environment, a pod of a person is there. Then
-# it stops the functions and removes the exporter with its rights. A second run changes nothing, and a cluster that is gone
+# it stops the functions and removes the exporter with its permissions. A second run changes nothing, and a cluster that is gone
 # is skipped. With _FORCE=true it asks no cluster, and deletes the deployment's pools with what runs on them.
 #
 # The product deletes a pool when its workload is over. So whoever ends the workloads first needs no force.
@@ -86,7 +86,7 @@ each_cluster() {
 }
 
 [ "$force" = true ] || each_cluster refuse_use
-# The functions stop before their rights go, so that no call fails and no alert fires.
+# The functions stop before their permissions go, so that no call fails and no alert fires.
 for job in $(read_outputs scheduler_jobs); do
     say "Pausing $job"
     state=$(gcloud scheduler jobs describe "$job" --format='value(state)' 2>"$BUILD_FOLDER/gone") || true

@@ -36,7 +36,7 @@ class Failure(StrEnum):
     """The zone does not offer the machine."""
     SHAPE = "shape"
     """GKE or Compute Engine does not accept the pool as it is described."""
-    RIGHTS = "rights"
+    PERMISSIONS = "permissions"
     POLICY = "policy"
     """An organisation policy forbids the pool."""
     INTERNAL = "internal"
@@ -54,7 +54,7 @@ RULES = {
     Failure.ADDRESSES: (Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"),
     Failure.ZONE: (Reason.ZONE_UNFIT, "the zone does not offer this machine"),
     Failure.SHAPE: (Reason.REQUEST_INVALID, "GKE does not accept the node pool"),
-    Failure.RIGHTS: (Reason.PERMISSION_DENIED, "a permission is missing"),
+    Failure.PERMISSIONS: (Reason.PERMISSION_DENIED, "a permission is missing"),
     Failure.POLICY: (Reason.POLICY_VIOLATED, "an organisation policy forbids it"),
     Failure.INTERNAL: (Reason.POOL_FAILED, "an error inside of GKE"),
     Failure.UNKNOWN: (Reason.POOL_FAILED, "GKE could not create the node pool"),
@@ -86,9 +86,9 @@ stockout: requested resource is exhausted | in backoff after failed scale-up
 stockout: failed to appear in time
 reservation: invalid reservation
 policy: constraint constraints/ | access policy constraint
-rights: permissions error | required 'compute. | required "container. | missing required permissions
-rights: does not have access to service account | service account … does not exist
-rights: service account was deleted | gke service account deleted
+permissions: permissions error | required 'compute. | required "container. | missing required permissions
+permissions: does not have access to service account | service account … does not exist
+permissions: service account was deleted | gke service account deleted
 shape: is not a valid size of tpu pod slice | invalid tpu topology | invalid value for field
 shape: required field ' | flex start node pools | unsupported compact placement config
 shape: clusters/node pools cannot be created while
@@ -105,7 +105,7 @@ _PATTERNS = [  # assumes: failure-words
 ]
 _CODES = {8: Failure.STOCKOUT}  # assumes: failure-codes
 _CODES |= dict.fromkeys((4, 13, 14), Failure.INTERNAL)
-_CODES |= dict.fromkeys((7, 16), Failure.RIGHTS)
+_CODES |= dict.fromkeys((7, 16), Failure.PERMISSIONS)
 """``google.rpc.Code``, for words that the table does not know. INVALID_ARGUMENT (3) is not here: it
 does not tell whether the shape is wrong or only what was tried."""
 

@@ -60,7 +60,7 @@ def test_what_a_later_try_may_mend_comes_first() -> None:
     ],
 )
 def test_a_name_that_a_user_chose_is_no_cause(word: str, words: str) -> None:
-    assert classify_failure(words.format(word)) == Failure.RIGHTS
+    assert classify_failure(words.format(word)) == Failure.PERMISSIONS
 
 
 def test_no_name_can_have_a_fragment_of_the_table() -> None:
@@ -72,11 +72,11 @@ def test_no_name_can_have_a_fragment_of_the_table() -> None:
     [
         (0, Failure.UNKNOWN),
         (3, Failure.UNKNOWN),
-        (7, Failure.RIGHTS),
+        (7, Failure.PERMISSIONS),
         (8, Failure.STOCKOUT),
         (13, Failure.INTERNAL),
         (14, Failure.INTERNAL),
-        (16, Failure.RIGHTS),
+        (16, Failure.PERMISSIONS),
     ],
 )
 def test_the_code_counts_where_the_words_say_nothing(code: int, failure: Failure) -> None:

@@ -1,5 +1,5 @@
-# Who the workloads are. A workload acts as its Kubernetes account, which IAM knows by a principal of its own
-# (https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity): no Google account and no key.
+# Who the workloads are. A workload acts as its ServiceAccount, which IAM knows by a principal of its own
+# (https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity): no Google service account and no key.
 
 data "google_project" "this" {
   project_id = var.project_id

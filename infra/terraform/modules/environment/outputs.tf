@@ -21,7 +21,7 @@ output "credentials_command" {
 }
 
 output "workload" {
-  description = "The training workloads' namespaces, their Kubernetes account, and their IAM principals by namespace."
+  description = "The training workloads' namespaces, their ServiceAccount, and their IAM principals by namespace."
   value = {
     namespaces         = local.namespaces
     kubernetes_account = var.tpu_sa_name

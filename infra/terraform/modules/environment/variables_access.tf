@@ -4,7 +4,7 @@ variable "node_service_account" {
 }
 
 variable "tpu_sa_name" {
-  description = "Name of the training workloads' Kubernetes account."
+  description = "Name of the training workloads' ServiceAccount."
   type        = string
   default     = "cloud-tpu-sa"
   nullable    = false

@@ -1,5 +1,5 @@
 variable "more_namespaces" {
-  description = "Other namespaces of training workloads. In each of them, pods of the Kubernetes account tpu_sa_name have the same rights as in tpu_namespace. The build script makes the namespaces, with a queue each."
+  description = "Other namespaces of training workloads. In each of them, pods of the ServiceAccount tpu_sa_name have the same permissions as in tpu_namespace. The build script makes the namespaces, with a queue each."
   type        = list(string)
   default     = []
   nullable    = false

@@ -20,7 +20,7 @@ locals {
   }
 }
 
-# The exporter publishes as its Kubernetes account itself. The name does not tell clusters of one project apart, so any of
+# The exporter publishes as its ServiceAccount itself. The name does not tell clusters of one project apart, so any of
 # them may publish: a message is only a hint to look, and names nothing that the functions would believe.
 resource "google_pubsub_topic_iam_member" "exporter" {
   for_each = local.cluster_projects

@@ -114,7 +114,7 @@ variable "tpu_reservation" {
 }
 
 variable "node_service_account" {
-  description = "E-mail of the Google account that the nodes run as."
+  description = "E-mail of the Google service account that the nodes run as."
   type        = string
 
   validation {
