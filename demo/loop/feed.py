@@ -27,7 +27,10 @@ _WORDS = {
     GONE: "is gone",
 }
 _LOOKS = {FAILED: "bad", USE: "ok", GONE: "dim"}
-_COLUMNS = ("WORKLOAD", "POOL", "MACHINE", "NODES", "CREATED", "IN USE", "GONE")
+_MACHINE = "MACHINE"
+_COLUMNS = ("WORKLOAD", "POOL", _MACHINE, "NODES", "CREATED", "IN USE", "GONE")
+WIDE = 120
+"""So many columns of a terminal hold the whole table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +140,22 @@ def find_phase(row: PoolRow) -> str:
     return PLACE if row.nodes else WAIT
 
 
-def draw_table(stories: Sequence[Story], *, rows_max: int | None = None) -> Table:
-    """Return the pools as a table; of many, those that are gone are left out first."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in _COLUMNS:
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+def draw_table(stories: Sequence[Story], *, width: int = WIDE, rows_max: int | None = None) -> Table:
+    """Return the pools as a table; of many, those that are gone are left out first.
+
+    Where there is little width, names are cut and machines are left out: the lines have both.
+    """
+    gap = 2 if width >= WIDE else 1
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    columns = [number for number, each in enumerate(_COLUMNS) if width >= WIDE or each != _MACHINE]
+    for number in columns:
+        heading = _COLUMNS[number]
+        table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=len(heading))
     shown = sorted(stories, key=lambda story: story.phase == GONE)[:rows_max]
     for story in sorted(shown, key=lambda story: (story.row.owner, story.row.slot, story.row.attempt)):
         look = "dim" if story.phase == GONE else _LOOKS.get(story.phase, "")
-        table.add_row(*(Text(cell) for cell in story.as_cells()), style=STYLES[look])
+        cells = story.as_cells()
+        table.add_row(*(Text(cells[number]) for number in columns), style=STYLES[look])
     return table
 
 

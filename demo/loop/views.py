@@ -99,7 +99,8 @@ class LiveView:
         """Print the new lines, and draw the table anew."""
         for line in lines:
             self._console.print(line.as_text())
-        self._live.update(draw_table(stories, rows_max=max(1, self._console.height - _LINES_MIN)))
+        rows_max = max(1, self._console.height - _LINES_MIN)
+        self._live.update(draw_table(stories, width=self._console.width, rows_max=rows_max))
 
     def stop(self) -> None:
         """End the drawing."""
@@ -110,7 +111,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     """Print the pools of a run, what did not go on, and whether its end is verified."""
     if outcome.stories:
         console.print()
-        console.print(draw_table(list(outcome.stories.values())))
+        console.print(draw_table(list(outcome.stories.values()), width=console.width))
     calls = ", ".join(f"{number} {method}" for method, number in sorted(outcome.calls.items()))
     console.print(f"\nchanges asked of GKE: {calls or 'none'}", highlight=False)
     if outcome.problems:

@@ -145,7 +145,6 @@ ADDITIONS = (
     ),
 )
 """Further controllers: each has a build of its own, made only when it is asked for."""
-BINARIES = list_binaries(PRODUCTS)
 
 
 def find_additions(names: Iterable[str]) -> tuple[Product, ...]:

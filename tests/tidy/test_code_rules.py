@@ -19,6 +19,7 @@ BUDGETS = {
     "shared/edges": (2_876, 2_100),
     "shared/kinds": (1_450, 1_300),
     "shared/shapes": (885, 760),
+    "standins demo benchmarks": (29_203, 20_000),
     " ".join(DEPLOYED): (17_850, 17_600),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""

@@ -116,9 +116,3 @@ class Agenda:
                     entry.action()
         finally:
             self._running_at = None
-
-    def next_at(self) -> float | None:
-        """Return the virtual time of the next action, None when there is none."""
-        while self._heap and self._heap[0].cancelled:
-            heapq.heappop(self._heap)
-        return self._heap[0].at if self._heap else None
