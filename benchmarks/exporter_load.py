@@ -16,7 +16,7 @@ from benchmarks.figures import Figure, compare, percentile
 from benchmarks.metering import Consumption, Failed, MeteredProcess
 from benchmarks.samples import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
-from exporter.watched_kinds import list_watched
+from exporter.observed_objects import list_watched
 from shared.kinds.table import KIND_NAMES, choose_kinds
 
 SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"

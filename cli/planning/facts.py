@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import say
-from shared.edges.disks import read_disk
+from shared.edges.cluster import read_disk
 from shared.model.errors import NotFound, ProvisionerError
 from shared.needs.ways import list_volume_claims
 

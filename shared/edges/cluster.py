@@ -1,20 +1,27 @@
-"""One cluster's live objects over the Kubernetes API, as `shared.engine.outside.Cluster`."""
+"""One cluster's live objects over the Kubernetes API, as `shared.engine.outside.Cluster`.
+
+Where a volume can be used: a bound claim has it from the node affinity and the labels of its
+PersistentVolume, as the scheduler does:
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity. A claim without a
+volume has it from its StorageClass, if that limits the zones:
+https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from shared.edges import kubernetes
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.disks import read_disk
 from shared.edges.events import EventWriter
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
-from shared.kinds.objects import read_text
+from shared.kinds.objects import read_objects, read_text, read_texts
 from shared.kinds.table import (
     PARENT,
     find_kind_of_pod,
@@ -24,19 +31,21 @@ from shared.kinds.table import (
     select_pods_of,
 )
 from shared.model import labels
-from shared.model.errors import KindAbsent, NotFound
+from shared.model.errors import Denied, KindAbsent, NotFound, Rejected
 from shared.model.pools import PoolNode
 from shared.model.times import parse_time
-from shared.model.workloads import Namespace
+from shared.model.workloads import Disk, Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
+    from shared.kinds.objects import Json
     from shared.model.decisions import Notice
     from shared.model.times import Clock
-    from shared.model.workloads import Disk, Parent, PodView, WorkloadView
+    from shared.model.workloads import Parent, PodView, WorkloadView
+
 
 T = TypeVar("T")
 _POOLS_PER_LIST = 100
@@ -97,9 +106,8 @@ class KubernetesCluster:
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
         try:
-            body = self._api.get(
-                PARENT.path_of(parent.namespace, parent.name), kubernetes.JsonObject
-            )
+            path = PARENT.path_of(parent.namespace, parent.name)
+            body = self._api.get(path, kubernetes.JsonObject)
         except NotFound:
             return None
         with kubernetes.reading(str(parent)):
@@ -139,7 +147,8 @@ class KubernetesCluster:
         parts = [pools[start : start + _POOLS_PER_LIST] for start in starts]
         selectors = [f"{labels.NODE_POOL} in ({','.join(part)})" for part in parts] or [_OURS]
         lists = [self._list_whole(_NODES, Node, {"labelSelector": each}) for each in selectors]
-        return [view_node(node) for node in chain.from_iterable(lists)]
+        with kubernetes.reading("a node, so it may be in use"):
+            return [view_node(node) for node in chain.from_iterable(lists)]
 
     def list_bound_pods(self, node: str) -> list[PodView]:
         """Return the unfinished pods on a node, without DaemonSet and static pods.
@@ -157,9 +166,8 @@ class KubernetesCluster:
         for page in self._api.list_pages(path, kind, query):
             if page.left_out:
                 count = len(page.left_out)
-                raise kubernetes.Unreadable(
-                    f"{count} pods or nodes cannot be read, so it may be in use"
-                )
+                problem = f"{count} pods or nodes cannot be read, so it may be in use"
+                raise kubernetes.Unreadable(problem)
             yield from page.items
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
@@ -171,9 +179,11 @@ class KubernetesCluster:
         selector = {"fieldSelector": f"metadata.name={node}"}
         for page in self._api.list_pages(_NODES, Node, selector):
             for item in page.items:
+                with kubernetes.reading(f"node {node}"):
+                    taints = format_taints(item, since, closed=closed)
                 body = {
                     "metadata": {"resourceVersion": item.metadata.resource_version},
-                    "spec": {"taints": format_taints(item, since, closed=closed)},
+                    "spec": {"taints": taints},
                 }
                 self._api.patch(f"{_NODES}/{node}", body)
 
@@ -206,12 +216,6 @@ def holds_node(pod: Pod) -> bool:
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
 
 
-class NodeSpec(kubernetes.Record):
-    """All taints, with the fields of others."""
-
-    taints: list[dict[str, Any]] | None = None
-
-
 class NodeStatus(kubernetes.Record):
     """What the node reports of itself."""
 
@@ -222,7 +226,8 @@ class Node(kubernetes.Record):
     """A node."""
 
     metadata: kubernetes.ObjectMeta = msgspec.field(default_factory=kubernetes.ObjectMeta)
-    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    spec: kubernetes.JsonObject = msgspec.field(default_factory=dict)
+    """All of it: the taints of others have fields that are ours to keep."""
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
@@ -246,17 +251,111 @@ def read_idle(node: Node) -> tuple[float | None, bool]:
 
     A taint whose value is no time counts as none.
     """
-    for taint in node.spec.taints or ():
+    for taint in read_objects(node.spec, "taints"):
         value = str(taint.get("value", ""))
         if taint.get("key") == labels.SURPLUS and value.isascii() and value.isdigit():
             return float(value), taint.get("effect") == CLOSED
     return None, False
 
 
-def format_taints(node: Node, since: float | None, *, closed: bool) -> list[dict[str, Any]]:
+def format_taints(node: Node, since: float | None, *, closed: bool) -> list[Json]:
     """Return a node's taints with ours of that time, or with none; those of others stay."""
-    others = [taint for taint in node.spec.taints or () if taint.get("key") != labels.SURPLUS]
+    taints = read_objects(node.spec, "taints")
+    others = [taint for taint in taints if taint.get("key") != labels.SURPLUS]
     if since is None:
         return others
     effect = CLOSED if closed else OPEN
     return [*others, {"key": labels.SURPLUS, "value": str(int(since)), "effect": effect}]
+
+
+ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
+"""The second is that of Google's CSI drivers, the third that of old volumes:
+https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver."""
+_WAITS = "WaitForFirstConsumer"
+"""The volume of such a class is made when a pod is placed."""
+_BETWEEN_ZONES = "__"
+"""Between the zones of a regional disk in a label:
+https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
+
+
+Get = Callable[[str, type[kubernetes.JsonObject]], kubernetes.JsonObject]
+"""Returns one object by its path in the API."""
+
+
+def read_disk(get: Get, namespace: str, claim: str) -> Disk | None:
+    """Return where the volume of a claim can be used, or why it can be used nowhere yet.
+
+    None: it can be used anywhere, or an object on the way to it has no name that the API accepts.
+    It takes two reads if the claim has a volume or a class, else one. What may not be read is not
+    known, so its pods wait, and their owner is told why.
+    """
+    try:
+        with kubernetes.reading(f"the disk of claim {namespace}/{claim}"):
+            return _read_claim(get, namespace, claim)
+    except Denied as error:
+        return Disk(claim=claim, unbound=f"cannot be judged: {error}")
+
+
+def _read_claim(get: Get, namespace: str, claim: str) -> Disk | None:
+    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
+    try:
+        body = get(path, kubernetes.JsonObject)
+    except NotFound:
+        return Disk(claim=claim, unbound="does not exist")
+    except Rejected:  # the API server lets each of these names be any text
+        return None
+    if read_text(body, "metadata", "deletionTimestamp"):
+        return Disk(claim=claim, unbound="is being deleted")
+    volume = read_text(body, "spec", "volumeName")
+    if volume:
+        return _read_volume(get, claim, volume)
+    return _read_class(get, claim, read_text(body, "spec", "storageClassName"))
+
+
+def _read_volume(get: Get, claim: str, name: str) -> Disk | None:
+    volume = _find(get, f"/api/v1/persistentvolumes/{name}")
+    if volume is None:
+        return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
+    required = ("spec", "nodeAffinity", "required")
+    terms = read_objects(volume, *required, "nodeSelectorTerms")
+    zones = _find_zones([read_objects(each, "matchExpressions") for each in terms])
+    own_labels = read_texts(volume, "metadata", "labels")
+    labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
+    zones = zones or tuple(sorted({*labelled.split(_BETWEEN_ZONES)} - {""}))
+    return Disk(claim=claim, zones=zones) if zones else None
+
+
+def _read_class(get: Get, claim: str, name: str) -> Disk | None:
+    """Return where a claim without a volume will get it; a class that binds at once must do so."""
+    storage = _find(get, f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else {}
+    unbound = "is not bound to a volume yet"
+    if storage is None:
+        return Disk(claim=claim, unbound=f"{unbound}, and StorageClass {name} does not exist")
+    if read_text(storage, "volumeBindingMode") != _WAITS:
+        hint = "" if name else ", and names no StorageClass that would make one"
+        return Disk(claim=claim, unbound=f"{unbound}{hint}")
+    terms = read_objects(storage, "allowedTopologies")
+    zones = _find_zones([read_objects(each, "matchLabelExpressions") for each in terms])
+    return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
+
+
+def _find(get: Get, path: str) -> Json | None:
+    """Return an object; None if there is none, or its name is none that the API accepts."""
+    try:
+        return get(path, kubernetes.JsonObject)
+    except (NotFound, Rejected):
+        return None
+
+
+def _find_zones(terms: Sequence[Sequence[Json]]) -> tuple[str, ...]:
+    """Return the zones that satisfy one of several terms; empty if any zone does."""
+    zones: set[str] = set()
+    for term in terms:
+        # A class has no operator, because it can only list values.
+        listed = [each for each in term if read_text(each, "operator") in ("", "In")]
+        of_zones = [each for each in listed if read_text(each, "key") in ZONE_KEYS]
+        sets = [set(kubernetes.read_values(each)) for each in of_zones]
+        if not sets:
+            return ()
+        zones |= set.intersection(*sets)
+    return tuple(sorted(zones))

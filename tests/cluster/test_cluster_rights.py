@@ -17,9 +17,9 @@ import pytest
 
 from cli.access.kubeconfig import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
-from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
-from exporter.watched_kinds import list_watched
+from exporter.observed_objects import list_watched
+from exporter.watch import open_watch
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.engine.outside import Cluster
 from shared.kinds.table import KINDS

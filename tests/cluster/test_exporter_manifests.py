@@ -7,8 +7,8 @@ import pytest
 
 from exporter.exporter_settings import read_exporter_settings
 from exporter.health import Health, HealthServer
+from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
-from exporter.watched_kinds import list_watched
 from shared.edges.pubsub import TIMEOUT_SECONDS
 from shared.kinds.table import KINDS
 from tests.cluster.kubernetes_manifests import (

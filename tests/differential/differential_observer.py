@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from exporter.kubernetes_watch import Watch, WatchEvent, open_watch
-from exporter.watched_kinds import watch_pods
+from exporter.observed_objects import watch_pods
+from exporter.watch import Watch, WatchEvent, open_watch
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
 from tests.differential.differential_rest import list_unwritten

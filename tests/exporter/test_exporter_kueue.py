@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from exporter.health import Role
-from exporter.observed_objects import ObservedQueues
-from exporter.watched_kinds import watch_queues
+from exporter.observed_objects import ObservedQueues, watch_queues
 from shared.edges.kueue import read_queued
 from shared.model.kueue import QueuedWorkload
 from shared.model.messages import Event, EventType

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from exporter.kubernetes_watch import Silence, open_watch
 from exporter.lease import Lease
+from exporter.watch import Silence, open_watch
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Stored, Unreadable
 from shared.model.errors import (

@@ -11,8 +11,8 @@ import urllib3
 import yaml
 
 from cli.access.kubeconfig import connection_from_kubeconfig
-from exporter.connections import find_namespace, open_connection
 from exporter.exporter_settings import read_exporter_settings
+from exporter.process import find_namespace, open_connection
 from shared.edges.connection import TOKEN_REREAD_SECONDS, GkeConnection, TokenFile
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable

@@ -16,7 +16,7 @@ from google.oauth2.credentials import Credentials
 from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
 from cli.access.subscriptions import open_publisher_over_rest
-from exporter.connections import connect, open_publisher
+from exporter.process import connect, open_publisher
 from shared.edges.pubsub import PubsubTopic
 from shared.model.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Message

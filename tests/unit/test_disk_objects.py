@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.edges.cluster import ZONE_KEYS, read_disk
 from shared.edges.connection import Connection
-from shared.edges.disks import ZONE_KEYS, read_disk
 from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import Denied, NotFound
 from shared.model.workloads import Disk

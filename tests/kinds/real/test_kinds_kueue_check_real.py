@@ -15,8 +15,8 @@ from cli.access.kubeconfig import connection_from_kubeconfig
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
-from exporter.kubernetes_watch import open_watch
-from exporter.watched_kinds import watch_queues
+from exporter.observed_objects import watch_queues
+from exporter.watch import open_watch
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.errors import Denied, StaleView
