@@ -145,7 +145,7 @@ home_of() {
 
 # "Google Kubernetes Engine regional clusters: projects/P/locations/L/clusters/C", zonal ones with zones/Z
 # (https://cloud.google.com/iam/docs/conditions-resource-attributes#resource-name).
-condition_of() {
+condition_of() { # assumes: cluster-condition
     local home location cluster path kind expression=""
     IFS=/ read -r home location cluster <<<"$1"
     for kind in locations zones; do

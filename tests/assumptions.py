@@ -17,6 +17,7 @@ PLACES = (
     "exporter/*.py",
     "cli/**/*.py",
     "infra/terraform/**/*.tf",
+    "infra/*.sh",
     "infra/build/*.sh",
 )
 _MARKER = re.compile(r"# assumes: ([a-z0-9-]+(?:, [a-z0-9-]+)*)$", re.MULTILINE)
