@@ -60,7 +60,7 @@ LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
 """A look that begins later could outlive the request: one call of GKE may take 30 s."""
 TURNS_MAX = 3
 """So many workloads are looked at for one free slot."""
-TOLD_SECONDS = 7200.0
+ENDED_SECONDS = 7200.0
 """So long after its create the end of it is told; an older one is a message that comes again."""
 SLOW_SECONDS = 600.0
 """The end of a create that took so long gives its operation slot to deletions."""
@@ -199,7 +199,7 @@ def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: P
     decision, created_at = explain_end(ended), pool.owner.created_at if pool and pool.owner else 0
     if decision is None or work.look is None or ports.adds is None:
         return
-    if ports.clock.now() - (created_at or 0) >= TOLD_SECONDS:
+    if ports.clock.now() - (created_at or 0) >= ENDED_SECONDS:
         return
     outcome = note(decision, work.look, pool=ended.pool)
     write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
