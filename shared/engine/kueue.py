@@ -84,9 +84,7 @@ def _read_owner(standing: Standing, workload: WorkloadView, queues: Queues) -> S
         owner = queues.view_owner(standing.queued)
     except Rejected as error:  # of a flavor: Kueue may choose another one
         return dataclasses.replace(standing, answer=(_RETRY, str(error)))
-    return dataclasses.replace(
-        standing, queue=Queue.QUOTA, owner=owner, plain=workload, seconds=seconds
-    )
+    return dataclasses.replace(standing, queue=Queue.QUOTA, owner=owner, seconds=seconds)
 
 
 def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:

@@ -48,8 +48,6 @@ class Standing:
     queue: Queue = Queue.NONE
     owner: WorkloadView | None = None
     """As Kueue will resume it; None to take it as it is."""
-    plain: WorkloadView | None = None
-    """As its author wrote it."""
     queued: QueuedWorkload | None = None
     """The Workload with our check, if that waits for an answer."""
     check: CheckState | None = None

@@ -90,10 +90,11 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     reads = Reads(key, ports, source, ports.clock.now())
     stop, listing = reads.begin_stop(), reads.begin_pools()
     workload, is_known = reads.read_owner()
-    standing = Standing()
+    standing, plain = Standing(), None
     if workload and ports.queues:
         standing = read_standing(key.cluster, workload, ports)
-        workload = standing.owner or workload
+        if standing.owner:
+            plain, workload = workload, standing.owner
     inventory = listing()
     pools = {pool.name: pool for pool in reads.choose_mine(inventory, workload)}
     nodes_listing = reads.begin_nodes(list(pools))
@@ -104,7 +105,7 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
         inventory = count_used(inventory, pools.values(), nodes)
     room, operations = reads.count_room(inventory)
     now = ports.clock.now()
-    wanted = reads.list_wanted(workload, pods, nodes, standing.plain)
+    wanted = reads.list_wanted(workload, pods, nodes, plain)
     stop_and_cause, refusals = stop(), ports.budget[key.cluster].list_refused(now)
     scene = Scene(
         now=now,
@@ -293,7 +294,7 @@ class Reads:
     ) -> Wanted:
         """Return what the workload needs: as it was found before, if it rests on the same.
 
-        `plain` is the spec without Kueue's flavors.
+        `plain` is the spec as its author wrote it, without Kueue's flavors.
         """
         pools_of = map_nodes(nodes)
         if workload is None or is_over(workload):
