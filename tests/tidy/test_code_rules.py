@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/model": (2_202, 1_600),
     "shared/needs": (1_917, 1_300),
     "shared/plan": (1_873, 1_900),
-    "shared/engine": (2_907, 1_950),
+    "shared/engine": (2_890, 1_950),
     "shared/edges": (2_861, 2_100),
     "shared/kinds": (1_450, 1_300),
     "shared/shapes": (885, 760),
