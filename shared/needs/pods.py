@@ -228,13 +228,14 @@ def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: s
         for each in pod.tolerations
         if not each.key.startswith(_OF_EVERY_POD) and each not in spec.tolerations
     )
-    sum_of_both = dataclasses.replace(
+    if (selection, terms, tolerations) == ({}, template.node_terms, ()):
+        return template
+    return dataclasses.replace(
         template,
         selection=template.selection | selection,
         node_terms=terms,
         tolerations=tuple(dict.fromkeys((*template.tolerations, *tolerations))),
     )
-    return template if sum_of_both == template else sum_of_both
 
 
 def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
