@@ -34,28 +34,9 @@ class ObjectName:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class KindKeys:
-    """How the labels of a pool name a workload of one kind, as the Go TPU Provisioner does."""
-
-    parent: str
-    """Value of ``google.com/tpu-provisioner-parent-kind``."""
-    name: str = labels.WORKLOAD_NAME
-    """Label with the workload's name."""
-    namespace: str = labels.PARENT_NAMESPACE
-    """Label with its namespace."""
-
-
-KINDS = {
-    "JobSet": KindKeys("job", labels.JOBSET_NAME, labels.JOBSET_NAMESPACE),
-    "RayCluster": KindKeys("raycluster"),
-    "LeaderWorkerSet": KindKeys("leaderworkerset"),
-    "Job": KindKeys("job"),
-    "Deployment": KindKeys("deployment"),
-    "StatefulSet": KindKeys("statefulset"),
-    "Pod": KindKeys("pod"),
-}
-"""By the API's name of the kind. `shared.kinds.table` says what each of them means."""
+_JOBSET = "JobSet"
+KINDS = (_JOBSET, "RayCluster", "LeaderWorkerSet", "Job", "Deployment", "StatefulSet", "Pod")
+"""The API's names of kinds. `shared.kinds.table` says what each of them means."""
 
 Slot = int | str
 """The number of a pool within its need; for a pinned need the key of its slice."""
@@ -183,14 +164,17 @@ def build_owner_labels(
 
     A name that is no value of a label is refused and never cut: pools are found by it.
     """
-    keys = KINDS[claim.kind]
+    parent = claim.kind.lower()
+    of_kind = {labels.WORKLOAD_KIND: claim.kind, labels.WORKLOAD_NAME: claim.name}
+    if claim.kind == _JOBSET:  # as the Go TPU Provisioner names them
+        parent = "job"
+        of_kind = {labels.JOBSET_NAME: claim.name, labels.JOBSET_NAMESPACE: claim.namespace}
     written = {
         labels.MANAGER: labels.MANAGER_VALUE,
-        labels.PARENT_KIND: keys.parent,
+        labels.PARENT_KIND: parent,
         labels.PARENT_NAME: claim.name,
         labels.PARENT_NAMESPACE: claim.namespace,
-        keys.name: claim.name,
-        keys.namespace: claim.namespace,
+        **of_kind,
         labels.OWNER_UID: claim.owner_uid,
         labels.NEED: claim.need,
         labels.SLOT: str(claim.slot),
@@ -204,8 +188,6 @@ def build_owner_labels(
     }
     optional = {**numbers, labels.CLUSTER_UID: cluster_uid, labels.IDLE: warm_seconds}
     written |= {key: str(value) for key, value in optional.items() if value}
-    if keys.name == labels.WORKLOAD_NAME:
-        written[labels.WORKLOAD_KIND] = claim.kind
     for key, value in written.items():
         if not _LABEL_VALUE.fullmatch(value):
             raise NameUnfit(
@@ -227,8 +209,12 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
     """
     if node_labels.get(labels.MANAGER) != labels.MANAGER_VALUE:
         return None
-    kind = _find_kind(node_labels)
-    if kind is None:
+    kind, namespace_key = node_labels.get(labels.WORKLOAD_KIND, ""), labels.PARENT_NAMESPACE
+    name = node_labels.get(labels.WORKLOAD_NAME, "")
+    if node_labels.get(labels.JOBSET_NAME):
+        kind, namespace_key = _JOBSET, labels.JOBSET_NAMESPACE
+        name = node_labels[labels.JOBSET_NAME]
+    if kind not in KINDS or not name:
         return None
 
     def read(key: str) -> int:
@@ -238,8 +224,8 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
     number = parse_count(slot or "", most=SECONDS_MAX)
     return Owner(
         kind=kind,
-        namespace=node_labels.get(KINDS[kind].namespace, "default"),
-        name=node_labels[KINDS[kind].name],
+        namespace=node_labels.get(namespace_key, "default"),
+        name=name,
         uid=node_labels.get(labels.OWNER_UID, ""),
         need=node_labels.get(labels.NEED, ""),
         slot=slot if number is None else number,
@@ -251,11 +237,3 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
         cluster_uid=node_labels.get(labels.CLUSTER_UID, ""),
         warm_seconds=read(labels.IDLE),
     )
-
-
-def _find_kind(node_labels: Mapping[str, str]) -> str | None:
-    """Return the kind of workload that labels name; None for an unknown kind."""
-    if node_labels.get(labels.JOBSET_NAME):
-        return "JobSet"
-    kind = node_labels.get(labels.WORKLOAD_KIND, "")
-    return kind if kind in KINDS and node_labels.get(KINDS[kind].name) else None

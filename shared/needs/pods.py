@@ -221,8 +221,7 @@ def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: s
         and len(of_spec.get(key, ())) != 1
         and of_spec.get(key) != values
     }
-    said = pod.node_terms in ((), spec.node_terms)
-    terms = template.node_terms if said else pod.node_terms
+    terms = template.node_terms if pod.node_terms in ((), spec.node_terms) else pod.node_terms
     tolerations = tuple(
         each
         for each in pod.tolerations
