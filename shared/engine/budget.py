@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Operations = Mapping[str, Tries]
     """By the hash in the name."""
 
+WorkloadName = tuple[str, str, str]
+"""Kind, namespace and name."""
 NO_LIMIT = 10**9
 SLOTS_WITHOUT_NUMBER = 20
 SENT_SECONDS = 1200.0
@@ -47,10 +49,6 @@ DELETIONS_SECONDS = 60.0
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
-
-
-WorkloadName = tuple[str, str, str]
-"""Kind, namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,9 @@ class Books:
         first nothing is created until each is listed.
         """
         with self._lock:
-            others = [each for each in self._entries if each.holder != key]
+            limits = self.settings.limit_chips, self.settings.limit_chips_per_namespace
+            counts = any(limits) or self._operations_max  # else thousands were gone through in vain
+            others = [each for each in self._entries if counts and each.holder != key]
             unseen = [each for each in others if each.is_unseen(inventory)]
             chips = self._count_chips(key.namespace, inventory, unseen)
             if operations is not None and not self.begun:
