@@ -8,7 +8,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Claim, Try
 from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.nodepool import Demand, build_body, choose_way
+from shared.needs.nodepool import Demand, build_body
 from shared.needs.wanted import Wanted, list_wanted
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, settings
@@ -85,7 +85,7 @@ def a_pool_body(
         demand = dataclasses.replace(demand, wish=dataclasses.replace(demand.wish, settings=use))
     plain = {"maximum": demand.shape.node_count, "cluster_uid": "", "on_channel": True}
     return build_body(
-        choose_way(demand, candidate, empty=empty),
+        dataclasses.replace(demand, index=candidate, empty=empty),
         claim or a_claim(),
         tried or Try(),
         created_at=created_at,

@@ -25,7 +25,7 @@ from shared.model.errors import Rejected
 from shared.model.names import Try
 from shared.model.needs import Asks, Need, NodeSource
 from shared.model.pools import PoolShape
-from shared.needs.nodepool import build_body, choose_way
+from shared.needs.nodepool import build_body
 from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import read_list
 from shared.plan.plan import make_plan
@@ -220,7 +220,7 @@ def _plan_need(need: Need, look: Look, found: Plan, later: int) -> PlannedNeed:
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     decision = explain_act(creates[0], look)
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
-    first = choose_way(demand, creates[0].candidate, empty=creates[0].empty)
+    first = dataclasses.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look)
     except Rejected as error:

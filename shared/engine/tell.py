@@ -6,7 +6,7 @@ If an Event cannot be written, that is logged; it never undoes or repeats what w
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from shared.engine.look import list_takers, make_claim
@@ -15,7 +15,6 @@ from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.names import build_name
 from shared.model.pools import PoolStatus
-from shared.needs.nodepool import choose_way
 from shared.plan.counting import Census
 from shared.plan.scene import Verb, Word
 from shared.plan.short import Trouble
@@ -160,7 +159,8 @@ def name_pool(act: Act, look: Look) -> str:
 
 def find_demand(act: Act, look: Look) -> Demand:
     """Return what a new pool is built from."""
-    return choose_way(look.wanted.demands[act.need], act.candidate, empty=act.empty)
+    demand = look.wanted.demands[act.need]
+    return replace(demand, index=act.candidate, empty=act.empty)
 
 
 def describe_act(act: Act, look: Look) -> Outcome:

@@ -17,7 +17,7 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded, NotAllowed
 from shared.model.names import build_name, build_owner_labels
-from shared.model.needs import NodeSource, Tier
+from shared.model.needs import Tier
 from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
@@ -53,8 +53,8 @@ class Demand:
     shape: Shape
     index: int = 0
     """Of the way that was chosen."""
-    nodes_from: NodeSource = NodeSource.CREATION
-    """What makes the nodes of the pool."""
+    empty: bool = False
+    """GKE's autoscaler makes the nodes of the pool, and not its creation."""
     node_labels: dict[str, str]
     """Labels that the pods select or copy, or that the setting copies from them; none of ours."""
     networks: tuple[str, ...]
@@ -208,12 +208,6 @@ def build_body(
     return pool
 
 
-def choose_way(demand: Demand, candidate: int, *, empty: bool) -> Demand:
-    """Return the demand with one of its ways; `empty`: GKE's autoscaler makes the nodes."""
-    source = NodeSource.AUTOSCALER if empty else NodeSource.CREATION
-    return dataclasses.replace(demand, index=candidate, nodes_from=source)
-
-
 def _size_pool(demand: Demand, maximum: int) -> Json:
     """Return how many nodes the pool begins with, and how many its autoscaler may make.
 
@@ -223,10 +217,10 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
     if demand.need.elastic:
         least = maximum if demand.need.part else 0
         return {
-            "initialNodeCount": 0 if demand.nodes_from == NodeSource.AUTOSCALER else maximum,
+            "initialNodeCount": 0 if demand.empty else maximum,
             "autoscaling": {"enabled": True, "minNodeCount": least, "maxNodeCount": maximum},
         }
-    if demand.nodes_from == NodeSource.CREATION:
+    if not demand.empty:
         return {"initialNodeCount": demand.shape.node_count}
     # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
     nodes = demand.shape.node_count

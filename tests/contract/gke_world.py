@@ -1,5 +1,6 @@
 """One fake control plane, the two ways to it, and the situations that its callers can meet."""
 
+import dataclasses
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -11,7 +12,7 @@ from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google import GoogleAccount
 from shared.model.names import Claim, Try
 from shared.model.times import Clock
-from shared.needs.nodepool import build_body, choose_way
+from shared.needs.nodepool import build_body
 from shared.needs.wanted import list_wanted
 from shared.settings import Credentials, Settings
 from standins.google.tests.fakegke_worlds import open_transport
@@ -77,7 +78,7 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     )
     flex = "cloud.google.com/gke-flex-start" in (shape.get("selectors") or {})
     return build_body(
-        choose_way(wanted.demands[need.key], 0, empty=flex),
+        dataclasses.replace(wanted.demands[need.key], empty=flex),
         claim,
         Try(),
         maximum=0,
