@@ -17,10 +17,10 @@ BUDGETS = {
     "shared/plan": (1_873, 1_900),
     "shared/engine": (2_890, 1_950),
     "shared/edges": (2_861, 2_100),
-    "shared/kinds": (1_450, 1_300),
+    "shared/kinds": (1_449, 1_300),
     "shared/shapes": (885, 760),
     "standins demo benchmarks": (29_203, 20_000),
-    " ".join(DEPLOYED): (17_850, 17_600),
+    " ".join(DEPLOYED): (17_100, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
