@@ -4,7 +4,8 @@ Pure: a status and a moment in, lines out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -63,6 +64,12 @@ class Story:
     phase: str = ""
     errors: list[str] = field(default_factory=list)
     """GKE's words about it."""
+
+    def as_row(self) -> dict[str, Any]:
+        """Return its last row for the board, with what became of it."""
+        moments = [f"{seconds:.0f} s: {_WORDS[phase]}" for phase, seconds in self.began.items()]
+        kept = replace(self.row, state=self.phase.upper(), nodes=self.nodes, decision="ran", reason="")
+        return asdict(replace(kept, message="; ".join([*moments, *self.errors])))
 
     def as_cells(self) -> list[str]:
         """Return its row of the table."""

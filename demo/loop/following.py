@@ -315,5 +315,10 @@ class Run:
             settle_seconds = 0.0 if outcome.problems else SETTLE_SECONDS
             outcome.problems += verifier.verify(settle_seconds=settle_seconds)
             outcome.calls = verifier.count_changes(since=self._began_at)
+        pools = [each.as_row() for each in outcome.stories.values()]
+        troubles = [
+            {"about": each.workload, "reason": each.reason, "text": each.message} for each in outcome.refusals
+        ]
+        outcome.page["status"] |= {"pools": pools, "waiting": [], "troubles": troubles}
         if self._options.expect_all:
             outcome.problems += [f"{each.workload} was refused: {each.reason}" for each in outcome.refusals]

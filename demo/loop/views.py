@@ -39,7 +39,7 @@ class Outcome:
     calls: dict[str, int] = field(default_factory=dict)
     """How many calls of GKE changed something, by method."""
     page: dict[str, Any] = field(default_factory=dict)
-    """The last reading of the board."""
+    """The last reading of the board, with the pools of the whole run."""
 
 
 class View(Protocol):

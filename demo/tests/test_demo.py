@@ -27,10 +27,11 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
     assert "Verified: 2 node pools created and deleted, none is left." in answer.stdout
     assert "make up" in answer.stdout
     page = report.read_text()
-    kept = re.search('<script type="application/json" id="kept">(.*)</script>', page)
+    kept = re.search('<script type="application/json" id="reading">(.*)</script>', page)
     assert kept
-    lanes = json.loads(kept[1])["lanes"]
-    assert [lane["state"] for lane in lanes if lane["title"].startswith("slot")] == ["gone", "gone"]
+    pools = json.loads(kept[1])["status"]["pools"]
+    assert [(each["state"], each["nodes"]) for each in pools] == [("GONE", 4), ("GONE", 4)]
+    assert all("s: is in use; " in each["message"] for each in pools)
     assert not re.search(r"""(src|href)=["'](?!data:)""", page)  # it loads nothing
     assert list(temporary.iterdir()) == []
     assert list_processes(temporary) == []
