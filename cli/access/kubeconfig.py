@@ -19,7 +19,7 @@ from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import kube_config
 from kubernetes.config.config_exception import ConfigException
 
-from shared.edges.connection import CONNECTIONS_MAX, Connection, TokenFile, build_context
+from shared.edges.connection import CONNECTIONS_MAX, Connection, TokenFile, explain_refused
 from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -42,10 +42,16 @@ class ClientConnection(Connection):
 
     def __init__(self, configuration: Configuration, *, token: Callable[[], str] | None) -> None:
         """Prepare; `token` takes the place of the credentials of the configuration."""
-        url = str(configuration.host)
-        context = _build_context(configuration) if url.startswith("https://") else None
-        super().__init__(url=url, token=token, context=context)
+        authority, certificate = configuration.ssl_ca_cert or "", configuration.cert_file
+        super().__init__(url=str(configuration.host), token=token, ca_file=authority)
         self._configuration = configuration
+        if self._context and certificate:
+            try:
+                self._context.load_cert_chain(certificate, configuration.key_file)
+            except OSError as error:
+                raise ValueError(f"certificates: {certificate}: {explain_refused(error)}") from error
+        if self._context and not configuration.verify_ssl:
+            self._context.check_hostname, self._context.verify_mode = False, ssl.CERT_NONE
         self._renewing = threading.Lock()
 
     @cached_property
@@ -124,12 +130,3 @@ def _find_user(merged: Any, name: str | None) -> tuple[dict[str, Any], Path]:
         if user.get(key):
             raise ConfigException(f"user {name!r}: {key} is not supported; valid: {_CREDENTIALS}")
     return user, Path(entry.path).parent
-
-
-def _build_context(configuration: Configuration) -> ssl.SSLContext:
-    context = build_context(configuration.ssl_ca_cert or "")
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    if not configuration.verify_ssl:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context

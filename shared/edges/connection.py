@@ -43,20 +43,16 @@ class Connection:
         token: Callable[[], str] | None = None,
         ca_file: str = "",
         ca_data: str = "",
-        context: ssl.SSLContext | None = None,
     ) -> None:
         """Prepare; nothing is sent yet. `ValueError`: not a URL, or a certificate is of no use.
 
-        The authority to trust is a file, else a PEM in base64, else the system's; a context takes
-        their place.
+        The authority to trust is a file, else a PEM in base64, else the system's.
         """
         self.url, self._token = url.rstrip("/"), token
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http:// or https:// URL: {self.url!r}")
-        self._context = context
-        if parts.scheme == "https" and context is None:
-            self._context = build_context(ca_file, ca_data)
+        self._context = _build_context(ca_file, ca_data) if parts.scheme == "https" else None
 
     def reach(self) -> tuple[str, urllib3.PoolManager]:
         """Return the URL, and the kept connections to it."""
@@ -134,7 +130,7 @@ class TokenFile:
         return self._token
 
 
-def build_context(authority: str, data: str = "") -> ssl.SSLContext:
+def _build_context(authority: str, data: str) -> ssl.SSLContext:
     """Return whom all connections trust; `ValueError` if that cannot be read."""
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED)
     try:
@@ -145,6 +141,10 @@ def build_context(authority: str, data: str = "") -> ssl.SSLContext:
         else:
             context.load_default_certs()
     except OSError as error:
-        why = str(getattr(error, "reason", "") or error.strerror).replace("_", " ").lower()
-        raise ValueError(f"certificates: {authority}: {why}") from error
+        raise ValueError(f"certificates: {authority}: {explain_refused(error)}") from error
     return context
+
+
+def explain_refused(error: OSError) -> str:
+    """Return why a certificate is of no use, in words."""
+    return str(getattr(error, "reason", "") or error.strerror).replace("_", " ").lower()

@@ -20,7 +20,7 @@ from shared.edges.kubernetes import (
     Record,
     reading,
 )
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.objects import UnexpectedValue, read_number
 from shared.model.labels import rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
@@ -43,17 +43,11 @@ class Resources(Record):
     limits: dict[str, Any] | None = None
 
 
-class Port(Record):
-    """One port of a container; under ``hostNetwork`` it is one of the host too."""
-
-    host_port: int = 0
-
-
 class Container(Record):
     """One container."""
 
     name: str = ""
-    ports: list[Port] | None = None
+    ports: list[JsonObject] | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
     """``Always`` makes an init container a sidecar, which runs beside the others."""
@@ -206,7 +200,7 @@ def _list_running(spec: PodSpec) -> list[Container]:
 def _takes_ports(spec: PodSpec, containers: Sequence[Container]) -> bool:
     """Return whether ports of the host are taken, so that it can have one such pod only."""
     ports = [port for each in containers for port in each.ports or ()]
-    return any(port.host_port or spec.host_network for port in ports)
+    return any(spec.host_network or read_number(port, "hostPort") for port in ports)
 
 
 def _list_requests(

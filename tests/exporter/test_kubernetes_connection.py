@@ -224,3 +224,10 @@ def test_a_token_file_is_read_again_at_most_once_a_minute_and_outlives_its_loss(
     path.unlink()
     now *= 2
     assert token() == "two"
+
+
+def test_a_client_certificate_that_is_none_is_named(tls: TlsServer, tmp_path: Path) -> None:
+    (tmp_path / "tls.crt").write_text("no certificate")
+    user = {"client-certificate": "tls.crt", "client-key": str(tls.folder / "tls.key")}
+    with pytest.raises(Misconfigured, match=r"certificates: .*tls\.crt: "):
+        connection_from_kubeconfig(a_kubeconfig(tmp_path, {"server": tls.url}, user))
