@@ -24,7 +24,7 @@ locals {
     start_time = "2026-01-03T03:00:00Z", end_time = "2026-01-03T11:00:00Z", recurrence = "FREQ=WEEKLY;BYDAY=SA,SU"
   }
   provisioner_defaults = {
-    replay_days           = null, operation_events = null, idle_chips_max = null, dead_letter_bucket = null, budget = null
+    replay_days           = null, idle_chips_max = null, dead_letter_bucket = null, budget = null
     demand_wait_minutes   = null, functions_egress = null, functions_subnet = null, build_worker_pool = null
     require_private_nodes = null, services_kms_key = null
   }

@@ -87,7 +87,6 @@ module "provisioner" {
   alert_email           = var.alert_email
   runbook_url           = var.runbook_url
   replay_days           = local.options.replay_days
-  operation_events      = local.options.operation_events
   idle_chips_max        = local.options.idle_chips_max
   dead_letter_bucket    = local.options.dead_letter_bucket
   budget                = local.options.budget

@@ -45,12 +45,12 @@ output "queueing" {
 }
 
 output "topics" {
-  description = "Full names of the topics: workload_events, dead_letters, and nodepool_events (null without operation_events)."
+  description = "Full names of the topics: workload_events, dead_letters and nodepool_events."
   value       = module.provisioner.topics
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision and collect (messages), provision_ends and collect_ends (ends of operations; null without operation_events), and dead_letters (pull)."
+  description = "Full names of the subscriptions: provision and collect (messages), provision_ends and collect_ends (ends of operations), and dead_letters (pull)."
   value       = module.provisioner.subscriptions
 }
 

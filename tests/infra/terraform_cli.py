@@ -18,7 +18,7 @@ from tests.program_runs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = ROOT / "infra/terraform"
-GOOGLE_MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
+GOOGLE_MODULES = ("modules/environment", "modules/provisioner")
 ARCHIVE_MODULE = "modules/functions_archive"
 """The one module of the provider hashicorp/archive.
 

@@ -85,7 +85,7 @@ run "clusters_that_exist_are_served_without_an_environment" {
     clusters              = { main = { name = "other", location = "us-east5", zone = "us-east5-b" } }
     node_service_accounts = ["other-nodes@training-project.iam.gserviceaccount.com"]
     settings              = { kueue_admission_check = "true" }
-    provisioner           = { operation_events = false, replay_days = 3 }
+    provisioner           = { replay_days = 3 }
   }
 
   assert {
@@ -93,7 +93,7 @@ run "clusters_that_exist_are_served_without_an_environment" {
     error_message = "Nothing is made but the provisioner."
   }
   assert {
-    condition     = output.helm_values["main"].kueue && output.helm_values["main"].environment.TPU_PROVISIONER_KUEUE_ADMISSION_CHECK == "true" && output.topics.nodepool_events == null
+    condition     = output.helm_values["main"].kueue && output.helm_values["main"].environment.TPU_PROVISIONER_KUEUE_ADMISSION_CHECK == "true"
     error_message = "The settings reach the chart and the module."
   }
 }

@@ -185,25 +185,3 @@ resource "google_container_node_pool" "cpu" {
     replace_triggered_by = [google_container_cluster.this.id]
   }
 }
-
-module "tpu_pools" {
-  source = "./modules/tpu_pools"
-
-  project_id                 = var.project_id
-  cluster_id                 = google_container_cluster.this.id
-  region                     = var.region
-  zone                       = var.zone
-  tpu_type                   = var.tpu_type
-  num_tpu_pools              = var.num_tpu_pools
-  tpu_node_pool_name_prefix  = var.tpu_node_pool_name_prefix
-  multislice_group_name      = var.multislice_group_name
-  enable_tpu_autoscaling     = var.enable_tpu_autoscaling
-  tpu_capacity               = var.tpu_capacity
-  tpu_reservation            = var.tpu_reservation
-  node_service_account       = var.node_service_account
-  boot_disk_kms_key          = local.kms_key
-  max_pods_per_node          = var.max_pods_per_node
-  on_release_channel         = local.on_release_channel
-  workload_policy_prefix     = var.workload_policy_prefix
-  workload_policy_topologies = var.workload_policy_topologies
-}

@@ -10,7 +10,7 @@ locals {
   # used again at once: https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing
   addresses_per_node = pow(2, ceil(log(2 * var.max_pods_per_node, 2)))
   nodes_at_most      = floor(pow(2, 32 - tonumber(split("/", var.pods_ip_range)[1])) / local.addresses_per_node)
-  nodes_planned      = var.cpu_pool_node_count * length(local.cpu_pool_zones) + module.tpu_pools.nodes_planned
+  nodes_planned      = var.cpu_pool_node_count * length(local.cpu_pool_zones) + var.num_tpu_pools * local.slice.nodes
 }
 
 resource "google_compute_network" "this" {

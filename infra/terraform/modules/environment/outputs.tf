@@ -44,19 +44,17 @@ output "tensorboard" {
   value       = var.create_tensorboard ? google_vertex_ai_tensorboard.this[0].name : ""
 }
 
-output "tpu" {
-  description = "One slice of tpu_type, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
-  value       = module.tpu_pools.slice
-}
-
 output "tpu_pools" {
   description = "Static TPU pools, by name."
-  value       = module.tpu_pools.pools
+  value = {
+    for pool in google_container_node_pool.tpu :
+    pool.name => { machine_type = local.slice.machine_type, nodes = local.slice.nodes, zone = var.zone }
+  }
 }
 
 output "workload_policies" {
   description = "Workload policies of tpu7x slices, by topology."
-  value       = module.tpu_pools.workload_policies
+  value       = { for topology, policy in google_compute_resource_policy.slice : topology => policy.name }
 }
 
 output "workload_policy_prefix" {

@@ -25,17 +25,17 @@ variable "quotas" {
 }
 
 locals {
-  chips  = coalesce(var.num_of_chips, max(1, var.num_tpu_pools) * module.tpu_pools.slice.chips)
+  chips  = coalesce(var.num_of_chips, max(1, var.num_tpu_pools) * local.slice.chips)
   quotas = concat([{ flavor = var.tpu_type, chips = local.chips }], [for name, chips in var.quotas : { flavor = name, chips = chips }])
 
   # Powers of two and three times those; there are a thousand other sizes.
   usual_counts = flatten([for power in range(15) : [tostring(pow(2, power)), tostring(3 * pow(2, power))]])
-  usual        = [for name in keys(module.tpu_pools.slices) : name if contains(local.usual_counts, split("-", name)[1])]
+  usual        = [for name in keys(local.slices) : name if contains(local.usual_counts, split("-", name)[1])]
   # A slice of two public names gets one flavor, named as the queue names it.
   names_by_slice = {
     for name in concat(local.quotas[*].flavor, local.usual) :
-    "${module.tpu_pools.slices[name].accelerator} ${module.tpu_pools.slices[name].topology}" => name...
-    if contains(keys(module.tpu_pools.slices), name)
+    "${local.slices[name].accelerator} ${local.slices[name].topology}" => name...
+    if can(local.slices[name])
   }
 }
 
@@ -44,14 +44,14 @@ output "queue" {
   value = {
     flavors = [
       for names in values(local.names_by_slice) :
-      { name = names[0], accelerator = module.tpu_pools.slices[names[0]].accelerator, topology = module.tpu_pools.slices[names[0]].topology }
+      { name = names[0], accelerator = local.slices[names[0]].accelerator, topology = local.slices[names[0]].topology }
     ]
     quotas = local.quotas
   }
 
   precondition {
-    condition     = length(setsubtract(local.quotas[*].flavor, keys(module.tpu_pools.slices))) == 0
-    error_message = "quotas: has no TPU type ${join(", ", setsubtract(local.quotas[*].flavor, keys(module.tpu_pools.slices)))}; modules/environment/catalogue.json has all names."
+    condition     = length(setsubtract(local.quotas[*].flavor, keys(local.slices))) == 0
+    error_message = "quotas: has no TPU type ${join(", ", setsubtract(local.quotas[*].flavor, keys(local.slices)))}; modules/environment/catalogue.json has all names."
   }
   precondition {
     condition     = length(setsubtract(local.quotas[*].flavor, [for names in values(local.names_by_slice) : names[0]])) == 0

@@ -12,8 +12,6 @@ locals {
 }
 
 resource "google_pubsub_topic" "nodepool_events" {
-  count = var.operation_events ? 1 : 0
-
   project      = var.project_id
   name         = "${var.name}-nodepool-events"
   kms_key_name = local.kms_key
@@ -22,14 +20,14 @@ resource "google_pubsub_topic" "nodepool_events" {
 # An operation writes two entries, one at each end; only the last says how it went
 # (https://cloud.google.com/kubernetes-engine/docs/how-to/audit-logging-container).
 resource "google_logging_project_sink" "operations" {
-  for_each = var.operation_events ? local.cluster_projects : toset([])
+  for_each = local.cluster_projects
 
   project = each.key
   # Deployments of one name in different projects may serve clusters of one project. A create takes over a sink of the
   # same name without a word, and the end of one deployment would delete that of the other.
   name                   = "${var.name}-${each.key == var.project_id ? "" : "${var.project_id}-"}node-pool-operations"
   description            = "Finished node pool operations of the clusters that ${var.name} in project ${var.project_id} serves."
-  destination            = "pubsub.googleapis.com/${google_pubsub_topic.nodepool_events[0].id}"
+  destination            = "pubsub.googleapis.com/${google_pubsub_topic.nodepool_events.id}"
   unique_writer_identity = true
   filter                 = <<-EOT
     log_id("cloudaudit.googleapis.com/activity")
@@ -46,18 +44,18 @@ resource "google_pubsub_topic_iam_member" "operations" {
   for_each = google_logging_project_sink.operations
 
   project = var.project_id
-  topic   = google_pubsub_topic.nodepool_events[0].name
+  topic   = google_pubsub_topic.nodepool_events.name
   role    = "roles/pubsub.publisher"
   member  = each.value.writer_identity
 }
 
 # No dead letters, and nothing is kept for long: the ticks find what an end that was lost would have told.
 resource "google_pubsub_subscription" "ends" {
-  for_each = { for key, each in local.deployed : key => each if var.operation_events }
+  for_each = local.deployed
 
   project                    = var.project_id
   name                       = "${var.name}-${each.key}-ends"
-  topic                      = google_pubsub_topic.nodepool_events[0].id
+  topic                      = google_pubsub_topic.nodepool_events.id
   ack_deadline_seconds       = local.timeout_seconds
   message_retention_duration = "600s" # the least that Pub/Sub accepts
 

@@ -1,19 +1,19 @@
 output "topics" {
-  description = "Full names of the topics: workload_events, dead_letters, and nodepool_events (null without operation_events)."
+  description = "Full names of the topics: workload_events, dead_letters and nodepool_events."
   value = {
     workload_events = google_pubsub_topic.workload_events.id
     dead_letters    = google_pubsub_topic.dead_letters.id
-    nodepool_events = one(google_pubsub_topic.nodepool_events[*].id)
+    nodepool_events = google_pubsub_topic.nodepool_events.id
   }
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision and collect (messages), provision_ends and collect_ends (ends of operations; null without operation_events), and dead_letters (pull)."
+  description = "Full names of the subscriptions: provision and collect (messages), provision_ends and collect_ends (ends of operations), and dead_letters (pull)."
   value = {
     provision      = google_pubsub_subscription.push["provision"].id
     collect        = google_pubsub_subscription.push["collect"].id
-    provision_ends = try(google_pubsub_subscription.ends["provision"].id, null)
-    collect_ends   = try(google_pubsub_subscription.ends["collect"].id, null)
+    provision_ends = google_pubsub_subscription.ends["provision"].id
+    collect_ends   = google_pubsub_subscription.ends["collect"].id
     dead_letters   = google_pubsub_subscription.dead_letters.id
   }
 }

@@ -140,14 +140,6 @@ variable "replay_days" {
   }
 }
 
-variable "operation_events" {
-  type        = bool
-  description = "Whether a log sink sends the end of every node pool operation from the audit log to the functions. Without it the ticks find the same, up to a minute later. This needs the right to write log sinks in every cluster's project."
-  # On: it costs nothing that can be measured, two small messages and four short calls for each pool.
-  default  = true
-  nullable = false
-}
-
 variable "notification_channels" {
   type        = list(string)
   description = "Cloud Monitoring notification channels for the alerts: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."

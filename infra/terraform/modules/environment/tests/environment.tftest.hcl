@@ -61,7 +61,7 @@ run "as_it_comes" {
     error_message = "No repository and no other namespace that nobody asked for."
   }
   assert {
-    condition     = length(output.tpu_pools) == 0 && output.tpu == { tpu_type = "v4-16", accelerator = "tpu-v4-podslice", topology = "2x2x2", nodes = 2, chips = 8 }
+    condition     = length(output.tpu_pools) == 0 && local.slice.topology == "2x2x2" && local.slice.chips == 8
     error_message = "TPU pools come on demand, and Kueue's quota is still known."
   }
   assert {

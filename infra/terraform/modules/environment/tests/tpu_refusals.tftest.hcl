@@ -1,43 +1,20 @@
 # Every validation refuses something. What does not depend on each other is refused in one run: each run starts the provider.
 
-mock_provider "google" {}
-
-variables {
-  project_id           = "training-project"
-  cluster_id           = "projects/training-project/locations/us-east5/clusters/train"
-  region               = "us-east5"
-  zone                 = "us-east5-b"
-  tpu_type             = "v5e-16"
-  num_tpu_pools        = 2
-  node_service_account = "gke-sa@training-project.iam.gserviceaccount.com"
+mock_provider "google" {
+  source = "./tests/mocks"
 }
 
-run "of_the_place" {
-  command = plan
-
-  variables {
-    # a project by its number
-    project_id = "123456789"
-    # a cluster by its short name
-    cluster_id = "train"
-    # a zone of another region
-    zone = "us-west4-a"
-    # nodes without an account
-    node_service_account = "gke-sa"
-    # more pods than gke allows
-    max_pods_per_node = 257
-    # a key by its short name
-    boot_disk_kms_key = "training"
-  }
-
-  expect_failures = [
-    var.project_id,
-    var.cluster_id,
-    var.zone,
-    var.node_service_account,
-    var.max_pods_per_node,
-    var.boot_disk_kms_key,
-  ]
+variables {
+  project_id                      = "training-project"
+  region                          = "us-east5"
+  zone                            = "us-east5-b"
+  cluster_name                    = "train"
+  network_name                    = "train-network"
+  subnet_name                     = "train-subnet"
+  artifact_repository_bucket_name = "training-artifacts"
+  node_service_account            = "nodes@training-project.iam.gserviceaccount.com"
+  tpu_type                        = "v5e-16"
+  num_tpu_pools                   = 2
 }
 
 run "of_the_pools" {

@@ -3,7 +3,7 @@
 
 locals {
   # Written from the functions' own catalogue, so that machine, topology and number of nodes cannot disagree.
-  catalogue = jsondecode(file("${path.module}/../../catalogue.json"))
+  catalogue = jsondecode(file("${path.module}/catalogue.json"))
   slices = merge([
     for machine_type, machine in local.catalogue.machines : {
       for name, slice in machine.slices : name => {
@@ -22,10 +22,10 @@ locals {
 
   # For the message about a wrong name: the names by count of each generation, and the forms of all.
   prefixes = distinct([for name in keys(local.slices) : split("-", name)[0]])
-  names = { for prefix in local.prefixes : prefix => join(", ", [
+  tpu_names = { for prefix in local.prefixes : prefix => join(", ", [
     for name in keys(local.slices) : name if startswith(name, "${prefix}-") && !strcontains(trimprefix(name, "${prefix}-"), "x")
   ]) }
-  forms = join(", ", [for prefix in local.prefixes : "${prefix}-N"])
+  tpu_forms = join(", ", [for prefix in local.prefixes : "${prefix}-N"])
 
   slice     = local.slices[var.tpu_type]
   by_policy = local.slice.placement == "workload-policy"
@@ -59,7 +59,7 @@ resource "google_container_node_pool" "tpu" {
   count = var.num_tpu_pools
 
   project        = var.project_id
-  cluster        = var.cluster_id
+  cluster        = google_container_cluster.this.id
   name           = "${var.tpu_node_pool_name_prefix}-${count.index}"
   node_locations = [var.zone]
 
@@ -79,12 +79,12 @@ resource "google_container_node_pool" "tpu" {
 
   management {
     auto_repair  = true
-    auto_upgrade = var.on_release_channel
+    auto_upgrade = local.on_release_channel
   }
 
   # An upgrade restarts the whole slice. A release channel does not allow to turn upgrades off, only to put them off.
   dynamic "maintenance_policy" {
-    for_each = var.on_release_channel ? [true] : []
+    for_each = local.on_release_channel ? [true] : []
     content {
       exclusion_until_end_of_support {
         enabled = maintenance_policy.value
@@ -105,10 +105,10 @@ resource "google_container_node_pool" "tpu" {
   node_config {
     machine_type      = local.slice.machine_type
     disk_type         = local.slice.boot_disk_type
-    boot_disk_kms_key = var.boot_disk_kms_key
+    boot_disk_kms_key = local.kms_key
     spot              = var.tpu_capacity == "spot"
     service_account   = var.node_service_account
-    oauth_scopes      = ["https://www.googleapis.com/auth/cloud-platform"]
+    oauth_scopes      = local.scopes
     labels            = local.multislice_labels
     metadata          = { disable-legacy-endpoints = "true" }
 

@@ -1,15 +1,20 @@
 # What is made of which setting.
 
-mock_provider "google" {}
+mock_provider "google" {
+  source = "./tests/mocks"
+}
 
 variables {
-  project_id           = "training-project"
-  cluster_id           = "projects/training-project/locations/us-east5/clusters/train"
-  region               = "us-east5"
-  zone                 = "us-east5-b"
-  tpu_type             = "v5e-16"
-  num_tpu_pools        = 2
-  node_service_account = "gke-sa@training-project.iam.gserviceaccount.com"
+  project_id                      = "training-project"
+  region                          = "us-east5"
+  zone                            = "us-east5-b"
+  cluster_name                    = "train"
+  network_name                    = "train-network"
+  subnet_name                     = "train-subnet"
+  artifact_repository_bucket_name = "training-artifacts"
+  node_service_account            = "nodes@training-project.iam.gserviceaccount.com"
+  tpu_type                        = "v5e-16"
+  num_tpu_pools                   = 2
 }
 
 run "a_pool_for_each_slice" {
@@ -49,7 +54,7 @@ run "no_pool_at_all" {
   }
 
   assert {
-    condition     = length(google_container_node_pool.tpu) == 0 && output.slice.chips == 16
+    condition     = length(google_container_node_pool.tpu) == 0 && local.slice.chips == 16
     error_message = "Nothing is made, and what a slice is can still be read."
   }
 }
@@ -101,7 +106,7 @@ run "a_name_of_v4_counts_cores" {
   }
 
   assert {
-    condition     = output.slice.chips == 8 && output.slice.nodes == 2 && output.slice.topology == "2x2x2"
+    condition     = local.slice.chips == 8 && local.slice.nodes == 2 && local.slice.topology == "2x2x2"
     error_message = "v4-16 is eight chips on two hosts."
   }
 }

@@ -1,9 +1,0 @@
-terraform {
-  required_version = ">= 1.11"
-  required_providers {
-    google = {
-      source  = "hashicorp/google"
-      version = "~> 7.45"
-    }
-  }
-}

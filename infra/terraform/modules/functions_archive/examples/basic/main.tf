@@ -1,5 +1,0 @@
-module "functions_archive" {
-  source = "../.."
-
-  path = "${path.root}/build/functions.zip"
-}
