@@ -189,6 +189,8 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
     """Check a deployment end to end, with remedies.
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
+
+    Example: tpu-provisioner --project my-project doctor
     """
     from cli.diagnosis.doctor import examine  # noqa: PLC0415 -- see open_deployment
 

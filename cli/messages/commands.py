@@ -71,6 +71,8 @@ def list_dead_letters(output: Output = Format.TABLE, *, as_json: AsJson = False)
     """List the dead letters, with the reasons that the functions logged. All of them stay.
 
     JSON and YAML have the attributes and the data of each.
+
+    Example: tpu-provisioner dead-letters list -o yaml
     """
     from cli.messages.dead_letters import Choice  # noqa: PLC0415
     from cli.messages.replay import list_reasons, print_dead_letters  # noqa: PLC0415
@@ -94,6 +96,8 @@ def discard_dead_letters(
     """Remove dead letters for good. It asks first.
 
     It takes the named ones, or with --all every one.
+
+    Example: tpu-provisioner dead-letters discard 1234567890
     """
     from cli.messages.replay import discard  # noqa: PLC0415
 
