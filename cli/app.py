@@ -10,8 +10,6 @@ from cli.access.deployment_choice import CHOICE, Choice, open_chosen
 from cli.diagnosis.findings import Result, print_findings
 from cli.exit_codes import EPILOG, ExitCode, end_with, told
 from cli.explaining import explain
-from cli.fleet.status import read_status
-from cli.fleet.status_table import print_status
 from cli.messages.commands import dead_letters, replay
 from cli.moments import repeat
 from cli.planning.plan_run import Request, run_plan, show_plan
@@ -80,6 +78,8 @@ def status(
 
     Example: tpu-provisioner status -n team-a --watch
     """
+    from cli.fleet.status import read_status  # noqa: PLC0415 -- see open_deployment
+
     with told():
         form = choose_format(output, as_json=as_json, endless="--watch" if watch else "")
         deployment = open_chosen()
@@ -100,6 +100,8 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> ExitCode:
     if form.for_programs:
         print_data(found.as_data(), form)
     else:
+        from cli.fleet.status_table import print_status  # noqa: PLC0415 -- see open_deployment
+
         print_status(console, found, wide=form is Format.WIDE)
     for unread in found.unread:
         typer.echo(f"not read: {unread}", err=True)

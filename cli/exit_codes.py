@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from shared.edges.google import find_request
 from shared.model.errors import Misconfigured, ProvisionerError
 
 if TYPE_CHECKING:
@@ -72,6 +71,9 @@ def told() -> Iterator[None]:
     except Misconfigured as error:
         refuse(f"{say(error)}\n{LAPTOP_HINT}")
     except ProvisionerError as error:
+        # Google's libraries take half a second to load, and most commands end without an error.
+        from shared.edges.google import find_request  # noqa: PLC0415
+
         request = find_request(error)
         where = f" [{request}]" if request else ""
         typer.echo(f"error ({error.reason}): {say(error)}{where}", err=True)

@@ -8,7 +8,6 @@ from importlib.resources import files
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 
 from cli.exit_codes import BadInput, told
 from cli.printing import open_console
@@ -92,6 +91,8 @@ def explain(
     text = f"## {heading}\n\n" + drop_links(text) + "\n"
     console = open_console()
     if console.is_terminal:
+        from rich.markdown import Markdown  # noqa: PLC0415 -- a quarter of a second
+
         console.print(Markdown(text))
     else:
         typer.echo(text, nl=False)

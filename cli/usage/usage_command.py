@@ -15,7 +15,6 @@ from cli.moments import format_moment, parse_since
 from cli.prices import READ_ON
 from cli.printing import Column, Format, choose_format, count, open_console, print_data, print_line, print_table
 from cli.shared_options import AsJson  # noqa: TC001 -- typer reads the annotations
-from cli.usage.account import Account, Span, list_pools, read_records
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.access.operator_access import Deployment
-    from cli.usage.account import PoolLife, Row
+    from cli.usage.account import Account, PoolLife, Row, Span
     from shared.model.pools import NodePool
 
 FEW_HOURS = 10.0
@@ -135,6 +134,8 @@ def usage(
 
     Example: tpu-provisioner usage --since 30d --by tier -o csv > usage.csv
     """
+    from cli.usage.account import Account, Span, read_records  # noqa: PLC0415 -- see open_deployment
+
     with told():
         form = choose_format(output, as_json=as_json)
         if by not in GROUPS:
@@ -157,6 +158,8 @@ def usage(
 
 def _list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
     """Return the pools that GKE has now; none if they cannot be listed."""
+    from cli.usage.account import list_pools  # noqa: PLC0415 -- see open_deployment
+
     try:
         return list_pools(deployment)
     except ProvisionerError as error:
