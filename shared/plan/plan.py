@@ -1,6 +1,7 @@
 """The order of the plan: is the workload live, what does each need lack, what is too many. Pure.
 
-Both functions make the same plan. `provision` does what adds, `collect` what takes away.
+Both functions make the same plan. `provision` does what adds, `collect` what takes away. Facts that
+cost a call and that few plans rest on are asked for only where they decide.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
 from shared.plan.answers import decide_check, list_notices
-from shared.plan.asks import list_asks
 from shared.plan.attempts import find_record, list_free_slots, plan_attempt
 from shared.plan.counting import Census, Slice
-from shared.plan.limits import Means, count_chips, count_nodes, count_wanted, size_pool
+from shared.plan.limits import Means, count_chips, count_nodes, count_wanted, size_pool, waits
 from shared.plan.pool import find_spare, plan_ends, plan_opens, plan_records, plan_takes
-from shared.plan.scene import Act, Answer, Plan, Queue, Stop, Verb
+from shared.plan.scene import Act, Answer, Ask, Fact, Plan, Queue, Stop, Verb
+from shared.plan.short import is_whole, lacks_nodes
 
 if TYPE_CHECKING:
     from shared.model.names import Slot
-    from shared.plan.scene import Need, Scene
+    from shared.plan.scene import Need, Pool, Scene
+
+YOUNG_SECONDS = 60
+"""A workload so young has no earlier try, and GKE has no error of a pool that young."""
+_REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 
 
 class Life(StrEnum):
@@ -196,3 +201,65 @@ def _plan_size(census: Census, draft: _Draft, need: Need) -> None:
         draft.means = draft.means.less((act.maximum - before) * need.chips)
         if act.maximum < count_wanted(census, need):
             draft.tell(Reason.LIMIT_REACHED, need)
+
+
+def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
+    """Return the facts that a plan rests on and that were not read."""
+    pools = census.scene.pools
+    lacking = [pool for pool in pools if _rests_on_machines(pool, census, plan)]
+    asks = [Ask(Fact.MACHINES, pool.name) for pool in lacking]
+    decisive = _list_decisive(census, plan)
+    unread = [pool.name for pool in pools if not pool.users_read]
+    asks += [Ask(Fact.USERS, name) for name in unread if name in decisive]
+    asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
+    return tuple(asks)
+
+
+def _list_decisive(census: Census, plan: Plan) -> set[str]:
+    """Return the pools of which the pods of others would change the plan."""
+    decisive = {act.pool for act in plan.takes if _rests_on_pods(act, census)}
+    if any(pod.waits for pod in census.scene.pods):
+        served = (pool for _, pool in census.demanded.served if is_whole(pool))
+        decisive.update(pool.name for pool in served if _is_waited_beside(pool, census))
+    return decisive
+
+
+def _rests_on_pods(act: Act, census: Census) -> bool:
+    """Return whether pods of others decide: of a lower maximum only while a pod waits for it."""
+    lowers = act.verb == Verb.LOWER and waits(census, act.need)
+    return lowers or act.verb in _REST_ON_PODS
+
+
+def _rests_on_operations(census: Census, plan: Plan) -> bool:
+    """Return whether a create may follow one that no list shows, and that was not read.
+
+    One that follows a failure rests on them however young its pods are, because they count it.
+    """
+    creates = [act for act in plan.adds if act.verb == Verb.CREATE]
+    follows = any(act.attempt for act in creates)
+    return census.scene.creations is None and bool(creates) and (follows or _is_old(census))
+
+
+def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
+    """Return whether it decides how many machines GKE makes for a pool, or why it makes none."""
+    if pool.word is not None or not pool.ours or not lacks_nodes(pool):
+        return False
+    if any(act.verb == Verb.LOWER and act.pool == pool.name for act in plan.takes):
+        return True
+    old = census.scene.now - pool.created_at >= YOUNG_SECONDS
+    return old and _is_waited_beside(pool, census)
+
+
+def _is_waited_beside(pool: Pool, census: Census) -> bool:
+    return census.find_service(pool).waiting_since is not None
+
+
+def _is_old(census: Census) -> bool:
+    """Return whether a demand may have had a try that no list shows.
+
+    The pods of a workload that is older may have been made again.
+    """
+    now = census.scene.now
+    waiting = min((pod.created_at for pod in census.scene.pods if pod.waits), default=now)
+    since = min(waiting, census.scene.owner_created_at or waiting)
+    return now - since >= YOUNG_SECONDS or census.queued
