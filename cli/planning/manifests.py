@@ -147,7 +147,7 @@ def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
     """Return the workloads of files, folders and patterns; ``-`` is standard input."""
     found = Found()
     for path in paths:
-        for name, text in _read_texts(path, recursive=recursive):
+        for name, text in read_texts(path, recursive=recursive):
             _add(found, name, text)
     runtimes = [each for own, each in found.defined.items() if own[0] in _RUNTIMES]
     for where, body in found.late:
@@ -164,7 +164,8 @@ def _tell_needs(manifest: Manifest, defined: Collection[Named]) -> Manifest:
     return replace(manifest, needs=tuple(f"the {kind} {name} of namespace {home}" for kind, home, name in absent))
 
 
-def _read_texts(path: str, *, recursive: bool) -> Iterator[tuple[str, str]]:
+def read_texts(path: str, *, recursive: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each file of a path, a folder or a pattern."""
     if path == "-":
         yield "standard input", sys.stdin.read()
         return

@@ -4,24 +4,21 @@ Everything that is wrong is said with the file, the number of the document and t
 applied then.
 """
 
-import glob
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cli.exit_codes import BadInput
 from cli.planning.makers import MAKERS
 from cli.planning.manifest_yaml import is_list, read_documents
+from cli.planning.manifests import read_texts
 from shared.kinds.table import KINDS
 
 JOBSET_GROUP = "jobset.x-k8s.io/"
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
 """An annotation of a JobSet: it is applied when the JobSet of that name is over."""
-_SUFFIXES = (".yaml", ".yml", ".json")
-_VALID = "YAML files, folders or patterns"
 _LIST_DEPTH_MAX = 50
-_GLOB = re.compile(r"[*?\[]")
 
 
 class BadManifest(Exception):
@@ -32,7 +29,7 @@ class BadManifest(Exception):
 class Document:
     """One object of a manifest, and its file and place."""
 
-    path: Path
+    path: str
     number: int
     body: dict[str, Any]
 
@@ -87,65 +84,32 @@ def load(patterns: Iterable[str]) -> list[Document]:
 
     Raises BadManifest: something is missing or wrong, or there is no workload at all.
     """
-    paths = _find_files(patterns)
-    documents = [document for path in paths for document in _read(path)]
+    pieces = [piece for text in patterns for piece in ([text] if Path(text).exists() else text.split())]
+    try:
+        texts = dict(text for piece in pieces for text in read_texts(piece))
+    except BadInput as error:
+        raise BadManifest(str(error)) from error
+    documents = [document for name, text in texts.items() for document in _read(name, text)]
     if not any(document.is_workload for document in documents):
         kinds = ", ".join(sorted({document.kind for document in documents})) or "no objects"
-        files = ", ".join(map(str, paths))
-        raise BadManifest(
-            f"{files}: contains no workload (found: {kinds}); valid: {', '.join(each.name for each in KINDS)}"
-        )
+        valid = ", ".join(each.name for each in KINDS)
+        raise BadManifest(f"{', '.join(texts)}: contains no workload (found: {kinds}); valid: {valid}")
     _check_order(document for document in documents if document.is_jobset)
     return documents
 
 
-def _find_files(patterns: Iterable[str]) -> list[Path]:
-    found: dict[Path, None] = {}
-    for text in patterns:
-        # A path that exists is taken as it is, spaces included.
-        for pattern in [text] if text and Path(text).exists() else text.split():
-            found.update(dict.fromkeys(_expand(pattern)))
-    if not found:
-        raise BadManifest(f"no manifest is given; valid: {_VALID}")
-    return list(found)
-
-
-def _expand(pattern: str) -> list[Path]:
-    path = Path(pattern).expanduser()
-    if path.is_dir():
-        files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
-        if not files:
-            raise BadManifest(f"{pattern}: this folder contains no manifest; valid: {', '.join(_SUFFIXES)} files")
-        return files
-    if path.is_file():
-        return [path]
-    if _GLOB.search(pattern):
-        names = glob.glob(str(path), recursive=True)  # noqa: PTH207 -- Path.glob refuses absolute patterns
-        files = sorted(each for each in map(Path, names) if each.is_file())
-        if files:
-            return files
-        raise BadManifest(f"{pattern}: no file matches this pattern; valid: {_VALID}")
-    raise BadManifest(f"{pattern}: the file or folder does not exist; valid: {_VALID}")
-
-
-def _read(path: Path) -> Iterator[Document]:
-    try:
-        found = list(read_documents(path.read_text(encoding="utf-8-sig")))
-    except UnicodeDecodeError as error:
-        raise BadManifest(f"{path}: is not UTF-8 text (see byte {error.start}); valid: {_VALID}") from error
-    except OSError as error:
-        raise BadManifest(f"{path}: cannot be read: {error.strerror}; valid: {_VALID}") from error
+def _read(name: str, text: str) -> Iterator[Document]:
     number = 0
-    for position, document in enumerate(found, start=1):
+    for position, document in enumerate(read_documents(text), start=1):
         if document.problem:
-            raise BadManifest(f"{path}: {document.problem}")
-        for each in _flatten(path, position, document.body):
+            raise BadManifest(f"{name}: {document.problem}")
+        for each in _flatten(f"{name}, document {position}", document.body):
             number += 1
-            _check_object(path, number, each)
-            yield Document(path, number, each)
+            _check_object(f"{name}, document {number}", each)
+            yield Document(name, number, each)
 
 
-def _flatten(path: Path, position: int, body: Any, depth: int = 0) -> Iterator[Any]:
+def _flatten(where: str, body: Any, depth: int = 0) -> Iterator[Any]:
     """Yield an object, or the items of a list of any kind, without what is no Kubernetes object."""
     if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
         return
@@ -155,15 +119,14 @@ def _flatten(path: Path, position: int, body: Any, depth: int = 0) -> Iterator[A
     items = body.get("items")
     if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
         problem = f"is not a list of objects, or nested deeply (got {str(items)[:60]!r})"
-        raise BadManifest(f"{path}, document {position}: items: {problem}")
+        raise BadManifest(f"{where}: items: {problem}")
     kind = body["kind"].removesuffix("List")
     type_meta = {"kind": kind, "apiVersion": body.get("apiVersion")} if kind else {}
     for item in items:
-        yield from _flatten(path, position, type_meta | item if isinstance(item, dict) else item, depth + 1)
+        yield from _flatten(where, type_meta | item if isinstance(item, dict) else item, depth + 1)
 
 
-def _check_object(path: Path, number: int, body: Any) -> None:
-    where = f"{path}, document {number}"
+def _check_object(where: str, body: Any) -> None:
     if not isinstance(body, dict):
         raise BadManifest(
             f"{where}: is not an object (got {str(body)[:60]!r}); valid: a mapping with apiVersion and kind"
