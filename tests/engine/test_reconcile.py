@@ -2,10 +2,20 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
-from shared.engine.tell import WORDS
-from shared.model.decisions import Reason
-from tests.builders import JOBSET_UID
+import pytest
+
+from shared.engine.budget import Key
+from shared.engine.look import Look
+from shared.engine.reconcile import Order, explain_refusal
+from shared.engine.tell import WORDS, explain_answer, note
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import Busy
+from shared.model.pools import PoolShape
+from shared.needs.wanted import Wanted
+from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
+from tests.builders import CLUSTER, JOBSET_UID, NOW
 from tests.engine.world import World, list_reasons
 
 PLAN = Path(__file__).parents[2] / "shared/plan"
@@ -167,3 +177,29 @@ def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
     assert outcome.facts["chips"] == 16
     assert outcome.facts["pool_seconds"] >= 3600
     assert (outcome.facts["tier"], outcome.facts["zone"]) == ("on-demand", "us-east5-b")
+
+
+def look_at(**scene: Any) -> Look:
+    key = Key(CLUSTER, "JobSet", "default", "train")
+    return Look(key=key, workload=None, wanted=Wanted(), scene=Scene(now=NOW, **scene), began_at=NOW)
+
+
+def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines() -> None:
+    short = Pool(name="p", shape=PoolShape(""), word=Word.CAUSE, cause="ZONE_RESOURCE_POOL_EXHAUSTED")
+
+    decision = explain_answer(Answer(Reason.PAUSED), look_at(pools=(short,)))
+
+    assert decision.message.endswith(": ZONE_RESOURCE_POOL_EXHAUSTED")
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"), [(Verb.CREATE, "created"), (Verb.RAISE, "changed"), (Verb.LOWER, "changed")]
+)
+def test_a_refusal_says_what_could_not_be_done(verb: Verb, words: str) -> None:
+    look, act = look_at(), Act(verb=verb, pool="p")
+    wish = Order(act, note(Decision(Verdict.RESIZE, Reason.POOL_GROWS, ""), look, pool="p"), lambda: None)
+
+    outcome = explain_refusal(wish, Busy("an operation runs"), look)
+
+    assert outcome.decision.message == f"node pool p cannot be {words} yet: an operation runs"
+    assert outcome.error is not None
