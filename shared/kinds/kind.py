@@ -272,12 +272,10 @@ def share_nodes(group: SliceGroup) -> SliceGroup:
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
-    """Return a template with the larger requests of two, and with what both tolerate."""
+    """Return a template with all that pods of two request of their nodes, and what both tolerate."""
     return dataclasses.replace(
-        one,
-        cpu_millis=max(one.cpu_millis, other.cpu_millis),
-        memory_bytes=max(one.memory_bytes, other.memory_bytes),
-        storage_bytes=max(one.storage_bytes, other.storage_bytes),
+        one.enlarge([other]),
+        volume_claims=tuple(dict.fromkeys((*one.volume_claims, *other.volume_claims))),
         tolerations=tuple(each for each in one.tolerations if each in other.tolerations),
     )
 

@@ -86,9 +86,9 @@ stockout: requested resource is exhausted | in backoff after failed scale-up
 stockout: failed to appear in time
 reservation: invalid reservation
 policy: constraint constraints/ | access policy constraint
-permissions: permissions error | required 'compute. | required "container. | missing required permissions
+permissions: permissions error | required 'compute. | gke service account deleted
+permissions: required "container. | missing required permissions | service account was deleted
 permissions: does not have access to service account | service account … does not exist
-permissions: service account was deleted | gke service account deleted
 shape: is not a valid size of tpu pod slice | invalid tpu topology | invalid value for field
 shape: required field ' | flex start node pools | unsupported compact placement config
 shape: clusters/node pools cannot be created while

@@ -33,7 +33,6 @@ CANDIDATE = "google.com/tpu-provisioner-candidate"
 """Which way of a fallback list, from 0; absent for the first."""
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 """UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
-
 IDLE = "google.com/tpu-provisioner-idle"
 """Seconds that the pool may stay without use after its workload is finished; absent for 0."""
 
@@ -65,7 +64,6 @@ CAPACITY_CHECKED = f"{_OWN_DOMAIN}capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
 
 MODE = f"{_OWN_DOMAIN}mode"  # on a namespace: what is stopped there
-
 SURPLUS = f"{_OWN_DOMAIN}surplus"  # taint of ours; its value is unix seconds
 
 POD_KEYS = frozenset(
@@ -76,10 +74,8 @@ POD_KEYS = frozenset(
 )
 """Annotations that are read from pods and pod templates only."""
 WRITTEN_KEYS = frozenset({CAPACITY_CHECKED})
-_WORKLOAD_KEYS = frozenset({CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING})
-OWN_KEYS = POD_KEYS | WRITTEN_KEYS | _WORKLOAD_KEYS
+OWN_KEYS = POD_KEYS | WRITTEN_KEYS | {CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
 """All keys of ours that pods and workloads may carry."""
-_ALIKE = 0.8
 
 
 @functools.lru_cache(maxsize=1024)
@@ -88,7 +84,7 @@ def resembles_own_key(key: str) -> bool:
     if key.startswith(_OWN_DOMAIN):
         return True
     likely = "/" in key and ("tpu" in key or "provision" in key) and not is_owner_key(key)
-    return likely and bool(difflib.get_close_matches(key, OWN_KEYS, n=1, cutoff=_ALIKE))
+    return likely and bool(difflib.get_close_matches(key, OWN_KEYS, n=1, cutoff=0.8))
 
 
 @functools.lru_cache(maxsize=1024)

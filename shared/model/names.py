@@ -56,7 +56,7 @@ NAMES_MAX = 10_000
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _OUR_NAME = re.compile(
-    rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})(?:u([12]))?"
+    rf"[a-z][-a-z0-9]*-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})(?:u([12]))?"
 )
 
 
@@ -91,7 +91,6 @@ class Claim:
 class ParsedName:
     """The parts of a pool name of ours."""
 
-    prefix: str
     hash: str
     attempt: int
     useless: int
@@ -119,7 +118,7 @@ def parse_name(name: str) -> ParsedName | None:
     match = _OUR_NAME.fullmatch(name)
     if not match or len(name) > POOL_NAME_LENGTH_MAX:
         return None
-    return ParsedName(match[1], match[2], int(match[3], 36), int(match[4] or 0))
+    return ParsedName(match[1], int(match[2], 36), int(match[3] or 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from shared.model.names import ObjectName
 from shared.model.times import TERMINATION_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _OF_SOFTWARE = re.compile(r"(.*\.)?(nvidia\.com|networks\.io)")
 """Domains of labels that software gives to nodes, for example ``nvidia.com/gpu.clique``."""
@@ -116,11 +116,8 @@ class Requirement:
             return own.get(self.key) not in self.values
         if self.operator in ("Gt", "Lt"):
             sign = 1 if self.operator == "Gt" else -1
-            numbers = [
-                int(each)
-                for each in (own.get(self.key, ""), *self.values)
-                if _NUMBER.fullmatch(each)
-            ]
+            texts = (own.get(self.key, ""), *self.values)
+            numbers = [int(each) for each in texts if _NUMBER.fullmatch(each)]
             return len(numbers) == 2 and sign * numbers[0] > sign * numbers[1]  # noqa: PLR2004 -- a label and a value
         return self.operator in ("Exists", "DoesNotExist") and (self.key in own) == (
             self.operator == "Exists"
@@ -200,6 +197,18 @@ class PodTemplate:
         """Return the chips or GPUs; a pod that requests both is refused."""
         return self.chips + self.gpus
 
+    def enlarge(self, others: Iterable[PodTemplate]) -> PodTemplate:
+        """Return the same with the largest CPU, memory and storage of some, and all resources."""
+        sizes = [self, *others]
+        resources = dict.fromkeys(name for each in sizes for name in each.other_resources)
+        return dataclasses.replace(
+            self,
+            cpu_millis=max(each.cpu_millis for each in sizes),
+            memory_bytes=max(each.memory_bytes for each in sizes),
+            storage_bytes=max(each.storage_bytes for each in sizes),
+            other_resources=tuple(resources),
+        )
+
     def keep_together(self, *keys: str) -> PodTemplate:
         """Return the same with what a controller adds to keep a slice together by node labels."""
         terms = [TopologyTerm(kind=TermKind.AFFINITY, key=key) for key in keys]
@@ -217,21 +226,17 @@ class PodTemplate:
         It is refused that required affinity has several values, or several terms with an
         accelerator label, where ``nodeSelector`` has none.
         """
-        values = self.list_values(key)
+        values, what = self.list_values(key), "value"
         if key not in self.selection and key in self.alternatives:
-            raise UnsupportedSelector(
-                "several nodeSelectorTerms, so it is not clear which value the node needs",
-                field=f"spec.affinity.nodeAffinity {key}",
-                valid="one nodeSelectorTerm, or a nodeSelector",
-            )
-        if len(values) > 1:
-            raise UnsupportedSelector(
-                "several values, and the provisioner needs exactly one",
-                field=f"spec.affinity.nodeAffinity {key}",
-                value=", ".join(values),
-                valid="one value, or a nodeSelector",
-            )
-        return values[0] if values else None
+            what = "nodeSelectorTerm"
+        elif len(values) <= 1:
+            return values[0] if values else None
+        raise UnsupportedSelector(
+            f"several {what}s, and it is not clear which value the node needs",
+            field=f"spec.affinity.nodeAffinity {key}",
+            value=", ".join(values),
+            valid=f"one {what}, or a nodeSelector",
+        )
 
     @property
     def alternatives(self) -> set[str]:

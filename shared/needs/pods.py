@@ -166,7 +166,7 @@ class _Finder:
         own = place.key if asks is group.template else make_key(group, asks)
         key = own, pod.cpu_millis, pod.memory_bytes
         if key not in self.tried:
-            sized = enlarge(asks, [pod]) if pod.units else asks
+            sized = asks.enlarge([pod]) if pod.units else asks
             self.tried[key] = self._find_excess(group, sized)
         excess = self.tried[key]
         if excess is None:
@@ -270,22 +270,6 @@ def _list_words(pod: PodTemplate) -> Iterator[list[str]]:
     yield [f"{number} {each}" for number, term in enumerate(pod.node_terms) for each in term]
     yield [f"{each.kind} {each.key} {each.domains_min}" for each in pod.topology_terms]
     yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in pod.tolerations]
-
-
-def enlarge(template: PodTemplate, pods: Iterable[PodTemplate]) -> PodTemplate:
-    """Return a template with the largest CPU, memory and storage of some live pods and of its own.
-
-    A policy of the namespace or a webhook may add them, for example for a sidecar.
-    """
-    sizes = [template, *pods]
-    others = dict.fromkeys(name for each in sizes for name in each.other_resources)
-    return dataclasses.replace(
-        template,
-        cpu_millis=max(each.cpu_millis for each in sizes),
-        memory_bytes=max(each.memory_bytes for each in sizes),
-        storage_bytes=max(each.storage_bytes for each in sizes),
-        other_resources=tuple(others),
-    )
 
 
 def check_pod(

@@ -23,7 +23,7 @@ from shared.model.needs import Asks, Need, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
 from shared.needs.nodepool import Demand, build_demand
-from shared.needs.pods import KEY_CHARACTERS, enlarge, make_key, place_pods
+from shared.needs.pods import KEY_CHARACTERS, make_key, place_pods
 from shared.needs.refusals import check_resources, find_other_owner, find_other_server
 from shared.needs.selectors import list_required
 from shared.needs.ways import Wish
@@ -149,6 +149,7 @@ def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> It
     """Yield the parts of one group of the spec with its live pods."""
     own = make_key(group, group.template)
     templates = {own: group.template} | {each.key: each.asks for each in live}
+    # A policy of the namespace or a webhook may add to live pods, for example for a sidecar.
     sizes = [each.pod.template for each in live if each.sizes]
     counts = _count_askers(group, live)
     pins = _list_pins(workload, group, live, own)
@@ -157,7 +158,7 @@ def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> It
         yield Part(
             group=dataclasses.replace(
                 group,
-                template=enlarge(templates[key], sizes),
+                template=templates[key].enlarge(sizes),
                 replicas=number if group.elastic else group.replicas,
             ),
             key=key,

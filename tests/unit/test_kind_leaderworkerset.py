@@ -22,8 +22,10 @@ from shared.kinds.leaderworkerset import (
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import select_pods_of
 from shared.model import labels
+from shared.model.decisions import Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
+from tests.demands import want
 from tests.refusals import refuses
 from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
@@ -260,6 +262,20 @@ def test_a_slice_asks_for_what_serves_leader_and_workers() -> None:
     (group,) = a_set(leader=TOLERANT, worker=change(OF_SPOT, {})).groups
 
     assert not group.template.tolerates(SPOT_TAINT)
+
+
+def test_what_only_the_workers_ask_of_their_nodes_is_asked_of_the_slice_too() -> None:
+    """Leader and workers share a pool, so one that no worker can use would be bought in vain."""
+    worker = a_pod_body(topology="4x4")
+    worker["spec"]["containers"][0]["resources"]["limits"]["example.com/fpga"] = "1"
+    worker["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "shards"}}]
+    asking = a_set(worker=worker, leader=WORKER)
+    (need,) = want(asking).needs
+
+    assert need.never is not None
+    assert need.never.reason == Reason.RESOURCE_UNKNOWN
+    assert "example.com/fpga" in need.never.message
+    assert asking.groups[0].template.volume_claims == ("shards",)
 
 
 @pytest.mark.parametrize(
