@@ -272,7 +272,7 @@ def share_nodes(group: SliceGroup) -> SliceGroup:
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
-    """Return a template with all that pods of two request of their nodes, and what both tolerate."""
+    """Return a template with all that pods of two ask of their nodes, and what both tolerate."""
     return dataclasses.replace(
         one.enlarge([other]),
         volume_claims=tuple(dict.fromkeys((*one.volume_claims, *other.volume_claims))),
