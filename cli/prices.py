@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from shared.model.needs import Tier
+from shared.model.needs import Tier, find_tier
 from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | Non
 
     The location is the zone or region of its cluster; a pool is in the same region.
     """
-    return _find(ACCELERATORS.get(pool.machine_type, ""), location, pool.tier, chips)
+    return _find(ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), chips)
 
 
 def find_chip_price(accelerator: str, location: str, tier: str) -> float | None:

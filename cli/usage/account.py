@@ -22,6 +22,7 @@ from cli.prices import ACCELERATORS, find_chip_price
 from shared.edges.google import translate_errors
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.model.errors import Throttled
+from shared.model.needs import find_tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -202,7 +203,7 @@ def _view_life(cluster: str, pool: NodePool, owner: Owner, now: float) -> PoolLi
         claim={"cluster": cluster, "kind": owner.kind, "namespace": owner.namespace, "name": owner.name},
         chips=pool.units * pool.hosts if dated else 0,
         accelerator=pool.accelerator or ACCELERATORS.get(pool.machine_type, ""),
-        tier=str(pool.tier),
+        tier=str(find_tier(pool)),
         zone=pool.zones[0] if pool.zones else "",
     )
 

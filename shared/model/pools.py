@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.names import Owner, parse_owner
-from shared.model.needs import Tier
 
 if TYPE_CHECKING:
     from shared.model.workloads import Taint
@@ -133,13 +132,6 @@ class NodePool:
     def elastic(self) -> bool:
         """Return whether it is the one pool of an elastic need."""
         return self.owner is not None and self.owner.slot == ELASTIC_SLOT
-
-    @property
-    def tier(self) -> Tier:
-        """Return the source of its capacity."""
-        if self.flex_start or self.reservation:
-            return Tier.FLEX_START if self.flex_start else Tier.RESERVATION
-        return Tier.SPOT if self.spot else Tier.ON_DEMAND
 
     @cached_property
     def shape(self) -> PoolShape:
