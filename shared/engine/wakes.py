@@ -241,7 +241,7 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
     before = set(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     _list_workloads(keys, lists, ports, done)
-    names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
+    names = list(dict.fromkeys([ports.settings.own_namespace, *(key.namespace for key in keys)]))
     stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
     _work_on_all(keys, role, ports, lists, done)
