@@ -181,9 +181,8 @@ def describe_act(act: Act, look: Look) -> Outcome:
 
 def _describe_create(act: Act, look: Look) -> dict[str, Any]:
     demand = find_demand(act, look)
-    shape, way = demand.shape, demand.way
-    facts: dict[str, Any] = {"chips": shape.chips, "accelerator": shape.family.accelerator}
-    facts |= {"tier": str(way.tier), "zone": way.zone}
+    facts: dict[str, Any] = {"chips": demand.shape.chips, "tier": str(demand.way.tier)}
+    facts |= {"accelerator": demand.shape.family.accelerator, "zone": demand.way.zone}
     waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
     if waits:
         facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
