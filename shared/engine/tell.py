@@ -49,7 +49,7 @@ WORDS = {
         "{scheduler}; correct the pods, and create them again"
     ),
     Reason.SLICE_DOUBLED: (
-        "more slices have pods than the workload may have; the others get no pool"
+        "more pods of slices wait than the workload may have; those get no pool"
     ),
     Reason.NO_OPERATION_SLOT: (
         "GKE runs as many operations as it allows; the create follows when one has ended"

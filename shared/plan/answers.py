@@ -90,12 +90,22 @@ def _list_unplaced(census: Census) -> Iterator[Answer]:
             yield Answer(Reason.POD_UNPLACED, want.need.key)
 
 
+def _is_doubled(each: Slice) -> bool:
+    """Return whether pods wait that are more than the slice has hosts; those that end count not.
+
+    After an upgrade KubeRay makes each worker again, beside the one that runs.
+    """
+    live = sum(not pod.terminating for pod in each.pods)
+    return each.waiting_since is not None and live > each.need.hosts
+
+
 def _list_of_slices(census: Census, need: Need) -> Iterator[Answer]:
     slices = census.slices[need.key]
     mixed = sorted(each.pods[0].slice for each in slices if each.mixed)
     if mixed:
         yield Answer(Reason.SLICE_MIXED, need.key, slices=", ".join(mixed[:5]))
-    if len(list_demands(census, need)) > census.most[need.key]:
+    too_many = len(list_demands(census, need)) > census.most[need.key]
+    if too_many or any(map(_is_doubled, slices)):
         yield Answer(Reason.SLICE_DOUBLED, need.key)
     if any(each.outside and not each.mixed and each.waiting_since is not None for each in slices):
         yield Answer(Reason.FOLLOWERS_WAIT, need.key)

@@ -900,6 +900,14 @@ QUEUES: list[tuple[str, Scene, str, str, str]] = [
         "",
         "check_retry, paused",
     ),
+    ("each host of a slice has a second pod", scene(1, (*on("0.0", 0), *[Pod(0)] * 4), fleet(1)), "", "", "slice_doubled"),
+    (
+        "the second pod is there before the first has ended",
+        scene(1, (*on("0.0", 0, held="terminating"), *[Pod(0)] * 4), fleet(1)),
+        "",
+        "",
+        "",
+    ),
     ("gang: nodes are missing", scene(1, (), [Pool(0, nodes=3, word="lost", error=10)], **GANG), "", "", ""),
     ("gang: none is too many", scene(1, (), fleet(3), **GANG), "", "", "check_ready"),
     (

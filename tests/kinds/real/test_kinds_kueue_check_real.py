@@ -116,7 +116,7 @@ def test_a_part_that_is_not_whole_in_time_is_given_back_and_kueue_tries_again_af
     for fault in (first, later):
         cloud.clear_fault(fault)
     assert queue.pools_of(queue.wait_running(4)) == queue.pools()
-    assert queue.check_state(queue.workload)["retryCount"] == 1
+    assert queue.check_state(queue.workload)["retryCount"] >= 1
     queue.delete("JobSet")
     queue.clear()
 
