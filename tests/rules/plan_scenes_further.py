@@ -900,7 +900,13 @@ QUEUES: list[tuple[str, Scene, str, str, str]] = [
         "",
         "check_retry, paused",
     ),
-    ("each host of a slice has a second pod", scene(1, (*on("0.0", 0), *[Pod(0)] * 4), fleet(1)), "", "", "slice_doubled"),
+    (
+        "each host of a slice has a second pod",
+        scene(1, (*on("0.0", 0), *[Pod(0)] * 4), fleet(1)),
+        "",
+        "",
+        "slice_doubled",
+    ),
     (
         "the second pod is there before the first has ended",
         scene(1, (*on("0.0", 0, held="terminating"), *[Pod(0)] * 4), fleet(1)),
