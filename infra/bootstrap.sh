@@ -58,7 +58,7 @@ for index in "${!clusters[@]}"; do
     [[ ${clusters[index]} =~ ^[a-z][-a-z0-9]+/[a-z]+-[a-z]+[0-9]+(-[a-z0-9]+)?/[a-z][-a-z0-9]{0,39}$ ]] ||
         fail "--cluster: is not valid (got: ${clusters[index]}); valid: us-central1/training, or with its project before it"
 done
-number=$(gcloud projects describe "$project" --format='value(projectNumber)' --quiet)
+number=$(gcloud projects describe "$project" --format='value(projectNumber)' --quiet) || number=
 [ -n "$number" ] || fail "the project $project cannot be read; log in with: gcloud auth login"
 
 domain=$project.iam.gserviceaccount.com

@@ -4,35 +4,42 @@ locals {
   # A substitution that is not set is an empty text.
   given = { for name, value in var.substitutions : name => value if value != "" }
 
-  environment_defaults = {
-    region                          = null, zone = null, cluster_name = null, cluster_description = null, gke_release_channel = null
-    gke_version                     = null, enable_private_nodes = null, enable_ip_endpoints = null
-    maintenance_window              = local.maintenance_window, cpu_pool_node_count = null, cpu_pool_zones = null
-    cpu_pool_machine_type           = null, cpu_pool_disk_type = null, cpu_pool_disk_size = null, max_pods_per_node = null
-    tpu_sa_name                     = null, tpu_namespace = null, more_namespaces = null, image_repository_name = null
-    artifact_repository_bucket_name = null, force_destroy = null, bucket_versioning = null
-    bucket_soft_delete_seconds      = null, create_tensorboard = null, tensorboard_region = null, tensorboard_name = null
-    create_network                  = null, network_name = null, subnet_name = null, subnet_ip_range = null, pods_ip_range = null
-    services_ip_range               = null, pods_range_name = null, services_range_name = null, create_nat = null
-    control_plane_access            = null, authorized_networks = null, network_project = null, kms_key = null
-    tpu_type                        = null, num_tpu_pools = null, num_of_chips = null, quotas = null, tpu_node_pool_name_prefix = null
-    multislice_group_name           = null, enable_tpu_autoscaling = null, tpu_capacity = null, tpu_reservation = null
-    workload_policy_prefix          = null, workload_policy_topologies = null
-  }
-  # Here null means that GKE upgrades at any time, so it cannot mean the default.
-  maintenance_window = {
-    start_time = "2026-01-03T03:00:00Z", end_time = "2026-01-03T11:00:00Z", recurrence = "FREQ=WEEKLY;BYDAY=SA,SU"
-  }
-  provisioner_defaults = {
-    replay_days           = null, idle_chips_max = null, dead_letter_bucket = null, budget = null
-    demand_wait_minutes   = null, functions_egress = null, functions_subnet = null, build_worker_pool = null
-    require_private_nodes = null, services_kms_key = null
-  }
+  environment_names = [
+    "region", "zone", "cluster_name", "cluster_description", "gke_release_channel", "gke_version",
+    "enable_private_nodes", "enable_ip_endpoints", "maintenance_window", "cpu_pool_node_count",
+    "cpu_pool_zones", "cpu_pool_machine_type", "cpu_pool_disk_type", "cpu_pool_disk_size", "max_pods_per_node",
+    "tpu_sa_name", "tpu_namespace", "more_namespaces", "image_repository_name",
+    "artifact_repository_bucket_name", "force_destroy", "bucket_versioning", "bucket_soft_delete_seconds",
+    "create_tensorboard", "tensorboard_region", "tensorboard_name", "create_network", "network_name",
+    "subnet_name", "subnet_ip_range", "pods_ip_range", "services_ip_range", "pods_range_name",
+    "services_range_name", "create_nat", "control_plane_access", "authorized_networks", "network_project",
+    "kms_key", "tpu_type", "num_tpu_pools", "num_of_chips", "quotas", "tpu_node_pool_name_prefix",
+    "multislice_group_name", "enable_tpu_autoscaling", "tpu_capacity", "tpu_reservation",
+    "workload_policy_prefix", "workload_policy_topologies",
+  ]
+  provisioner_names = [
+    "replay_days", "notification_channels", "idle_chips_max", "dead_letter_bucket", "budget",
+    "demand_wait_minutes", "functions_egress", "functions_subnet", "build_worker_pool", "require_private_nodes",
+    "services_kms_key",
+  ]
+  # A name that nobody set is null, which stands for the module's default; but for maintenance_window null means that GKE
+  # upgrades at any time.
+  environment_defaults = merge({ for name in local.environment_names : name => null }, {
+    maintenance_window = { start_time = "2026-01-03T03:00:00Z", end_time = "2026-01-03T11:00:00Z", recurrence = "FREQ=WEEKLY;BYDAY=SA,SU" }
+  })
+  provisioner_defaults = { for name in local.provisioner_names : name => null }
   substituted = {
-    REGION             = "region", ZONE = "zone", CLUSTER_NAME = "cluster_name", NETWORK_NAME = "network_name"
-    SUBNET_NAME        = "subnet_name", ARTIFACT_REPOSITORY_BUCKET_NAME = "artifact_repository_bucket_name"
-    NAMESPACE          = "tpu_namespace", TPU_TYPE = "tpu_type", NUM_TPU_POOLS = "num_tpu_pools", NUM_OF_CHIPS = "num_of_chips"
-    TENSORBOARD_REGION = "tensorboard_region"
+    REGION                          = "region"
+    ZONE                            = "zone"
+    CLUSTER_NAME                    = "cluster_name"
+    NETWORK_NAME                    = "network_name"
+    SUBNET_NAME                     = "subnet_name"
+    ARTIFACT_REPOSITORY_BUCKET_NAME = "artifact_repository_bucket_name"
+    NAMESPACE                       = "tpu_namespace"
+    TPU_TYPE                        = "tpu_type"
+    NUM_TPU_POOLS                   = "num_tpu_pools"
+    NUM_OF_CHIPS                    = "num_of_chips"
+    TENSORBOARD_REGION              = "tensorboard_region"
   }
 
   # The public environment is asked for by substitutions alone.

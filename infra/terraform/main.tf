@@ -83,7 +83,7 @@ module "provisioner" {
   clusters              = merge({ for each in module.environment[*].cluster : "environment" => each }, var.clusters)
   functions_archive     = module.functions.path
   node_service_accounts = local.node_accounts
-  notification_channels = var.notification_channels
+  notification_channels = local.options.notification_channels
   alert_email           = var.alert_email
   runbook_url           = var.runbook_url
   replay_days           = local.options.replay_days
@@ -103,7 +103,7 @@ module "provisioner" {
     # Pools on demand get the key of the environment's other disks, unless a setting names one.
     local.environment.kms_key == null ? {} : { node_boot_disk_kms_key = local.environment.kms_key },
     var.settings,
-    # Both must mean the same workload policies, or no tpu7x pool would find its own.
-    { for each in module.environment : "workload_policy_prefix" => each.workload_policy_prefix },
+    # Both must mean the same workload policies, or no tpu7x pool would find its own. Both have one default.
+    local.environment.workload_policy_prefix == null ? {} : { workload_policy_prefix = local.environment.workload_policy_prefix },
   )
 }

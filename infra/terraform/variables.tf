@@ -35,8 +35,8 @@ variable "environment" {
   default     = null
 
   validation {
-    condition     = length(setsubtract(keys(merge({}, var.environment)), keys(local.environment_defaults))) == 0
-    error_message = "environment: has no ${join(", ", setsubtract(keys(merge({}, var.environment)), keys(local.environment_defaults)))}; valid: ${join(", ", keys(local.environment_defaults))}."
+    condition     = length(setsubtract(keys(merge({}, var.environment)), local.environment_names)) == 0
+    error_message = "environment: has no ${join(", ", setsubtract(keys(merge({}, var.environment)), local.environment_names))}; valid: ${join(", ", local.environment_names)}."
   }
 }
 
@@ -81,14 +81,8 @@ variable "settings" {
 
 variable "alert_email" {
   type        = string
-  description = "E-mail address that gets the alerts. Empty: only notification_channels get them."
+  description = "E-mail address that gets the alerts. Empty: only the notification_channels of `provisioner` get them."
   default     = ""
-}
-
-variable "notification_channels" {
-  type        = list(string)
-  description = "Cloud Monitoring notification channels for the alerts: projects/P/notificationChannels/ID."
-  default     = []
 }
 
 variable "runbook_url" {
@@ -103,8 +97,8 @@ variable "provisioner" {
   default     = {}
 
   validation {
-    condition     = length(setsubtract(keys(var.provisioner), keys(local.provisioner_defaults))) == 0
-    error_message = "provisioner: has no ${join(", ", setsubtract(keys(var.provisioner), keys(local.provisioner_defaults)))}; valid: ${join(", ", keys(local.provisioner_defaults))}."
+    condition     = length(setsubtract(keys(var.provisioner), local.provisioner_names)) == 0
+    error_message = "provisioner: has no ${join(", ", setsubtract(keys(var.provisioner), local.provisioner_names))}; valid: ${join(", ", local.provisioner_names)}."
   }
 }
 

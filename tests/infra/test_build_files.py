@@ -113,7 +113,7 @@ def test_the_example_names_variables_that_exist() -> None:
     assert names <= {each.name for each in root.of("variable")}
     assert len({each.name for each in root.of("variable")}) <= 20
     inside = set(re.findall(r"^  (?:# )?([a-z_]+) +=", text, re.MULTILINE))
-    assert inside <= set(root.locals["environment_defaults"])
+    assert inside <= set(root.locals["environment_names"])
 
 
 def test_the_release_has_only_the_rights_it_needs_and_fixed_actions() -> None:

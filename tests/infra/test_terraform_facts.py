@@ -150,9 +150,9 @@ def test_the_root_passes_each_variable_of_a_module_on_and_knows_all_names(name: 
     declared = {each.name for each in module.of("variable")}
 
     assert declared <= call.body.keys()
-    assert set(root.locals[f"{name}_defaults"]) <= declared
+    assert set(root.locals[f"{name}_names"]) <= declared
     own = {each.name for each in root.of("variable")} | {"node_service_account", "functions_archive"}
-    assert declared - set(root.locals[f"{name}_defaults"]) <= own | {"region"}
+    assert declared - set(root.locals[f"{name}_names"]) <= own | {"region"}
 
 
 def test_every_substitution_of_the_public_environment_has_its_place() -> None:
@@ -160,7 +160,7 @@ def test_every_substitution_of_the_public_environment_has_its_place() -> None:
     names = {name.removeprefix("_") for name in PUBLIC} - {"TF_STATE_BUCKET", "TF_STATE_PREFIX"}
 
     assert names == {*root.locals["substituted"], "JOBSET_API_VERSION", "KUEUE_API_VERSION"}
-    assert set(root.locals["substituted"].values()) <= set(root.locals["environment_defaults"])
+    assert set(root.locals["substituted"].values()) <= set(root.locals["environment_names"])
 
 
 def test_no_build_grants_anything_on_the_project_an_account_or_a_role() -> None:

