@@ -23,7 +23,9 @@ PYTHONS = {"12": "3.11", "13": "3.13"}
 
 
 def test_both_bases_have_one_python_and_libraries_come_by_their_checksums() -> None:
-    builder = re.search(r"^ARG BUILDER=python:(\d+\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE)
+    builder = re.search(
+        r"^ARG BUILDER=python:(\d+\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}$", DOCKERFILE, re.MULTILINE
+    )
     name = r"^ARG RUNTIME=gcr\.io/distroless/python3-debian(\d+):nonroot@sha256:[0-9a-f]{64}$"
     runtime = re.search(name, DOCKERFILE, re.MULTILINE)
 
