@@ -24,9 +24,6 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 POOL = "cloud.google.com/gke-nodepool"
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
-START_SECONDS_MAX = 900
-"""For a test that may start a plane with further controllers: their definitions are megabytes, and
-cores few."""
 AT_ONCE = {"gracePeriodSeconds": 0}
 _numbers = itertools.count()
 
