@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from shared.model.needs import Tier, find_tier
+from shared.model.needs import Tier
 from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
@@ -38,7 +38,19 @@ def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | Non
 
     The location is the zone or region of its cluster; a pool is in the same region.
     """
-    return _find(ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), chips)
+    return _find(
+        ACCELERATORS.get(pool.machine_type, ""),
+        location,
+        find_tier(pool.spot, pool.flex_start, pool.reservation),
+        chips,
+    )
+
+
+def find_tier(spot: object, flex_start: object, reservation: object) -> Tier:
+    """Return how a pool gets its machines, by what GKE or a record says of it."""
+    if flex_start or reservation:
+        return Tier.FLEX_START if flex_start else Tier.RESERVATION
+    return Tier.SPOT if spot else Tier.ON_DEMAND
 
 
 def find_chip_price(accelerator: str, location: str, tier: str) -> float | None:

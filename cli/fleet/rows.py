@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.prices import find_pool_price
+from cli.prices import find_pool_price, find_tier
 from shared.engine.tell import describe_wait, explain_act, explain_answer
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.failures import classify_failure
-from shared.model.needs import find_tier
 from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.plan.attempts import count_rounds, find_failure_time, find_pause, find_record, list_free_slots
@@ -155,7 +154,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         chips_idle=listed.units * max(0, nodes - busy),
         machine_type=listed.machine_type,
         topology=listed.topology,
-        tier=str(find_tier(listed)),
+        tier=str(find_tier(listed.spot, listed.flex_start, listed.reservation)),
         age_seconds=round(reading.now - pool.created_at, 1) if pool.created_at else None,
         failure=_name_failure(trouble, listed),
         error=listed.error,

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 from cli.access.cli_settings import find_log_project, name_services
 from cli.access.log_search import read_moment, require_logs
 from cli.moments import format_exact
-from cli.prices import ACCELERATORS, find_chip_price
+from cli.prices import ACCELERATORS, find_chip_price, find_tier
 from shared.edges.google import translate_errors
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.model.errors import Throttled
-from shared.model.needs import find_tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -188,7 +187,7 @@ def _read_life(at: float, claim: Mapping[str, str], record: Mapping[str, Any]) -
         claim=claim,
         chips=chips,
         accelerator=str(record.get("accelerator") or ACCELERATORS.get(machine, "")),
-        tier=str(record.get("tier") or ""),
+        tier=str(record.get("tier") or find_tier(*map(record.get, ("spot", "flex_start", "reservation")))),
         zone=str(record.get("zone") or ""),
         failed=record.get("reason") in _FAILED,
     )
@@ -203,7 +202,7 @@ def _view_life(cluster: str, pool: NodePool, owner: Owner, now: float) -> PoolLi
         claim={"cluster": cluster, "kind": owner.kind, "namespace": owner.namespace, "name": owner.name},
         chips=pool.units * pool.hosts if dated else 0,
         accelerator=pool.accelerator or ACCELERATORS.get(pool.machine_type, ""),
-        tier=str(find_tier(pool)),
+        tier=str(find_tier(pool.spot, pool.flex_start, pool.reservation)),
         zone=pool.zones[0] if pool.zones else "",
     )
 

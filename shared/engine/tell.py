@@ -14,7 +14,6 @@ from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
 from shared.model.failures import RULES, classify_failure, leave_out_operations
 from shared.model.names import build_name
-from shared.model.needs import find_tier
 from shared.model.pools import PoolStatus
 from shared.plan.counting import Census
 from shared.plan.scene import Verb, Word
@@ -172,7 +171,8 @@ def describe_act(act: Act, look: Look) -> Outcome:
     elif act.verb == Verb.DELETE:
         pool = look.pools[act.pool]
         facts |= {"accelerator": pool.accelerator, "machine_type": pool.machine_type}
-        facts |= {"tier": str(find_tier(pool)), "zone": ",".join(pool.zones)}
+        facts |= {"spot": pool.spot, "flex_start": pool.flex_start}
+        facts |= {"reservation": pool.reservation, "zone": ",".join(pool.zones)}
         if pool.owner and pool.owner.created_at and not pool.elastic:  # GKE sizes an elastic one
             facts["chips"] = pool.units * pool.hosts
             facts["pool_seconds"] = round(look.scene.now - pool.owner.created_at, 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shared.model.decisions import Decision
-    from shared.model.pools import NodePool, PoolShape
+    from shared.model.pools import PoolShape
     from shared.model.workloads import Toleration
 
 
@@ -19,13 +19,6 @@ class Tier(StrEnum):
     SPOT = "spot"
     RESERVATION = "reservation"
     FLEX_START = "flex-start"
-
-
-def find_tier(pool: NodePool) -> Tier:
-    """Return the source of a pool's capacity."""
-    if pool.flex_start or pool.reservation:
-        return Tier.FLEX_START if pool.flex_start else Tier.RESERVATION
-    return Tier.SPOT if pool.spot else Tier.ON_DEMAND
 
 
 class NodeSource(StrEnum):

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cli.prices import CHIP_HOURS, find_pool_price, find_price
+from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.model import labels
 from shared.model.errors import Denied
-from shared.model.needs import find_tier
 from shared.model.workloads import Disk
 from shared.shapes.catalogue import TPUS
 from tests.builders import CLUSTER, a_claim, a_pool
@@ -102,7 +101,7 @@ def test_the_price_of_a_pool_is_that_of_its_tier_and_region(
 ) -> None:
     made = a_pool(**pool)
 
-    assert find_tier(made) == tier
+    assert find_tier(made.spot, made.flex_start, made.reservation) == tier
     assert find_pool_price(made, location, chips=16) == (
         None if dollars is None else pytest.approx(dollars, abs=0.01)
     )

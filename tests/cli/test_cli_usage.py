@@ -47,8 +47,9 @@ def a_life(
     """The records of a pool that is created, and deleted after some seconds."""
     pool = {"pool": f"{namespace}-0", "claim": CLAIM | {"namespace": namespace}}
     asked = {"decision": "create", "reason": "pool_absent", "waited_seconds": 180}
-    facts = {**pool, **SHAPE, "tier": tier, "zone": "us-east5-b"}
-    yield a_line(ago, "creating", **facts, **asked)
+    facts = {**pool, **SHAPE, "zone": "us-east5-b"}
+    yield a_line(ago, "creating", **facts, tier=tier, **asked)
+    facts |= {"spot": tier == "spot", "flex_start": False, "reservation": "r" * (tier == "reservation")}
     yield a_line(ago - seconds, "deleting", **facts, decision="delete", reason=reason, pool_seconds=seconds)
 
 

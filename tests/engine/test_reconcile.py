@@ -176,7 +176,7 @@ def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
 
     assert outcome.facts["chips"] == 16
     assert outcome.facts["pool_seconds"] >= 3600
-    assert (outcome.facts["tier"], outcome.facts["zone"]) == ("on-demand", "us-east5-b")
+    assert (outcome.facts["spot"], outcome.facts["zone"]) == (False, "us-east5-b")
 
 
 def look_at(**scene: Any) -> Look:
