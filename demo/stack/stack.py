@@ -182,7 +182,7 @@ class Stack:
                     gke_rest=addresses.gke_rest,
                 )
             )
-        create_subscriptions(addresses.pubsub_grpc, addresses.functions)
+        create_subscriptions(addresses.pubsub_rest, addresses.functions)
         for name in FUNCTIONS:
             self.supervisor.wait_for(f"the function {name!r}", lambda port=ports[name]: listens(port))  # type: ignore[misc]
         self.supervisor.start(commands.ticker(self.settings, functions=addresses.functions))

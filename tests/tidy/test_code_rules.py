@@ -19,7 +19,7 @@ BUDGETS = {
     "shared/edges": (2_855, 2_100),
     "shared/kinds": (1_449, 1_300),
     "shared/shapes": (885, 760),
-    "standins demo benchmarks": (29_190, 20_000),
+    "standins demo benchmarks": (29_166, 20_000),
     " ".join(DEPLOYED): (17_100, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
