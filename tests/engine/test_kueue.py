@@ -145,8 +145,8 @@ def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
     world.provisioner.tick()
     first, second = world.gke.pools
     world.come(first)
-    failed = {"status": PoolStatus.ERROR, "error": "[OUT_OF_CAPACITY]: the zone has no capacity"}
-    world.gke.pools[second] = dataclasses.replace(world.gke.pools[second], **failed)
+    error = "[OUT_OF_CAPACITY]: the zone has no capacity"
+    world.gke.pools[second] = dataclasses.replace(world.gke.pools[second], status=PoolStatus.ERROR, error=error)
     world.clock.time += 601
     world.provisioner.tick()
     assert (queues.state().state, queues.pauses[-1]) == ("Retry", 60)
