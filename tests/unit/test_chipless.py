@@ -11,6 +11,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import WorkloadView
 from shared.needs.nodepool import Demand
+from tests.rows import rows
 from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
 from tests.unit.test_elastic import a_gpu_body
 
@@ -111,13 +112,13 @@ def test_a_head_that_tolerates_the_nodes_is_served_with_claims_too(make: Any, cl
     assert found.shape.node_count == 4
 
 
-@pytest.mark.parametrize(
-    ("head", "served"),
-    [
-        pytest.param({}, False, id="it could not run there"),
-        pytest.param({"tolerations": [{"operator": "Exists"}]}, True, id="it tolerates the nodes"),
-        pytest.param({"nodeSelector": {}}, True, id="it runs elsewhere"),
-    ],
+@rows(
+    "head served",
+    {
+        "it could not run there": ({}, False),
+        "it tolerates the nodes": ({"tolerations": [{"operator": "Exists"}]}, True),
+        "it runs elsewhere": ({"nodeSelector": {}}, True),
+    },
 )
 def test_gpus_are_not_bought_if_the_head_selects_them_and_could_not_run_there(head: Json, *, served: bool) -> None:
     chipless = change(a_gpu_body(), containers=[{"name": "c"}], **head)

@@ -16,6 +16,7 @@ from shared.settings import Settings
 from shared.shapes.catalogue import Placement
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import a_demand, decide_demand, expect_demand, want
+from tests.rows import rows
 
 
 def read(
@@ -41,16 +42,14 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     assert not demand.need.pin
 
 
-@pytest.mark.parametrize(
-    ("shape", "machine", "hosts"),
-    [
-        pytest.param(
-            {"chips": 4, "accelerator": "tpu7x", "topology": "2x2x2"}, "tpu7x-standard-4t", 2, id="Ironwood"
-        ),
-        pytest.param({"chips": 8, "topology": "2x4"}, "ct6e-standard-8t", 1, id="eight chips"),
-        pytest.param({"chips": 4, "topology": "2x4"}, "ct6e-standard-4t", 2, id="four chips"),
-        pytest.param({"chips": 4, "topology": None}, "ct6e-standard-4t", 1, id="no topology: one host"),
-    ],
+@rows(
+    "shape machine hosts",
+    {
+        "Ironwood": ({"chips": 4, "accelerator": "tpu7x", "topology": "2x2x2"}, "tpu7x-standard-4t", 2),
+        "eight chips": ({"chips": 8, "topology": "2x4"}, "ct6e-standard-8t", 1),
+        "four chips": ({"chips": 4, "topology": "2x4"}, "ct6e-standard-4t", 2),
+        "no topology: one host": ({"chips": 4, "topology": None}, "ct6e-standard-4t", 1),
+    },
 )
 def test_shape_follows_the_chips_of_a_pod(shape: dict[str, Any], machine: str, hosts: int) -> None:
     demand = a_demand(**shape)

@@ -10,6 +10,7 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import Denied, NotFound
 from shared.model.workloads import Disk
+from tests.rows import rows
 
 CLAIM = "/api/v1/namespaces/team-a/persistentvolumeclaims/data"
 VOLUME = "/api/v1/persistentvolumes/pv-1"
@@ -74,40 +75,38 @@ def test_a_volume_says_its_zones(objects: dict[str, Json], zones: tuple[str, ...
     assert find(objects) == Disk(claim="data", zones=zones)
 
 
-@pytest.mark.parametrize(
+@rows(
     "objects",
-    [
-        pytest.param(a_volume(), id="a volume without affinity"),
-        pytest.param(a_volume([term("other", "x")]), id="an affinity without zones"),
-        pytest.param(a_volume([term(GOOGLES, A)], [term("other", "x")]), id="one of two terms has no zone"),
-        pytest.param(a_volume([term(GOOGLES, A, operator="NotIn")]), id="an operator that names no zone"),
-        pytest.param(a_volume([]), id="an empty term"),
-        pytest.param(UNBOUND | {CLASS: {"volumeBindingMode": "WaitForFirstConsumer"}}, id="any zone"),
-    ],
+    {
+        "a volume without affinity": a_volume(),
+        "an affinity without zones": a_volume([term("other", "x")]),
+        "one of two terms has no zone": a_volume([term(GOOGLES, A)], [term("other", "x")]),
+        "an operator that names no zone": a_volume([term(GOOGLES, A, operator="NotIn")]),
+        "an empty term": a_volume([]),
+        "any zone": UNBOUND | {CLASS: {"volumeBindingMode": "WaitForFirstConsumer"}},
+    },
 )
 def test_without_a_known_zone_there_is_no_pin(objects: dict[str, Json]) -> None:
     assert find(objects) is None
 
 
-@pytest.mark.parametrize(
-    ("objects", "why"),
-    [
-        pytest.param({}, "does not exist", id="no such claim"),
-        pytest.param({CLAIM: {}}, "is not bound to a volume yet", id="a claim without a spec"),
-        pytest.param(
+@rows(
+    "objects why",
+    {
+        "no such claim": ({}, "does not exist"),
+        "a claim without a spec": ({CLAIM: {}}, "is not bound to a volume yet"),
+        "a person makes the volume": (
             {CLAIM: {"spec": {"storageClassName": ""}}},
             "is not bound to a volume yet, and names no StorageClass",
-            id="a person makes the volume",
         ),
-        pytest.param(UNBOUND, "is not bound to a volume yet, and StorageClass fast", id="its class is gone"),
-        pytest.param(BOUND, "names PersistentVolume pv-1, which does not exist", id="its volume is gone"),
-        pytest.param(
+        "its class is gone": (UNBOUND, "is not bound to a volume yet, and StorageClass fast"),
+        "its volume is gone": (BOUND, "names PersistentVolume pv-1, which does not exist"),
+        "it is being deleted": (
             a_volume([term(GOOGLES, A)]) | {CLAIM: {"metadata": {"deletionTimestamp": MADE}}},
             "is being deleted",
-            id="it is being deleted",
         ),
-        pytest.param(UNBOUND | {CLASS: {"allowedTopologies": []}}, "is not bound", id="it binds at once"),
-    ],
+        "it binds at once": (UNBOUND | {CLASS: {"allowedTopologies": []}}, "is not bound"),
+    },
 )
 def test_a_claim_that_must_be_bound_before_its_pod_says_why_it_is_not(objects: dict[str, Json], why: str) -> None:
     found = find(objects)

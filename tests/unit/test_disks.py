@@ -3,8 +3,6 @@
 import dataclasses
 from typing import Any
 
-import pytest
-
 from shared.capacity_texts import read_policies
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -13,6 +11,7 @@ from shared.needs.nodepool import Demand
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import decide_demand, expect_demand, want
+from tests.rows import rows
 from tests.unit.test_candidates import listing
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
@@ -50,16 +49,16 @@ def zones(found: Demand) -> list[str]:
 # --- without a list -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("disks", "zone"),
-    [
-        pytest.param((), ZONE, id="none"),
-        pytest.param((a_disk(A),), A, id="another zone than the setting's"),
-        pytest.param((a_disk(ZONE),), ZONE, id="the setting's"),
-        pytest.param((a_disk(A, ZONE),), ZONE, id="a regional disk that has the setting's"),
-        pytest.param((a_disk(A, C),), A, id="a regional disk that does not"),
-        pytest.param((a_disk(A, C), a_disk(C, claim="more")), C, id="two disks with one zone in common"),
-    ],
+@rows(
+    "disks zone",
+    {
+        "none": ((), ZONE),
+        "another zone than the setting's": ((a_disk(A),), A),
+        "the setting's": ((a_disk(ZONE),), ZONE),
+        "a regional disk that has the setting's": ((a_disk(A, ZONE),), ZONE),
+        "a regional disk that does not": ((a_disk(A, C),), A),
+        "two disks with one zone in common": ((a_disk(A, C), a_disk(C, claim="more")), C),
+    },
 )
 def test_the_pool_is_where_the_disks_are(disks: tuple[Disk, ...], zone: str) -> None:
     assert demand(*disks).way.zone == zone

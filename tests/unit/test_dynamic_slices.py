@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import TermKind, TopologyTerm
 from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
+from tests.rows import rows
 from tests.unit.asked_shapes import decide_shape
 
 SLICE = "cloud.google.com/gke-tpu-slice"
@@ -16,32 +15,28 @@ PARTITION = "cloud.google.com/gke-tpu-partition-4x4x4-state"
 IRONWOOD: dict[str, Any] = {"accelerator": "tpu7x", "topology": "4x4x4"}
 
 
-@pytest.mark.parametrize(
-    ("shape", "key"),
-    [
-        pytest.param(IRONWOOD | {"selectors": {SLICE: "test-slice"}}, SLICE, id="a slice by its name"),
-        pytest.param(IRONWOOD | {"selectors": {PARTITION: "HEALTHY"}}, PARTITION, id="healthy partitions"),
-        pytest.param(
+@rows(
+    "shape key",
+    {
+        "a slice by its name": (IRONWOOD | {"selectors": {SLICE: "test-slice"}}, SLICE),
+        "healthy partitions": (IRONWOOD | {"selectors": {PARTITION: "HEALTHY"}}, PARTITION),
+        "partitions of two states": (
             IRONWOOD | {"node_affinity": {PARTITION: ("HEALTHY", "DEGRADED")}},
             PARTITION,
-            id="partitions of two states",
         ),
-        pytest.param(
+        "a slice for each Job": (
             IRONWOOD | {"topology_terms": (TopologyTerm(kind=TermKind.AFFINITY, key=SLICE),)},
             SLICE,
-            id="a slice for each Job",
         ),
-        pytest.param(
+        "a part of a larger slice": (
             {"annotations": {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gke-tpu-slice-2x4-id"}},
             "gke-tpu-slice-2x4-id",
-            id="a part of a larger slice",
         ),
-        pytest.param(
+        "a slice of several pools": (
             {"accelerator": "tpu7x", "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x12x16"}},
             labels.SLICE_TOPOLOGY,
-            id="a slice of several pools",
         ),
-    ],
+    },
 )
 def test_a_slice_that_gke_forms_is_left_alone_and_the_feature_is_named(shape: dict[str, Any], key: str) -> None:
     found = expect_decision(decide_shape(**shape))
@@ -51,19 +46,21 @@ def test_a_slice_that_gke_forms_is_left_alone_and_the_feature_is_named(shape: di
     assert f"remove {'cloud.google.com/' * (key.startswith('gke'))}{key}" in found.message
 
 
-@pytest.mark.parametrize(
+@rows(
     "shape",
-    [
-        pytest.param(
-            {"accelerator": "tpu7x", "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x4x4"}},
-            id="an annotation of what one pool can be",
-        ),
-        pytest.param({"accelerator": "tpu7x", "topology": "4x8x8"}, id="a selector of a large topology"),
-        pytest.param(
-            {"accelerator": "tpu-v5p-slice", "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x8x8"}},
-            id="a generation without dynamic slicing",
-        ),
-    ],
+    {
+        "an annotation of what one pool can be": {
+            "accelerator": "tpu7x",
+            "topology": None,
+            "annotations": {labels.SLICE_TOPOLOGY: "4x4x4"},
+        },
+        "a selector of a large topology": {"accelerator": "tpu7x", "topology": "4x8x8"},
+        "a generation without dynamic slicing": {
+            "accelerator": "tpu-v5p-slice",
+            "topology": None,
+            "annotations": {labels.SLICE_TOPOLOGY: "4x8x8"},
+        },
+    },
 )
 def test_what_one_pool_serves_gets_it(shape: dict[str, Any]) -> None:
     assert isinstance(decide_shape(**shape), Demand)

@@ -12,6 +12,7 @@ from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
 from tests.builders import expect_decision
 from tests.demands import expect_demand
+from tests.rows import rows
 from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
@@ -47,15 +48,15 @@ def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> 
     assert DEPLOYMENT.find_owner_uid(a_pod()) == ""
 
 
-@pytest.mark.parametrize(
-    ("pod_labels", "owner"),
-    [
-        pytest.param({}, {}, id="no hash: a set of its own"),
-        pytest.param({TEMPLATE_HASH: "other"}, {}, id="another hash than the set's"),
-        pytest.param({TEMPLATE_HASH: ""}, {"name": "serve-"}, id="an empty hash"),
-        pytest.param(None, {"kind": "StatefulSet"}, id="no ReplicaSet"),
-        pytest.param(None, {"apiVersion": "extensions/v1beta1"}, id="a ReplicaSet of another API"),
-    ],
+@rows(
+    "pod_labels owner",
+    {
+        "no hash: a set of its own": ({}, {}),
+        "another hash than the set's": ({TEMPLATE_HASH: "other"}, {}),
+        "an empty hash": ({TEMPLATE_HASH: ""}, {"name": "serve-"}),
+        "no ReplicaSet": (None, {"kind": "StatefulSet"}),
+        "a ReplicaSet of another API": (None, {"apiVersion": "extensions/v1beta1"}),
+    },
 )
 def test_a_pod_of_anything_else_is_not_its_pod(pod_labels: dict[str, str] | None, owner: dict[str, Any]) -> None:
     assert DEPLOYMENT.find_owner(a_pod(pod_labels=pod_labels, **owner)) == ""
@@ -68,19 +69,19 @@ def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
     assert (found.shape.node_count, found.shape.chips, found.shape.machine.name) == (3, 12, "ct6e-standard-4t")
 
 
-@pytest.mark.parametrize(
-    ("spec", "shown", "pods"),
-    [
-        pytest.param({"replicas": None}, 0, 1, id="one by default"),
-        pytest.param({}, 0, 3, id="the status says nothing yet"),
-        pytest.param({}, 4, 4, id="a rollout has one more"),
-        pytest.param({}, 40, 4, id="never more than 25 % by default, rounded up"),
-        pytest.param({"strategy": {"rollingUpdate": {"maxSurge": 2}}}, 40, 5, id="maxSurge as a number"),
-        pytest.param({"strategy": {"rollingUpdate": {"maxSurge": "100%"}}}, 40, 6, id="maxSurge as a share"),
-        pytest.param({"strategy": {"rollingUpdate": {"maxSurge": 0}}}, 4, 3, id="no surge"),
-        pytest.param({"strategy": {"type": "Recreate"}}, 6, 3, id="Recreate has none"),
-        pytest.param({"replicas": 0}, 3, 0, id="scaled to nothing, pods still ending"),
-    ],
+@rows(
+    "spec shown pods",
+    {
+        "one by default": ({"replicas": None}, 0, 1),
+        "the status says nothing yet": ({}, 0, 3),
+        "a rollout has one more": ({}, 4, 4),
+        "never more than 25 % by default, rounded up": ({}, 40, 4),
+        "maxSurge as a number": ({"strategy": {"rollingUpdate": {"maxSurge": 2}}}, 40, 5),
+        "maxSurge as a share": ({"strategy": {"rollingUpdate": {"maxSurge": "100%"}}}, 40, 6),
+        "no surge": ({"strategy": {"rollingUpdate": {"maxSurge": 0}}}, 4, 3),
+        "Recreate has none": ({"strategy": {"type": "Recreate"}}, 6, 3),
+        "scaled to nothing, pods still ending": ({"replicas": 0}, 3, 0),
+    },
 )
 def test_the_pool_has_room_for_the_spec_and_what_a_rollout_shows(
     spec: dict[str, Any], shown: int, pods: int
@@ -95,29 +96,26 @@ def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None
         a_deployment(shown=4, strategy=strategy)
 
 
-@pytest.mark.parametrize(
-    ("pod", "workload", "reason"),
-    [
-        pytest.param(
+@rows(
+    "pod workload reason",
+    {
+        "several hosts: no Deployment makes a slice": (
             a_pod(template=a_pod_body(topology="4x4")),
             a_deployment(template=a_pod_body(topology="4x4")),
             Reason.HOSTS_DIFFER,
-            id="several hosts: no Deployment makes a slice",
         ),
-        pytest.param(
+        "chips of no machine": (
             a_pod(template=a_pod_body(chips=3)),
             a_deployment(template=a_pod_body(chips=3)),
             Reason.SHAPE_UNSUPPORTED,
-            id="chips of no machine",
         ),
-        pytest.param(
+        "a pod of an earlier revision, of another shape": (
             a_pod(template=a_pod_body(topology="1x1", chips=1)),
             a_deployment(),
             Reason.POD_CONTRADICTS_SPEC,
-            id="a pod of an earlier revision, of another shape",
         ),
-        pytest.param(a_pod(), a_deployment(replicas=0), Reason.IDENTITY_MISMATCH, id="scaled to nothing"),
-    ],
+        "scaled to nothing": (a_pod(), a_deployment(replicas=0), Reason.IDENTITY_MISMATCH),
+    },
 )
 def test_what_cannot_be_served_is_refused_with_its_reason(
     pod: PodView, workload: WorkloadView, reason: Reason

@@ -11,6 +11,7 @@ from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from tests.refusals import refuses
+from tests.rows import rows
 from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, require
 
@@ -60,52 +61,33 @@ MISSHAPEN = a_pod_body(topology="4 by 4")
 OF_CPU = {"spec": {"containers": [{"name": "c"}]}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "slices", "hosts"),
-    [
-        pytest.param({}, ["train"], 4, id="several hosts, indexed"),
-        pytest.param({"completions": 8}, ["train"], 4, id="several hosts, more indexes than at once"),
-        pytest.param({"parallelism": 8}, ["train"], 4, id="parallelism above completions"),
-        pytest.param({"template": MISSHAPEN}, ["train"], 4, id="a topology that nobody reads is refused later"),
-        pytest.param({"template": WITHOUT_CHIPS}, ["train"], 4, id="selectors without chips"),
-        pytest.param({"parallelism": 0}, [], 0, id="scaled to nothing"),
-        pytest.param(
-            {"template": ONE_HOST, "parallelism": 1, "completions": 1}, ["train-0"], 1, id="one of one index"
-        ),
-        pytest.param({"template": ONE_HOST}, [f"train-{n}" for n in range(4)], 1, id="one host per index"),
-        pytest.param(
-            {"template": ONE_HOST, "completions": 100},
-            [f"train-{n}" for n in range(4)],
-            1,
-            id="as many as at once",
-        ),
-        pytest.param(
-            {"template": EIGHT_ON_ONE_HOST, "parallelism": 2},
-            ["train-0", "train-1"],
-            1,
-            id="eight chips on a host",
-        ),
-        pytest.param(
-            {"template": WITHOUT_TOPOLOGY, "parallelism": 2},
-            ["train-0", "train-1"],
-            1,
-            id="no topology is one host",
-        ),
-        pytest.param(
+@rows(
+    "spec slices hosts",
+    {
+        "several hosts, indexed": ({}, ["train"], 4),
+        "several hosts, more indexes than at once": ({"completions": 8}, ["train"], 4),
+        "parallelism above completions": ({"parallelism": 8}, ["train"], 4),
+        "a topology that nobody reads is refused later": ({"template": MISSHAPEN}, ["train"], 4),
+        "selectors without chips": ({"template": WITHOUT_CHIPS}, ["train"], 4),
+        "scaled to nothing": ({"parallelism": 0}, [], 0),
+        "one of one index": ({"template": ONE_HOST, "parallelism": 1, "completions": 1}, ["train-0"], 1),
+        "one host per index": ({"template": ONE_HOST}, [f"train-{n}" for n in range(4)], 1),
+        "as many as at once": ({"template": ONE_HOST, "completions": 100}, [f"train-{n}" for n in range(4)], 1),
+        "eight chips on a host": ({"template": EIGHT_ON_ONE_HOST, "parallelism": 2}, ["train-0", "train-1"], 1),
+        "no topology is one host": ({"template": WITHOUT_TOPOLOGY, "parallelism": 2}, ["train-0", "train-1"], 1),
+        "a Job of one pod needs no index": (
             {"template": ONE_HOST, "parallelism": None, "completions": None, "completionMode": None},
             ["train"],
             1,
-            id="a Job of one pod needs no index",
         ),
-        pytest.param(
+        "one pod after another": (
             {"template": ONE_HOST, "parallelism": 1, "completionMode": "NonIndexed"},
             ["train"],
             1,
-            id="one pod after another",
         ),
-        pytest.param({"template": OF_CPU}, [], 0, id="no accelerators"),
-        pytest.param({"template": OF_CPU, "completionMode": None}, [], 0, id="no accelerators and no index"),
-    ],
+        "no accelerators": ({"template": OF_CPU}, [], 0),
+        "no accelerators and no index": ({"template": OF_CPU, "completionMode": None}, [], 0),
+    },
 )
 def test_the_spec_names_its_slices(spec: dict[str, Any], slices: list[str], hosts: int) -> None:
     found = list_slices(a_job(**spec))
@@ -113,16 +95,14 @@ def test_the_spec_names_its_slices(spec: dict[str, Any], slices: list[str], host
     assert {each.group.hosts for each in found} <= {hosts}
 
 
-UNINDEXED = [
-    pytest.param({"completionMode": None}, id="several hosts"),
-    pytest.param({"completionMode": "NonIndexed", "parallelism": 1}, id="one pod of several hosts"),
-    pytest.param(
-        {"completionMode": None, "completions": None, "template": ONE_HOST}, id="a queue of single hosts"
-    ),
-]
+UNINDEXED = {
+    "several hosts": {"completionMode": None},
+    "one pod of several hosts": {"completionMode": "NonIndexed", "parallelism": 1},
+    "a queue of single hosts": {"completionMode": None, "completions": None, "template": ONE_HOST},
+}
 
 
-@pytest.mark.parametrize("spec", UNINDEXED)
+@rows("spec", UNINDEXED)
 def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str, Any]) -> None:
     job = a_job(**spec)
     with refuses(SliceUnknown, match=r"completionMode.*Indexed"):
@@ -148,34 +128,34 @@ def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
     assert [each.name for each in list_slices(a_job(template=template))] == ["train"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "index", "name"),
-    [
-        pytest.param({}, "0", "train", id="several hosts"),
-        pytest.param({"template": ONE_HOST}, "3", "train-3", id="a single host"),
-        pytest.param({"template": ONE_HOST, "completions": 100}, "57", "train-57", id="an index of later"),
-        pytest.param({"template": ONE_HOST, "completions": 4}, "4", None, id="an index that the spec has not"),
-        pytest.param({"template": ONE_HOST}, "00", None, id="no index of Kubernetes'"),
-        pytest.param({"template": ONE_HOST}, "1" * 5000, None, id="a number beyond all numbers"),
-        pytest.param({"template": ONE_HOST}, "٣", None, id="no ASCII number"),
-        pytest.param({"template": ONE_HOST}, None, None, id="an index is missing where all have one"),
-        pytest.param({"template": OF_CPU}, "0", None, id="the live Job asks for no accelerators"),
-        pytest.param({"parallelism": 0}, "0", None, id="scaled to nothing"),
-    ],
+@rows(
+    "spec index name",
+    {
+        "several hosts": ({}, "0", "train"),
+        "a single host": ({"template": ONE_HOST}, "3", "train-3"),
+        "an index of later": ({"template": ONE_HOST, "completions": 100}, "57", "train-57"),
+        "an index that the spec has not": ({"template": ONE_HOST, "completions": 4}, "4", None),
+        "no index of Kubernetes'": ({"template": ONE_HOST}, "00", None),
+        "a number beyond all numbers": ({"template": ONE_HOST}, "1" * 5000, None),
+        "no ASCII number": ({"template": ONE_HOST}, "٣", None),
+        "an index is missing where all have one": ({"template": ONE_HOST}, None, None),
+        "the live Job asks for no accelerators": ({"template": OF_CPU}, "0", None),
+        "scaled to nothing": ({"parallelism": 0}, "0", None),
+    },
 )
 def test_a_pod_leads_to_its_slice(spec: dict[str, Any], index: str | None, name: str | None) -> None:
     found = JOB.find_slice(a_pod(index), a_job(**spec))
     assert (found.name if found else None) == name
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "uid"),
-    [
-        pytest.param({}, "train", UID, id="a Job"),
-        pytest.param({"apiVersion": "batch.volcano.sh/v1alpha1"}, "", "", id="a Job of another API"),
-        pytest.param({"kind": "ReplicaSet", "apiVersion": "apps/v1"}, "", "", id="no Job"),
-        pytest.param({"controller": False}, "", "", id="an owner that does not control"),
-    ],
+@rows(
+    "owner name uid",
+    {
+        "a Job": ({}, "train", UID),
+        "a Job of another API": ({"apiVersion": "batch.volcano.sh/v1alpha1"}, "", ""),
+        "no Job": ({"kind": "ReplicaSet", "apiVersion": "apps/v1"}, "", ""),
+        "an owner that does not control": ({"controller": False}, "", ""),
+    },
 )
 def test_only_the_controller_is_believed(owner: dict[str, Any], name: str, uid: str) -> None:
     pod = a_pod(**owner)
@@ -187,19 +167,19 @@ def test_a_pod_of_another_job_leads_to_no_slice() -> None:
     assert JOB.find_slice(a_pod(name="other"), a_job()) is None
 
 
-@pytest.mark.parametrize(
-    ("status", "slices"),
-    [
-        pytest.param({}, 2, id="none has ended"),
-        pytest.param({"completedIndexes": "0,2"}, 2, id="two of four have ended"),
-        pytest.param({"completedIndexes": "0-2"}, 1, id="a range"),
-        pytest.param({"completedIndexes": "0-1", "failedIndexes": "3"}, 1, id="failed ones too"),
-        pytest.param({"completedIndexes": "0-3"}, 0, id="all"),
-        pytest.param({"completedIndexes": "0-999999999"}, 2, id="more than there are"),
-        pytest.param({"completedIndexes": "2-"}, 2, id="no range"),
-        pytest.param({"completedIndexes": "3-1"}, 2, id="a range that runs back"),
-        pytest.param({"completedIndexes": "first"}, 2, id="no index"),
-    ],
+@rows(
+    "status slices",
+    {
+        "none has ended": ({}, 2),
+        "two of four have ended": ({"completedIndexes": "0,2"}, 2),
+        "a range": ({"completedIndexes": "0-2"}, 1),
+        "failed ones too": ({"completedIndexes": "0-1", "failedIndexes": "3"}, 1),
+        "all": ({"completedIndexes": "0-3"}, 0),
+        "more than there are": ({"completedIndexes": "0-999999999"}, 2),
+        "no range": ({"completedIndexes": "2-"}, 2),
+        "a range that runs back": ({"completedIndexes": "3-1"}, 2),
+        "no index": ({"completedIndexes": "first"}, 2),
+    },
 )
 def test_no_more_slices_are_wanted_than_indexes_are_left(status: dict[str, Any], slices: int) -> None:
     job = a_job(template=ONE_HOST, parallelism=2, completions=4, status=status)
@@ -207,17 +187,17 @@ def test_no_more_slices_are_wanted_than_indexes_are_left(status: dict[str, Any],
     assert len(list_slices(job)) == slices
 
 
-@pytest.mark.parametrize(
-    ("status", "terminal"),
-    [
-        pytest.param({}, "", id="running"),
-        pytest.param(held("Complete"), "Complete", id="complete"),
-        pytest.param(held("Failed"), "Failed", id="failed"),
-        pytest.param(held("FailureTarget", "Failed"), "Failed", id="failed after its pods ended"),
-        pytest.param(held("SuccessCriteriaMet"), "", id="about to complete: pods may still run"),
-        pytest.param(held("FailureTarget"), "", id="about to fail: pods may still run"),
-        pytest.param(held("Complete", status="False"), "", id="a condition that does not hold"),
-    ],
+@rows(
+    "status terminal",
+    {
+        "running": ({}, ""),
+        "complete": (held("Complete"), "Complete"),
+        "failed": (held("Failed"), "Failed"),
+        "failed after its pods ended": (held("FailureTarget", "Failed"), "Failed"),
+        "about to complete: pods may still run": (held("SuccessCriteriaMet"), ""),
+        "about to fail: pods may still run": (held("FailureTarget"), ""),
+        "a condition that does not hold": (held("Complete", status="False"), ""),
+    },
 )
 def test_a_job_is_over_when_its_pods_are(status: dict[str, Any], terminal: str) -> None:
     job = a_job(status=status)
@@ -231,15 +211,15 @@ def test_a_suspension_has_the_time_of_its_condition() -> None:
     assert not a_job(suspend=False).suspended
 
 
-@pytest.mark.parametrize(
-    ("owner", "elsewhere"),
-    [
-        pytest.param({"kind": "JobSet", "controller": True}, True, id="a part of another workload"),
-        pytest.param({"kind": "RayJob", "controller": True}, True, id="another's submitter"),
-        pytest.param({"kind": "CronJob", "controller": True}, False, id="a CronJob only says when"),
-        pytest.param({"kind": "Workflow", "controller": False}, False, id="an owner that does not control"),
-        pytest.param({"kind": "Workflow"}, False, id="an owner that does not say so"),
-    ],
+@rows(
+    "owner elsewhere",
+    {
+        "a part of another workload": ({"kind": "JobSet", "controller": True}, True),
+        "another's submitter": ({"kind": "RayJob", "controller": True}, True),
+        "a CronJob only says when": ({"kind": "CronJob", "controller": True}, False),
+        "an owner that does not control": ({"kind": "Workflow", "controller": False}, False),
+        "an owner that does not say so": ({"kind": "Workflow"}, False),
+    },
 )
 def test_a_job_of_another_controller_is_a_part_and_no_workload(owner: dict[str, Any], elsewhere: bool) -> None:
     assert a_job(metadata={"ownerReferences": [owner]}).part_of == (f"{owner['kind']}" if elsewhere else "")
@@ -253,13 +233,8 @@ def test_a_job_may_run_in_another_cluster(manager: str | None, elsewhere: bool) 
     assert a_job(managedBy=manager).managed_elsewhere is elsewhere
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"parallelism": "many"}, id="no number"),
-        pytest.param({"completionMode": 1}, id="no text"),
-        pytest.param({"suspend": "yes"}, id="no flag"),
-    ],
+@rows(
+    "spec", {"no number": {"parallelism": "many"}, "no text": {"completionMode": 1}, "no flag": {"suspend": "yes"}}
 )
 def test_an_object_of_another_form_is_unreadable(spec: dict[str, Any]) -> None:
     with pytest.raises(UnexpectedValue):

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import pytest
-
 from shared.edges.pods import read_template
 from shared.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
 from shared.model import labels
 from shared.model.workloads import PodView, WorkloadView
 from tests.builders import JOBSET_UID, a_pod, a_template
 from tests.demands import want
+from tests.rows import rows
 from tests.slices import list_slices
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
@@ -60,17 +59,14 @@ def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:
     assert [each.name for each in list_slices(workload)] == ["train-worker-0", "train-worker-1"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "workload",
-    [
-        pytest.param(a_pathways(head={"selector": {**ON_SLICE, "team": "a"}}), id="the head selects other nodes"),
-        pytest.param(a_pathways(head={"chips": 4}), id="the head asks for chips itself"),
-        pytest.param(a_pathways(head={"replicas": 2}), id="several heads"),
-        pytest.param(
-            a_pathways(of_jobset={**EXCLUSIVE, NODE_SELECTOR_STRATEGY: "true"}),
-            id="each Job is pinned to its nodes",
-        ),
-    ],
+    {
+        "the head selects other nodes": a_pathways(head={"selector": {**ON_SLICE, "team": "a"}}),
+        "the head asks for chips itself": a_pathways(head={"chips": 4}),
+        "several heads": a_pathways(head={"replicas": 2}),
+        "each Job is pinned to its nodes": a_pathways(of_jobset={**EXCLUSIVE, NODE_SELECTOR_STRATEGY: "true"}),
+    },
 )
 def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(workload: WorkloadView) -> None:
     names = [each.name for each in list_slices(workload)]

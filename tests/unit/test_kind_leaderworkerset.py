@@ -27,6 +27,7 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from tests.demands import want
 from tests.refusals import refuses
+from tests.rows import rows
 from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 
@@ -101,134 +102,100 @@ SUBGROUPS_OF_2 = {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}
 LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "slices"),
-    [
-        pytest.param({}, {"serve-0": 4, "serve-1": 4}, id="leader and workers of one template"),
-        pytest.param(
-            {"leader": WORKER}, {"serve-0": 4, "serve-1": 4}, id="a leader with chips of its own template"
-        ),
-        pytest.param(
-            {"leader": CHIPLESS, "size": 5}, {"serve-0": 4, "serve-1": 4}, id="a chipless leader on the slice"
-        ),
-        pytest.param({"leader": OF_CPU, "size": 5}, {"serve-0": 4, "serve-1": 4}, id="a leader on a CPU node"),
-        pytest.param(
-            {"leader": WORKER, "worker": OF_CPU}, {"serve-0": 1, "serve-1": 1}, id="only the leader on TPUs"
-        ),
-        pytest.param({"size": 1}, {"serve-0": 1, "serve-1": 1}, id="a leader alone"),
-        pytest.param({"size": None, "replicas": None}, {"serve-0": 1}, id="as the API fills it in"),
-        pytest.param(
-            {"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}, id="a leader alone without chips"
-        ),
-        pytest.param(
-            {"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1}, {"serve-0": 1}, id="a leader alone is not apart"
-        ),
-        pytest.param({"replicas": 0}, {}, id="scaled to nothing"),
-        pytest.param({"leader": OF_CPU, "worker": OF_CPU}, {}, id="no accelerators"),
-        pytest.param(
-            {"subgroups": SUBGROUPS_OF_2, "replicas": 1}, {"serve-0-0": 2, "serve-1-0": 2}, id="two sub-groups"
-        ),
-        pytest.param(
-            {"subgroups": {"subGroupSize": 2}, "replicas": 1},
-            {"serve-0-0": 2, "serve-1-0": 2},
-            id="the usual policy",
-        ),
-        pytest.param(
+@rows(
+    "fields slices",
+    {
+        "leader and workers of one template": ({}, {"serve-0": 4, "serve-1": 4}),
+        "a leader with chips of its own template": ({"leader": WORKER}, {"serve-0": 4, "serve-1": 4}),
+        "a chipless leader on the slice": ({"leader": CHIPLESS, "size": 5}, {"serve-0": 4, "serve-1": 4}),
+        "a leader on a CPU node": ({"leader": OF_CPU, "size": 5}, {"serve-0": 4, "serve-1": 4}),
+        "only the leader on TPUs": ({"leader": WORKER, "worker": OF_CPU}, {"serve-0": 1, "serve-1": 1}),
+        "a leader alone": ({"size": 1}, {"serve-0": 1, "serve-1": 1}),
+        "as the API fills it in": ({"size": None, "replicas": None}, {"serve-0": 1}),
+        "a leader alone without chips": ({"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}),
+        "a leader alone is not apart": ({"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1}, {"serve-0": 1}),
+        "scaled to nothing": ({"replicas": 0}, {}),
+        "no accelerators": ({"leader": OF_CPU, "worker": OF_CPU}, {}),
+        "two sub-groups": ({"subgroups": SUBGROUPS_OF_2, "replicas": 1}, {"serve-0-0": 2, "serve-1-0": 2}),
+        "the usual policy": ({"subgroups": {"subGroupSize": 2}, "replicas": 1}, {"serve-0-0": 2, "serve-1-0": 2}),
+        "a chipless leader on top of the first sub-group": (
             {"subgroups": SUBGROUPS_OF_2, "size": 5, "leader": CHIPLESS, "replicas": 1},
             {"serve-0-0": 2, "serve-1-0": 2},
-            id="a chipless leader on top of the first sub-group",
         ),
-        pytest.param(
+        "a leader with chips on top: its hosts are too many, which the demand refuses": (
             {"subgroups": SUBGROUPS_OF_2, "size": 5, "replicas": 1},
             {"serve-0-0": 3, "serve-1-0": 2},
-            id="a leader with chips on top: its hosts are too many, which the demand refuses",
         ),
-        pytest.param(
+        "a chipless leader in place of a host: too few, which the demand refuses": (
             {"subgroups": SUBGROUPS_OF_2, "leader": CHIPLESS, "replicas": 1},
             {"serve-0-0": 1, "serve-1-0": 2},
-            id="a chipless leader in place of a host: too few, which the demand refuses",
         ),
-        pytest.param(
+        "the leader in no sub-group": (
             {"subgroups": LEADER_EXCLUDED, "size": 5, "leader": OF_CPU},
             {"serve-0-0": 2, "serve-1-0": 2, "serve-0-1": 2, "serve-1-1": 2},
-            id="the leader in no sub-group",
         ),
-        pytest.param(
-            {"subgroups": {"subGroupSize": 1}, "size": 1, "replicas": 1},
-            {"serve-0-0": 1},
-            id="sub-group of a leader",
-        ),
-        pytest.param(
+        "sub-group of a leader": ({"subgroups": {"subGroupSize": 1}, "size": 1, "replicas": 1}, {"serve-0-0": 1}),
+        "sub-groups of CPU workers are no slices": (
             {"subgroups": SUBGROUPS_OF_2, "leader": WORKER, "worker": OF_CPU, "replicas": 1},
             {"serve-0-0": 1},
-            id="sub-groups of CPU workers are no slices",
         ),
-    ],
+    },
 )
 def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any], slices: dict[str, int]) -> None:
     found = list_slices(a_set(**fields))
     assert {each.name: each.group.hosts for each in found} == slices
 
 
-@pytest.mark.parametrize(
-    ("pod", "is_leader"),
-    [
-        pytest.param(a_pod(0), True, id="a leader with chips"),
-        pytest.param(a_pod(1, leader_asks=True), False, id="worker 1 of a leader with chips"),
-        pytest.param(a_pod(0, template=CHIPLESS), True, id="a chipless leader that selects the slice"),
-        pytest.param(a_pod(0, template=OF_CPU), False, id="a leader on a CPU node"),
-        pytest.param(a_pod(1), True, id="worker 1 of a leader without chips"),
-        pytest.param(a_pod(2), True, id="worker 2 of a leader without chips"),
-        pytest.param(a_pod(0, subgroup=0), True, id="the leader of two sub-groups"),
-        pytest.param(a_pod(1, subgroup=0, leader_asks=True), False, id="its first worker"),
-        pytest.param(a_pod(2, subgroup=1, leader_asks=True), True, id="first of the second sub-group"),
-        pytest.param(a_pod(1, subgroup=0), True, id="first worker below an extra leader"),
-        pytest.param(a_pod(1, labels={SET_NAME: "serve", WORKER_INDEX: "first"}), False, id="no index"),
-        pytest.param(a_pod(1, labels={SET_NAME: "serve"}), False, id="no label of the controller"),
-    ],
+@rows(
+    "pod is_leader",
+    {
+        "a leader with chips": (a_pod(0), True),
+        "worker 1 of a leader with chips": (a_pod(1, leader_asks=True), False),
+        "a chipless leader that selects the slice": (a_pod(0, template=CHIPLESS), True),
+        "a leader on a CPU node": (a_pod(0, template=OF_CPU), False),
+        "worker 1 of a leader without chips": (a_pod(1), True),
+        "worker 2 of a leader without chips": (a_pod(2), True),
+        "the leader of two sub-groups": (a_pod(0, subgroup=0), True),
+        "its first worker": (a_pod(1, subgroup=0, leader_asks=True), False),
+        "first of the second sub-group": (a_pod(2, subgroup=1, leader_asks=True), True),
+        "first worker below an extra leader": (a_pod(1, subgroup=0), True),
+        "no index": (a_pod(1, labels={SET_NAME: "serve", WORKER_INDEX: "first"}), False),
+        "no label of the controller": (a_pod(1, labels={SET_NAME: "serve"}), False),
+    },
 )
 def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> None:
     assert LEADERWORKERSET.is_leader(pod) is is_leader
 
 
-@pytest.mark.parametrize(
-    ("pod", "fields", "name"),
-    [
-        pytest.param(a_pod(0, group=1), {}, "serve-1", id="a leader"),
-        pytest.param(a_pod(1, group=1), {"leader": OF_CPU}, "serve-1", id="a worker"),
-        pytest.param(
-            a_pod(0, subgroup=0), {"subgroups": SUBGROUPS_OF_2}, "serve-0-0", id="a leader of sub-groups"
-        ),
-        pytest.param(
-            a_pod(2, subgroup=1), {"subgroups": SUBGROUPS_OF_2}, "serve-1-0", id="a worker of a sub-group"
-        ),
-        pytest.param(
+@rows(
+    "pod fields name",
+    {
+        "a leader": (a_pod(0, group=1), {}, "serve-1"),
+        "a worker": (a_pod(1, group=1), {"leader": OF_CPU}, "serve-1"),
+        "a leader of sub-groups": (a_pod(0, subgroup=0), {"subgroups": SUBGROUPS_OF_2}, "serve-0-0"),
+        "a worker of a sub-group": (a_pod(2, subgroup=1), {"subgroups": SUBGROUPS_OF_2}, "serve-1-0"),
+        "a chipless leader of no sub-group waits for the first": (
             a_pod(0, template=CHIPLESS),
             {"subgroups": LEADER_EXCLUDED, "size": 5, "leader": CHIPLESS},
             "serve-0-0",
-            id="a chipless leader of no sub-group waits for the first",
         ),
-        pytest.param(a_pod(0, group=2), {}, None, id="a group that was scaled away"),
-        pytest.param(a_pod(2, subgroup=2), {"subgroups": SUBGROUPS_OF_2}, None, id="a sub-group that is none"),
-        pytest.param(a_pod(0, name="serve-1"), {}, None, id="a leader under another's name"),
-        pytest.param(a_pod(1, name="serve-0-2"), {}, None, id="a worker under another's name"),
-        pytest.param(
+        "a group that was scaled away": (a_pod(0, group=2), {}, None),
+        "a sub-group that is none": (a_pod(2, subgroup=2), {"subgroups": SUBGROUPS_OF_2}, None),
+        "a leader under another's name": (a_pod(0, name="serve-1"), {}, None),
+        "a worker under another's name": (a_pod(1, name="serve-0-2"), {}, None),
+        "of another StatefulSet": (
             a_pod(0, ownerReferences=[{"kind": "StatefulSet", "name": "other", "controller": True}]),
             {},
             None,
-            id="of another StatefulSet",
         ),
-        pytest.param(a_pod(0, ownerReferences=[]), {}, None, id="made by hand"),
-        pytest.param(
-            a_pod(0), {"leader": OF_CPU, "worker": OF_CPU}, None, id="the live spec asks for no accelerators"
-        ),
-        pytest.param(
+        "made by hand": (a_pod(0, ownerReferences=[]), {}, None),
+        "the live spec asks for no accelerators": (a_pod(0), {"leader": OF_CPU, "worker": OF_CPU}, None),
+        "no index of Kubernetes'": (
             a_pod(0, name="serve-01", labels={SET_NAME: "serve", GROUP_INDEX: "01", WORKER_INDEX: "0"}),
             {},
             None,
-            id="no index of Kubernetes'",
         ),
-    ],
+    },
 )
 def test_a_pod_leads_to_its_slice(pod: PodView, fields: dict[str, Any], name: str | None) -> None:
     found = LEADERWORKERSET.find_slice(pod, a_set(**fields))
@@ -240,18 +207,18 @@ OF_SPOT = change(WORKER, {labels.SPOT: "true"})
 TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "operator": "Exists"}]}}
 
 
-@pytest.mark.parametrize(
-    ("leader", "worker", "field"),
-    [
-        pytest.param(CHIPLESS, OF_TEAM, "example.com/team", id="chipless, without a label"),
-        pytest.param(CHIPLESS, OF_SPOT, labels.SPOT, id="chipless, not on spot"),
-        pytest.param(change(CHIPLESS, {labels.ZONE: "a"}), WORKER, labels.ZONE, id="chipless, with more"),
-        pytest.param(WORKER, OF_TEAM, "example.com/team", id="chips, without a label"),
-        pytest.param(TOLERANT, OF_SPOT, "", id="only the leader tolerates spot"),
-        pytest.param(OF_SPOT, TOLERANT, "", id="the workers tolerate more"),
-        pytest.param(OF_TEAM, WORKER, "", id="chips, with more"),
-        pytest.param(require(WORKER, labels.ZONE, "us-east5-a"), OF_ZONE, "", id="a zone by affinity"),
-    ],
+@rows(
+    "leader worker field",
+    {
+        "chipless, without a label": (CHIPLESS, OF_TEAM, "example.com/team"),
+        "chipless, not on spot": (CHIPLESS, OF_SPOT, labels.SPOT),
+        "chipless, with more": (change(CHIPLESS, {labels.ZONE: "a"}), WORKER, labels.ZONE),
+        "chips, without a label": (WORKER, OF_TEAM, "example.com/team"),
+        "only the leader tolerates spot": (TOLERANT, OF_SPOT, ""),
+        "the workers tolerate more": (OF_SPOT, TOLERANT, ""),
+        "chips, with more": (OF_TEAM, WORKER, ""),
+        "a zone by affinity": (require(WORKER, labels.ZONE, "us-east5-a"), OF_ZONE, ""),
+    },
 )
 def test_a_leader_and_its_workers_need_the_same_nodes(leader: Any, worker: Any, field: str) -> None:
     with refuses(SliceUnknown, match=f"differ in {field};") if field else nullcontext():
@@ -278,12 +245,12 @@ def test_what_only_the_workers_ask_of_their_nodes_is_asked_of_the_slice_too() ->
     assert asking.groups[0].template.volume_claims == ("shards",)
 
 
-@pytest.mark.parametrize(
+@rows(
     "fields",
-    [
-        pytest.param({"leader": OF_OTHER_SHAPE}, id="chips of another shape"),
-        pytest.param({"leader": WORKER, "subgroups": LEADER_EXCLUDED, "size": 5}, id="chips in no sub-group"),
-    ],
+    {
+        "chips of another shape": {"leader": OF_OTHER_SHAPE},
+        "chips in no sub-group": {"leader": WORKER, "subgroups": LEADER_EXCLUDED, "size": 5},
+    },
 )
 def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str, Any]) -> None:
     found = a_set(**fields)
@@ -304,20 +271,20 @@ UPDATING = {"conditions": [{"type": "UpdateInProgress", "status": "True"}], "rep
 UPDATED = {"conditions": [{"type": "UpdateInProgress", "status": "False"}], "replicas": 2}
 
 
-@pytest.mark.parametrize(
-    ("fields", "groups"),
-    [
-        pytest.param({}, 2, id="at rest"),
-        pytest.param({"surge": 1}, 2, id="at rest, with a surge allowed"),
-        pytest.param({"surge": 1, "status": UPDATED}, 2, id="updated"),
-        pytest.param({"surge": 1, "status": UPDATING}, 3, id="updating"),
-        pytest.param({"surge": 0, "status": UPDATING}, 2, id="updating without surge"),
-        pytest.param({"status": UPDATING}, 2, id="updating, nothing said of a surge"),
-        pytest.param({"surge": "30%", "status": UPDATING}, 3, id="a percentage is rounded up"),
-        pytest.param({"surge": 9, "status": UPDATING}, 4, id="never more than as many again"),
-        pytest.param({"surge": 1, "status": {"replicas": 3}}, 3, id="a partitioned update keeps its surplus"),
-        pytest.param({"status": {"replicas": 5}}, 2, id="scaled down, the surplus still ends"),
-    ],
+@rows(
+    "fields groups",
+    {
+        "at rest": ({}, 2),
+        "at rest, with a surge allowed": ({"surge": 1}, 2),
+        "updated": ({"surge": 1, "status": UPDATED}, 2),
+        "updating": ({"surge": 1, "status": UPDATING}, 3),
+        "updating without surge": ({"surge": 0, "status": UPDATING}, 2),
+        "updating, nothing said of a surge": ({"status": UPDATING}, 2),
+        "a percentage is rounded up": ({"surge": "30%", "status": UPDATING}, 3),
+        "never more than as many again": ({"surge": 9, "status": UPDATING}, 4),
+        "a partitioned update keeps its surplus": ({"surge": 1, "status": {"replicas": 3}}, 3),
+        "scaled down, the surplus still ends": ({"status": {"replicas": 5}}, 2),
+    },
 )
 def test_surplus_groups_are_wanted_while_an_update_is_on(fields: dict[str, Any], groups: int) -> None:
     found = a_set(**fields)
@@ -341,17 +308,15 @@ def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert select_pods_of(a_set()) == f"{SET_NAME}=serve"
 
 
-@pytest.mark.parametrize(
+@rows(
     "fields",
-    [
-        pytest.param({"size": "four"}, id="no number"),
-        pytest.param({"surge": "many", "status": UPDATING}, id="no percentage"),
-        pytest.param({"surge": 1.5, "status": UPDATING}, id="no whole number"),
-        pytest.param(
-            {"subgroups": {"subGroupSize": 1}, "size": SUBGROUPS_MAX + 2}, id="more sub-groups than sane"
-        ),
-        pytest.param({"subgroups": {"subGroupPolicyType": 1}}, id="no text"),
-    ],
+    {
+        "no number": {"size": "four"},
+        "no percentage": {"surge": "many", "status": UPDATING},
+        "no whole number": {"surge": 1.5, "status": UPDATING},
+        "more sub-groups than sane": {"subgroups": {"subGroupSize": 1}, "size": SUBGROUPS_MAX + 2},
+        "no text": {"subgroups": {"subGroupPolicyType": 1}},
+    },
 )
 def test_an_object_of_another_form_is_unreadable(fields: dict[str, Any]) -> None:
     with pytest.raises(UnexpectedValue):

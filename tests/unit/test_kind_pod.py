@@ -13,6 +13,7 @@ from shared.model.workloads import PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import expect_demand, want
+from tests.rows import rows
 from tests.slices import list_slices
 from tests.unit.live_pods import WAITS, a_pod_body, decide
 
@@ -60,17 +61,15 @@ def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
     assert "a kind of workload that has slices" in found.message
 
 
-@pytest.mark.parametrize(
+@rows(
     "owner",
-    [
-        pytest.param(UNKNOWN, id="an unknown kind"),
-        pytest.param(UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "driver"}, id="another pod"),
-        pytest.param(UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "lab", "uid": "of-lab"}, id="itself"),
-        pytest.param(UNKNOWN | {"kind": "ReplicaSet", "apiVersion": "apps/v1"}, id="a ReplicaSet of nobody"),
-        pytest.param(
-            UNKNOWN | {"kind": "StatefulSet", "apiVersion": "apps.kruise.io/v1"}, id="another's namesake"
-        ),
-    ],
+    {
+        "an unknown kind": UNKNOWN,
+        "another pod": UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "driver"},
+        "itself": UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "lab", "uid": "of-lab"},
+        "a ReplicaSet of nobody": UNKNOWN | {"kind": "ReplicaSet", "apiVersion": "apps/v1"},
+        "another's namesake": UNKNOWN | {"kind": "StatefulSet", "apiVersion": "apps.kruise.io/v1"},
+    },
 )
 def test_a_pod_of_an_unknown_controller_is_told_which_kinds_are_served(owner: Json) -> None:
     found = expect_decision(ask(a_body(owner)))

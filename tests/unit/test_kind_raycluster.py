@@ -19,6 +19,7 @@ from shared.model.decisions import Reason
 from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from tests.refusals import refuses
+from tests.rows import rows
 from tests.slices import list_slices
 from tests.unit.rayclusters import (
     EARLIER_UID,
@@ -39,29 +40,26 @@ ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
 # --- the four ways to know a replica --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("group", "pod_labels", "affinity", "name"),
-    [
-        pytest.param(a_group(), indexed(1), True, "llm-tpu-1", id="KubeRay 1.6, two hosts"),
-        pytest.param(a_group(), indexed(1, replica="tpu-vwxyz"), True, "llm-tpu-1", id="a replica comes again"),
-        pytest.param(a_group(replicas=2), indexed(3), True, "llm-tpu-3", id="above the replicas: a gap"),
-        pytest.param(a_group(), indexed(1) | webhooked(0), True, "llm-tpu-1", id="KubeRay's index is preferred"),
-        pytest.param(ONE_HOST, {REPLICA_INDEX: "3"}, False, "llm-tpu-3", id="KubeRay 1.6, one host"),
-        pytest.param(
-            ONE_HOST, {REPLICA_INDEX: "3"} | webhooked(0), False, "llm-tpu-3", id="one host, with the webhook"
-        ),
-        pytest.param(a_group(), webhooked(1), True, "llm-tpu-1", id="KubeRay 1.5 with the webhook"),
-        pytest.param(ONE_HOST, webhooked(2), False, "llm-tpu-2", id="KubeRay 1.5 with the webhook, one host"),
-        pytest.param(ONE_HOST, {}, False, "llm-tpu-x7f2k", id="neither, one host: the pod itself"),
-        pytest.param(ONLY_REPLICA, {}, False, "llm-tpu-0", id="neither, the only replica there can be"),
-        pytest.param(
+@rows(
+    "group pod_labels affinity name",
+    {
+        "KubeRay 1.6, two hosts": (a_group(), indexed(1), True, "llm-tpu-1"),
+        "a replica comes again": (a_group(), indexed(1, replica="tpu-vwxyz"), True, "llm-tpu-1"),
+        "above the replicas: a gap": (a_group(replicas=2), indexed(3), True, "llm-tpu-3"),
+        "KubeRay's index is preferred": (a_group(), indexed(1) | webhooked(0), True, "llm-tpu-1"),
+        "KubeRay 1.6, one host": (ONE_HOST, {REPLICA_INDEX: "3"}, False, "llm-tpu-3"),
+        "one host, with the webhook": (ONE_HOST, {REPLICA_INDEX: "3"} | webhooked(0), False, "llm-tpu-3"),
+        "KubeRay 1.5 with the webhook": (a_group(), webhooked(1), True, "llm-tpu-1"),
+        "KubeRay 1.5 with the webhook, one host": (ONE_HOST, webhooked(2), False, "llm-tpu-2"),
+        "neither, one host: the pod itself": (ONE_HOST, {}, False, "llm-tpu-x7f2k"),
+        "neither, the only replica there can be": (ONLY_REPLICA, {}, False, "llm-tpu-0"),
+        "neither, the only pod there can be: its successor keeps the pool": (
             a_group(replicas=1, maxReplicas=1, numOfHosts=1, topology="2x2"),
             {},
             False,
             "llm-tpu-0",
-            id="neither, the only pod there can be: its successor keeps the pool",
         ),
-    ],
+    },
 )
 def test_a_replica_is_known_by(
     group: dict[str, Any], pod_labels: dict[str, str], affinity: bool, name: str
@@ -129,44 +127,32 @@ def refusal_of(pod: PodView, workload: WorkloadView) -> Reason | None:
     return None
 
 
-@pytest.mark.parametrize(
-    ("groups", "given", "refused"),
-    [
-        pytest.param([a_group()], {}, Reason.SLICES_MAY_MIX, id="labels alone keep nothing apart"),
-        pytest.param([a_group()], {"affinity": True}, None, id="the webhook's affinities do"),
-        pytest.param([a_group()], {"selector": {"example.com/slice": "llm-tpu-1"}}, None, id="a pin to the slice"),
-        pytest.param(
-            [a_group()], {"selector": {"example.com/slice": "default_llm-tpu-1"}}, None, id="with its namespace"
-        ),
-        pytest.param(
+@rows(
+    "groups given refused",
+    {
+        "labels alone keep nothing apart": ([a_group()], {}, Reason.SLICES_MAY_MIX),
+        "the webhook's affinities do": ([a_group()], {"affinity": True}, None),
+        "a pin to the slice": ([a_group()], {"selector": {"example.com/slice": "llm-tpu-1"}}, None),
+        "with its namespace": ([a_group()], {"selector": {"example.com/slice": "default_llm-tpu-1"}}, None),
+        "a pin to another slice": (
             [a_group()],
             {"selector": {"example.com/slice": "llm-tpu-0"}},
             Reason.SLICES_MAY_MIX,
-            id="a pin to another slice",
         ),
-        pytest.param(
+        "a pin that the next has not": (
             [a_group()],
             {"selector": {REPLICA_NAME: "tpu-abcde"}},
             Reason.SLICES_MAY_MIX,
-            id="a pin that the next has not",
         ),
-        pytest.param(
-            [a_group()], {"selector": {REPLICA_INDEX: "1"}}, Reason.SLICES_MAY_MIX, id="a pin that others share"
-        ),
-        pytest.param([a_group(replicas=1)], {}, Reason.SLICES_MAY_MIX, id="one replica now, more allowed"),
-        pytest.param([a_group(replicas=1, maxReplicas=1)], {}, None, id="one replica for ever"),
-        pytest.param(
-            [ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, Reason.SLICES_MAY_MIX, id="two groups of one shape"
-        ),
-        pytest.param(
-            [ONLY_REPLICA, a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)], {}, None, id="two shapes"
-        ),
-        pytest.param(
-            [ONLY_REPLICA, a_group("off", maxReplicas=0)], {}, None, id="a group that can never have any"
-        ),
-        pytest.param([a_group(maxReplicas=None)], {}, Reason.SLICES_MAY_MIX, id="no upper bound"),
-        pytest.param([ONE_HOST], {}, None, id="one host cannot be shared"),
-    ],
+        "a pin that others share": ([a_group()], {"selector": {REPLICA_INDEX: "1"}}, Reason.SLICES_MAY_MIX),
+        "one replica now, more allowed": ([a_group(replicas=1)], {}, Reason.SLICES_MAY_MIX),
+        "one replica for ever": ([a_group(replicas=1, maxReplicas=1)], {}, None),
+        "two groups of one shape": ([ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, Reason.SLICES_MAY_MIX),
+        "two shapes": ([ONLY_REPLICA, a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)], {}, None),
+        "a group that can never have any": ([ONLY_REPLICA, a_group("off", maxReplicas=0)], {}, None),
+        "no upper bound": ([a_group(maxReplicas=None)], {}, Reason.SLICES_MAY_MIX),
+        "one host cannot be shared": ([ONE_HOST], {}, None),
+    },
 )
 def test_hosts_of_two_replicas_are_kept_apart_or_refused(
     groups: list[dict[str, Any]], given: dict[str, Any], refused: Reason | None
@@ -204,22 +190,22 @@ def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
 # --- the spec -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fields", "replicas", "slots", "hosts"),
-    [
-        pytest.param({}, 2, 4, 2, id="as written"),
-        pytest.param({"replicas": 9}, 4, 4, 2, id="more than maxReplicas"),
-        pytest.param({"replicas": 0, "minReplicas": 1}, 1, 4, 2, id="fewer than minReplicas"),
-        pytest.param({"replicas": None, "minReplicas": 3}, 3, 4, 2, id="no replicas: minReplicas"),
-        pytest.param({"replicas": None, "minReplicas": None}, 0, 4, 2, id="neither"),
-        pytest.param({"minReplicas": 3, "maxReplicas": 1}, 1, 1, 2, id="bounds that contradict: maxReplicas"),
-        pytest.param({"maxReplicas": None}, 2, 2**31 - 1, 2, id="no upper bound"),
-        pytest.param({"numOfHosts": None}, 2, 4, 1, id="one host"),
-        pytest.param({"numOfHosts": 0}, 0, 4, 1, id="no hosts: KubeRay makes no pods"),
-        pytest.param({"suspend": True}, 0, 4, 2, id="a suspended group"),
-        pytest.param({"suspend": False}, 2, 4, 2, id="a group that is not suspended"),
-        pytest.param({"replicas": -1, "minReplicas": -2, "maxReplicas": -3}, 0, 0, 2, id="negative"),
-    ],
+@rows(
+    "fields replicas slots hosts",
+    {
+        "as written": ({}, 2, 4, 2),
+        "more than maxReplicas": ({"replicas": 9}, 4, 4, 2),
+        "fewer than minReplicas": ({"replicas": 0, "minReplicas": 1}, 1, 4, 2),
+        "no replicas: minReplicas": ({"replicas": None, "minReplicas": 3}, 3, 4, 2),
+        "neither": ({"replicas": None, "minReplicas": None}, 0, 4, 2),
+        "bounds that contradict: maxReplicas": ({"minReplicas": 3, "maxReplicas": 1}, 1, 1, 2),
+        "no upper bound": ({"maxReplicas": None}, 2, 2**31 - 1, 2),
+        "one host": ({"numOfHosts": None}, 2, 4, 1),
+        "no hosts: KubeRay makes no pods": ({"numOfHosts": 0}, 0, 4, 1),
+        "a suspended group": ({"suspend": True}, 0, 4, 2),
+        "a group that is not suspended": ({"suspend": False}, 2, 4, 2),
+        "negative": ({"replicas": -1, "minReplicas": -2, "maxReplicas": -3}, 0, 0, 2),
+    },
 )
 def test_a_group_wants_as_many_replicas_as_kuberay_makes(
     fields: dict[str, Any], replicas: int, slots: int, hosts: int

@@ -9,6 +9,7 @@ from shared.edges.pods import read_template
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER, judge_rayjob
 from shared.model.workloads import Parent
+from tests.rows import rows
 from tests.unit.rayclusters import a_body
 
 Json = dict[str, Any]
@@ -20,33 +21,29 @@ def a_rayjob(deployment: str = "Complete", **spec: Any) -> Json:
     return {"metadata": {"namespace": "default", "name": "train"}, "spec": spec, "status": status}
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
-    [
-        pytest.param({"metadata": {"name": "train"}}, id="new"),
-        pytest.param(a_rayjob("Running"), id="running"),
-        pytest.param(a_rayjob("Retrying"), id="about to retry"),
-        pytest.param(a_rayjob("Suspended"), id="suspended"),
-        pytest.param(a_rayjob(shutdownAfterJobFinishes=True), id="its cluster goes with it"),
-        pytest.param(
-            a_rayjob(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=3600), id="its cluster goes in an hour"
-        ),
-        pytest.param(a_rayjob(deletionStrategy={"deletionRules": []}), id="its author chose what stays"),
-    ],
+    {
+        "new": {"metadata": {"name": "train"}},
+        "running": a_rayjob("Running"),
+        "about to retry": a_rayjob("Retrying"),
+        "suspended": a_rayjob("Suspended"),
+        "its cluster goes with it": a_rayjob(shutdownAfterJobFinishes=True),
+        "its cluster goes in an hour": a_rayjob(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=3600),
+        "its author chose what stays": a_rayjob(deletionStrategy={"deletionRules": []}),
+    },
 )
 def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None:
     assert judge_rayjob(body) == ""
 
 
-@pytest.mark.parametrize(
-    ("body", "remedy"),
-    [
-        pytest.param(a_rayjob(), "set shutdownAfterJobFinishes: true", id="no policy at all"),
-        pytest.param(a_rayjob("Failed"), "set shutdownAfterJobFinishes: true", id="it failed"),
-        pytest.param(
-            a_rayjob("ValidationFailed", shutdownAfterJobFinishes=True), "delete the RayJob", id="invalid"
-        ),
-    ],
+@rows(
+    "body remedy",
+    {
+        "no policy at all": (a_rayjob(), "set shutdownAfterJobFinishes: true"),
+        "it failed": (a_rayjob("Failed"), "set shutdownAfterJobFinishes: true"),
+        "invalid": (a_rayjob("ValidationFailed", shutdownAfterJobFinishes=True), "delete the RayJob"),
+    },
 )
 def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Json, remedy: str) -> None:
     answer = judge_rayjob(body)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from shared.edges.pods import read_template
 from shared.kinds.replicas import POD_NAME, STATEFULSET
 from shared.kinds.table import find_kind_of_pod
@@ -14,6 +12,7 @@ from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import expect_demand
 from tests.refusals import refuses
+from tests.rows import rows
 from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
@@ -54,17 +53,15 @@ def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
     assert [each.name for each in list_slices(a_set(**SLICE, **PARALLEL))] == ["shard"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "reason", "message"),
-    [
-        pytest.param(SLICE, Reason.SLICE_UNKNOWN, "valid: Parallel", id="one after another by default"),
-        pytest.param(
-            SLICE | {"podManagementPolicy": "OrderedReady"}, Reason.SLICE_UNKNOWN, "valid: Parallel", id="in turn"
-        ),
-        pytest.param(SLICE | PARALLEL | {"replicas": 3}, Reason.HOSTS_DIFFER, "valid: 4", id="too few"),
-        pytest.param(SLICE | PARALLEL | {"replicas": 8}, Reason.HOSTS_DIFFER, "valid: 4", id="two slices in one"),
-        pytest.param(SLICE | {"replicas": 1}, Reason.HOSTS_DIFFER, "valid: 4", id="one pod of several hosts"),
-    ],
+@rows(
+    "spec reason message",
+    {
+        "one after another by default": (SLICE, Reason.SLICE_UNKNOWN, "valid: Parallel"),
+        "in turn": (SLICE | {"podManagementPolicy": "OrderedReady"}, Reason.SLICE_UNKNOWN, "valid: Parallel"),
+        "too few": (SLICE | PARALLEL | {"replicas": 3}, Reason.HOSTS_DIFFER, "valid: 4"),
+        "two slices in one": (SLICE | PARALLEL | {"replicas": 8}, Reason.HOSTS_DIFFER, "valid: 4"),
+        "one pod of several hosts": (SLICE | {"replicas": 1}, Reason.HOSTS_DIFFER, "valid: 4"),
+    },
 )
 def test_a_slice_that_would_never_be_whole_is_refused_with_what_is_valid(
     spec: dict[str, Any], reason: Reason, message: str
@@ -80,19 +77,16 @@ def test_what_is_refused_is_not_listed_either() -> None:
         list_slices(a_set(**SLICE))
 
 
-@pytest.mark.parametrize(
-    ("pod", "workload", "reason"),
-    [
-        pytest.param(
-            a_pod(template=a_pod_body(topology="1x1", chips=1)), a_set(), Reason.POD_CONTRADICTS_SPEC, id="other"
-        ),
-        pytest.param(
+@rows(
+    "pod workload reason",
+    {
+        "other": (a_pod(template=a_pod_body(topology="1x1", chips=1)), a_set(), Reason.POD_CONTRADICTS_SPEC),
+        "scaled to nothing": (
             a_pod(template=SLICE["template"]),
             a_set(**SLICE, **PARALLEL, replicas=0),
             Reason.IDENTITY_MISMATCH,
-            id="scaled to nothing",
         ),
-    ],
+    },
 )
 def test_a_pod_that_the_spec_does_not_have_gets_nothing(
     pod: PodView, workload: WorkloadView, reason: Reason

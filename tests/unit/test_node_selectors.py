@@ -22,6 +22,7 @@ from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, PINNED_JOB_KEY, ZONE, a_claim, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, a_pool_body, decide_demand
 from tests.refusals import refuses
+from tests.rows import rows
 from tests.unit.asked_shapes import refuse_shape
 
 
@@ -282,38 +283,33 @@ def test_a_reservation_is_named_as_gke_wants_it(selectors: dict[str, str], path:
 
 
 SPOT, FLEX, RESERVED = ({labels.SPOT: "true"}, {labels.FLEX_START: "true"}, {labels.RESERVATION_NAME: "r"})
-CONFLICTS = [
-    pytest.param(SPOT | FLEX, ("spot + flex-start",), id="spot + flex-start"),
-    pytest.param(SPOT | RESERVED, ("spot + reservation",), id="spot + reservation"),
-    pytest.param(FLEX | RESERVED, ("flex-start + reservation",), id="flex-start + reservation"),
-    pytest.param(SPOT | {labels.RESERVATION_AFFINITY: "any"}, (labels.RESERVATION_AFFINITY,), id="spot + any"),
-    pytest.param({labels.RESERVATION_AFFINITY: "any"}, ("any", "specific", "specific"), id="TPU + any"),
-    pytest.param(RESERVED | {labels.RESERVATION_AFFINITY: "any"}, ("any", "specific"), id="name + any"),
-    pytest.param({labels.RESERVATION_AFFINITY: "specific"}, (labels.RESERVATION_NAME,), id="specific, no name"),
-    pytest.param(
-        RESERVED | {labels.RESERVATION_SUBBLOCKS: "s"}, (labels.RESERVATION_BLOCKS,), id="sub-block, no block"
-    ),
-    pytest.param(
+CONFLICTS = {
+    "spot + flex-start": (SPOT | FLEX, ("spot + flex-start",)),
+    "spot + reservation": (SPOT | RESERVED, ("spot + reservation",)),
+    "flex-start + reservation": (FLEX | RESERVED, ("flex-start + reservation",)),
+    "spot + any": (SPOT | {labels.RESERVATION_AFFINITY: "any"}, (labels.RESERVATION_AFFINITY,)),
+    "TPU + any": ({labels.RESERVATION_AFFINITY: "any"}, ("any", "specific", "specific")),
+    "name + any": (RESERVED | {labels.RESERVATION_AFFINITY: "any"}, ("any", "specific")),
+    "specific, no name": ({labels.RESERVATION_AFFINITY: "specific"}, (labels.RESERVATION_NAME,)),
+    "sub-block, no block": (RESERVED | {labels.RESERVATION_SUBBLOCKS: "s"}, (labels.RESERVATION_BLOCKS,)),
+    "block, no name": (
         {labels.RESERVATION_AFFINITY: "specific", labels.RESERVATION_BLOCKS: "b"},
         (labels.RESERVATION_NAME,),
-        id="block, no name",
     ),
-    pytest.param(SPOT | {labels.PREEMPTIBLE: "true"}, (labels.PREEMPTIBLE, labels.SPOT), id="spot + preemptible"),
-    pytest.param({labels.PROVISIONING: "preemptible"}, (labels.SPOT,), id="preemptible"),
-    pytest.param({labels.PROVISIONING: "queued"}, ("'queued'", "standard, spot, flex-start"), id="unknown model"),
-    pytest.param({labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name"), id="bad name"),
-    pytest.param(
-        RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "not a name"), id="a project that is a path"
-    ),
-    pytest.param({labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("not a name",), id="a path as name"),
-    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "599"}, ("'599'", "600 to 604800"), id="too short"),
-    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "604801"}, ("'604801'",), id="too long"),
-    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "1h"}, ("'1h'",), id="no number"),
-    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "٦٠٠"}, ("600 to 604800",), id="no ASCII number"),
-]
+    "spot + preemptible": (SPOT | {labels.PREEMPTIBLE: "true"}, (labels.PREEMPTIBLE, labels.SPOT)),
+    "preemptible": ({labels.PROVISIONING: "preemptible"}, (labels.SPOT,)),
+    "unknown model": ({labels.PROVISIONING: "queued"}, ("'queued'", "standard, spot, flex-start")),
+    "bad name": ({labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name")),
+    "a project that is a path": (RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "not a name")),
+    "a path as name": ({labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("not a name",)),
+    "too short": (FLEX | {labels.MAX_RUN_DURATION: "599"}, ("'599'", "600 to 604800")),
+    "too long": (FLEX | {labels.MAX_RUN_DURATION: "604801"}, ("'604801'",)),
+    "no number": (FLEX | {labels.MAX_RUN_DURATION: "1h"}, ("'1h'",)),
+    "no ASCII number": (FLEX | {labels.MAX_RUN_DURATION: "٦٠٠"}, ("600 to 604800",)),
+}
 
 
-@pytest.mark.parametrize(("selectors", "words"), CONFLICTS)
+@rows("selectors words", CONFLICTS)
 def test_a_combination_that_gke_cannot_give_is_refused(selectors: dict[str, str], words: tuple[str, ...]) -> None:
     with refuses(CapacityConflict) as refused:
         tier_of(selectors=selectors)

@@ -10,6 +10,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.model.workloads import Requirement
 from shared.needs.nodepool import Demand
+from tests.rows import rows
 from tests.unit.live_pods import a_body, a_workload, change, plan
 
 TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
@@ -47,16 +48,16 @@ def is_no(value: str) -> Term:
 
 
 @both
-@pytest.mark.parametrize(
+@rows(
     "terms",
-    [
-        pytest.param([is_no(ZONE)], id="another zone"),
-        pytest.param([is_no("us-east5-c"), is_no("us-east5-a")], id="several terms"),
-        pytest.param([[(labels.PROVISIONING, "NotIn", ["standard"])]], id="another tier"),
-        pytest.param([[(labels.INSTANCE_TYPE, "NotIn", ["ct6e-standard-4t", "g2-standard-4"])]], id="machine"),
-        pytest.param([[("generation", "Gt", ["3"])]], id="a number that no node has"),
-        pytest.param([[(labels.SPOT, "DoesNotExist", []), *is_no(ZONE)]], id="all of one term"),
-    ],
+    {
+        "another zone": [is_no(ZONE)],
+        "several terms": [is_no("us-east5-c"), is_no("us-east5-a")],
+        "another tier": [[(labels.PROVISIONING, "NotIn", ["standard"])]],
+        "machine": [[(labels.INSTANCE_TYPE, "NotIn", ["ct6e-standard-4t", "g2-standard-4"])]],
+        "a number that no node has": [[("generation", "Gt", ["3"])]],
+        "all of one term": [[(labels.SPOT, "DoesNotExist", []), *is_no(ZONE)]],
+    },
 )
 def test_nodes_that_the_pods_would_not_accept_are_never_made(body: dict[str, Any], terms: list[Term]) -> None:
     found = answer(requiring(body, *terms))
@@ -79,17 +80,17 @@ def test_a_tier_that_the_affinity_excludes_is_refused_with_the_tier(body: dict[s
 
 
 @both
-@pytest.mark.parametrize(
+@rows(
     "terms",
-    [
-        pytest.param([[(labels.SPOT, "DoesNotExist", [])]], id="no spot"),
-        pytest.param([is_no("us-east5-a")], id="another zone is excluded"),
-        pytest.param([[("team", "NotIn", ["a"]), ("rack", "DoesNotExist", [])]], id="labels that no node has"),
-        pytest.param([[(labels.HOSTNAME, "NotIn", ["broken"])]], id="a name that is not known"),
-        pytest.param([[(labels.NODE_POOL, "NotIn", ["mine"])]], id="a pool that is not known"),
-        pytest.param([[("cloud.google.com/gke-boot-disk", "DoesNotExist", [])]], id="a label of GKE"),
-        pytest.param([[("nvidia.com/gpu.count", "Gt", ["0"])]], id="a label of software"),
-    ],
+    {
+        "no spot": [[(labels.SPOT, "DoesNotExist", [])]],
+        "another zone is excluded": [is_no("us-east5-a")],
+        "labels that no node has": [[("team", "NotIn", ["a"]), ("rack", "DoesNotExist", [])]],
+        "a name that is not known": [[(labels.HOSTNAME, "NotIn", ["broken"])]],
+        "a pool that is not known": [[(labels.NODE_POOL, "NotIn", ["mine"])]],
+        "a label of GKE": [[("cloud.google.com/gke-boot-disk", "DoesNotExist", [])]],
+        "a label of software": [[("nvidia.com/gpu.count", "Gt", ["0"])]],
+    },
 )
 def test_nodes_that_the_pods_accept_or_may_accept_are_made(body: dict[str, Any], terms: list[Term]) -> None:
     found = answer(requiring(body, *terms))

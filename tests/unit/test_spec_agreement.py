@@ -11,6 +11,7 @@ from shared.model.needs import Tier
 from shared.needs.nodepool import Demand
 from tests.builders import PINNED_JOB_KEY, expect_decision, settings
 from tests.demands import expect_demand, want
+from tests.rows import rows
 from tests.unit.live_pods import (
     ALL,
     HOSTS,
@@ -91,15 +92,15 @@ def test_a_pod_with_other_chips_than_the_spec_buys_nothing(kind: str, chips: int
     assert f"(got '{chips}'); valid: 4" in refused(kind, spec, pod)
 
 
-@pytest.mark.parametrize(
-    ("of_spec", "of_pod"),
-    [
-        pytest.param(SPOT, RESERVED, id="spot"),
-        pytest.param(RESERVED, SPOT, id="a reservation"),
-        pytest.param(RESERVED, {labels.RESERVATION_NAME: "theirs"}, id="another reservation"),
-        pytest.param(SPOT, {}, id="no tier"),
-        pytest.param({labels.ZONE: "us-east5-a"}, {labels.ZONE: "us-east5-c"}, id="zone"),
-    ],
+@rows(
+    "of_spec of_pod",
+    {
+        "spot": (SPOT, RESERVED),
+        "a reservation": (RESERVED, SPOT),
+        "another reservation": (RESERVED, {labels.RESERVATION_NAME: "theirs"}),
+        "no tier": (SPOT, {}),
+        "zone": ({labels.ZONE: "us-east5-a"}, {labels.ZONE: "us-east5-c"}),
+    },
 )
 def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
     of_spec: dict[str, str], of_pod: dict[str, str]
@@ -107,28 +108,25 @@ def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
     refused("JobSet", change(a_body(), {**of_spec}), change(a_body(), {**of_pod}))
 
 
-@pytest.mark.parametrize(
-    ("of_spec", "of_pod", "reason"),
-    [
-        pytest.param(
+@rows(
+    "of_spec of_pod reason",
+    {
+        "another project's": (
             RESERVED,
             {**RESERVED, labels.RESERVATION_PROJECT: "their-project"},
             Reason.REQUEST_NOT_ALLOWED,
-            id="another project's",
         ),
-        pytest.param(
+        "standard and spot": (
             {labels.PROVISIONING: "standard"},
             {labels.PROVISIONING: "standard", **SPOT},
             Reason.SELECTOR_UNSUPPORTED,
-            id="standard and spot",
         ),
-        pytest.param(
+        "zone of the reservation": (
             {labels.RESERVATION_ZONE: "us-east5-a"},
             {labels.RESERVATION_ZONE: "us-east5-a", labels.ZONE: "us-east5-c"},
             Reason.SELECTOR_UNSUPPORTED,
-            id="zone of the reservation",
         ),
-    ],
+    },
 )
 def test_what_a_pod_adds_is_refused_as_if_its_spec_said_it(
     of_spec: dict[str, str], of_pod: dict[str, str], reason: Reason
@@ -185,13 +183,13 @@ def a_gpu_body(cpu: str = "3", **more: str) -> Json:
     return a_body(chips=0, gpus=1, selectors={**L4, **more}, cpu=cpu, memory="8Gi")
 
 
-@pytest.mark.parametrize(
+@rows(
     "pod",
-    [
-        pytest.param(a_gpu_body(cpu="90"), id="CPU"),
-        pytest.param(a_gpu_body(**{labels.INSTANCE_TYPE: "g2-standard-96"}), id="machine type"),
-        pytest.param(a_gpu_body(**{labels.ACCELERATOR_COUNT: "8"}), id="GPUs of the machine"),
-    ],
+    {
+        "CPU": a_gpu_body(cpu="90"),
+        "machine type": a_gpu_body(**{labels.INSTANCE_TYPE: "g2-standard-96"}),
+        "GPUs of the machine": a_gpu_body(**{labels.ACCELERATOR_COUNT: "8"}),
+    },
 )
 def test_a_pod_gets_no_machine_with_more_gpus_than_its_spec_needs(pod: Json) -> None:
     message = refused("RayCluster", a_gpu_body(), pod, hosts=2)

@@ -15,6 +15,7 @@ from shared.model.errors import UnsupportedSelector
 from shared.model.times import parse_time
 from shared.model.workloads import PodTemplate, Requirement, TermKind, TopologyTerm
 from tests.refusals import refuses
+from tests.rows import rows
 
 TPU = labels.TPU_RESOURCE
 
@@ -30,28 +31,25 @@ def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str
     return {"name": "c", "resources": resources, **more}
 
 
-@pytest.mark.parametrize(
-    ("spec", "chips"),
-    [
-        pytest.param({"containers": [container(4, 4)]}, 4, id="one container"),
-        pytest.param({"containers": [container("4", "4")]}, 4, id="quantities are texts"),
-        pytest.param({"containers": [container(2), container(2)]}, 4, id="Ironwood's two halves"),
-        pytest.param({"containers": [container(None, 4)]}, 4, id="limits only"),
-        pytest.param({"containers": [container(4), {"name": "log"}]}, 4, id="a container without resources"),
-        pytest.param({"containers": [container(4)], "initContainers": [container(8)]}, 8, id="init is larger"),
-        pytest.param(
-            {"containers": [container(4)], "initContainers": [container(2)] * 3}, 4, id="init by maximum"
-        ),
-        pytest.param(
+@rows(
+    "spec chips",
+    {
+        "one container": ({"containers": [container(4, 4)]}, 4),
+        "quantities are texts": ({"containers": [container("4", "4")]}, 4),
+        "Ironwood's two halves": ({"containers": [container(2), container(2)]}, 4),
+        "limits only": ({"containers": [container(None, 4)]}, 4),
+        "a container without resources": ({"containers": [container(4), {"name": "log"}]}, 4),
+        "init is larger": ({"containers": [container(4)], "initContainers": [container(8)]}, 8),
+        "init by maximum": ({"containers": [container(4)], "initContainers": [container(2)] * 3}, 4),
+        "a sidecar runs beside": (
             {"containers": [container(2)], "initContainers": [container(2, restartPolicy="Always")]},
             4,
-            id="a sidecar runs beside",
         ),
-        pytest.param({"containers": []}, 0, id="nothing"),
-        pytest.param({"containers": [container("four")]}, 0, id="no number"),
-        pytest.param({"containers": [container("٤")]}, 0, id="no ASCII number"),
-        pytest.param({"containers": [container(-4)]}, 0, id="negative"),
-    ],
+        "nothing": ({"containers": []}, 0),
+        "no number": ({"containers": [container("four")]}, 0),
+        "no ASCII number": ({"containers": [container("٤")]}, 0),
+        "negative": ({"containers": [container(-4)]}, 0),
+    },
 )
 def test_chips_are_what_the_pod_takes_of_its_host(spec: dict[str, Any], chips: int) -> None:
     assert read_template(**spec).chips == chips
