@@ -16,6 +16,7 @@ from standins.google.errors import ApiError, Code
 
 Json = dict[str, Any]
 _VARIABLE = re.compile(r"\{\+?(\w+)\}")
+_VERSION = re.compile(r"/?(v\d+\w*)/")
 _STABLE = re.compile(r"\.v\d+\.json$")
 _PLAIN: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -130,24 +131,34 @@ class Document:
             self._check(fields.get(name) or others or {}, each, f"{at}.{name}".lstrip("."))
 
 
-class Documents(dict[str, Document]):
-    """The newest stable version of each API in a folder, read when it is asked for.
+class Documents:
+    """The APIs in a folder, each in the version that is asked for, read when it is asked for.
 
     Raises FileNotFoundError: there are none.
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
+        self._read: dict[Path, Document] = {}
+        self._folder = folder
         names = (path for path in sorted(folder.glob("*.v*.json")) if _STABLE.search(path.name))
-        self._paths = {path.name.partition(".")[0]: path for path in names}
-        if not self._paths:
+        self._newest = {path.name.partition(".")[0]: path for path in names}
+        if not self._newest:
             raise FileNotFoundError(f"{folder}: holds no discovery documents")
 
-    def __missing__(self, name: str) -> Document:
-        if name not in self._paths:
+    def find(self, name: str, path: str) -> Document:
+        """Return the document of an API in the version that a path begins with, else the newest.
+
+        Raises ApiError: there is no such API.
+        """
+        version = _VERSION.match(path)
+        place = self._folder / f"{name}.{version[1]}.json" if version else self._newest.get(name)
+        if place is None or not place.exists():
+            place = self._newest.get(name)
+        if place is None:
             raise ApiError(Code.NOT_FOUND, f"there is no API {name!r}")
-        self[name] = Document(json.loads(self._paths[name].read_text(encoding="utf-8")))
-        return self[name]
+        if place not in self._read:
+            self._read[place] = Document(json.loads(place.read_text(encoding="utf-8")))
+        return self._read[place]
 
 
 def _walk(node: Json) -> Iterator[Json]:

@@ -84,7 +84,7 @@ class Generic:
                 return await self._upload(raw, request)
             if request.query_params.get("alt") == "media":
                 return Response(self._read_content(unquote(raw)))
-            document = self._documents[name]
+            document = self._documents.find(name, path)
             found = document.match(request.method, path)
             method, names = found
             body = read_object(await request.body())
