@@ -85,5 +85,7 @@ $(VENV)/.installed: requirements/development.txt | $(BIN)/python
 	@echo "Installing from PyPI into $(VENV) (half a minute, once)"
 	@awk '/^uv==/ {uv = 1} uv && /# via/ {exit} uv' $< >$(VENV)/uv.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/uv.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	@$(BIN)/uv pip install --quiet --native-tls --python $(BIN)/python --require-hashes -r $< || \
+		{ echo "uv cannot reach PyPI, so pip installs, which reads pip.conf (some minutes)"; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<; }
 	@touch $@
