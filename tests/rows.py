@@ -1,9 +1,11 @@
 """Tables of cases: the name of a row says what it is about, in the report of a failure too."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 
 def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
@@ -11,3 +13,14 @@ def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
     arguments = names.split()
     values = {name: (row,) if len(arguments) == 1 else row for name, row in table.items()}
     return pytest.mark.parametrize(arguments, [pytest.param(*row, id=name) for name, row in values.items()])
+
+
+def read_rows(file: str, names: str) -> pytest.MarkDecorator:
+    """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping."""
+    text = (Path(__file__).parent / "unit/golden" / file).read_text(encoding="utf-8")
+    table: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    titles = [line.partition(":")[0] for line in text.splitlines() if line and line[0] not in " #"]
+    assert len(titles) == len(table), f"{file}: two rows have one name"
+    for name, row in table.items():
+        assert row.keys() <= set(names.split()), f"{file}: {name}: valid: {names}"
+    return rows(names, {name: tuple(row.get(each, {}) for each in names.split()) for name, row in table.items()})
