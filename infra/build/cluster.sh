@@ -4,8 +4,8 @@
 # deployment, because that one would lose its events and its permissions.
 #
 # Needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/exporter-image.
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
 
 RELEASE=tpu-provisioner-exporter
 skip_in_plan_only "installing JobSet, Kueue and the exporter"

@@ -2,8 +2,8 @@
 # Destroys what Terraform made, and keeps the bucket of artifacts and the repository of the users' images unless
 # _DELETE_ARTIFACTS=true. What is kept stays in the state, so the next provision build goes on with it. With
 # _DELETE_STATE=true the state goes too, once nothing is in it. A second run continues where the first one ended.
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
 
 check _DELETE_ARTIFACTS "${_DELETE_ARTIFACTS:-false}" '^(true|false)$' "true or false"
 check _DELETE_STATE "${_DELETE_STATE:-false}" '^(true|false)$' "true or false"

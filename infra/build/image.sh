@@ -3,8 +3,8 @@
 # changes nothing: the tag is a hash of the source, and an image that exists is not built again. With _EXPORTER_IMAGE, a
 # released image with its digest, nothing is built: it is copied into the deployment's own repository, so that the nodes
 # need no other registry.
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
 
 image=$REPOSITORY/exporter
 released=${_EXPORTER_IMAGE:-}

@@ -4,8 +4,8 @@
 #
 # Needs BUILD_FOLDER/outputs.json. In a new project, grants need minutes to take effect, and Pub/Sub waits longer after
 # each refusal. So a new event is published every minute, and the answer to any of them is enough.
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
 
 skip_in_plan_only "sending a test event to each cluster"
 topic=$(read_outputs topics workload_events)

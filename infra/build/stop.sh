@@ -4,8 +4,8 @@
 # is skipped. With _FORCE=true it asks no cluster, and deletes the deployment's pools with what runs on them.
 #
 # The product deletes a pool when its workload is over. So whoever ends the workloads first needs no force.
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
 
 force=${_FORCE:-false}
 check _FORCE "$force" '^(true|false)$' "true or false"

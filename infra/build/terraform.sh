@@ -2,8 +2,8 @@
 # Plans with Terraform, lets check_plan.py refuse what may be in use, and applies exactly this plan. Writes
 # BUILD_FOLDER/outputs.json, and keeps the inputs beside the state. With _PLAN_ONLY=true it shows the plan and changes
 # nothing. A second run changes nothing. After a failure or a kill, run it again: docs/deploy.md names what to import.
-# shellcheck source-path=SCRIPTDIR source=common.sh
-. "$(dirname "$0")/common.sh"
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
 
 plan=$BUILD_FOLDER/plan
 open_state

@@ -51,7 +51,7 @@ def test_every_step_runs_one_script_and_no_shell_text(path: Path) -> None:
 def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_there(path: Path) -> None:
     content = load(path)
     declared = set(content["substitutions"])
-    listed = re.findall(r"^(?:PUBLIC|OWN)=\((.*?)\)", (BUILD / "common.sh").read_text(), re.MULTILINE | re.DOTALL)
+    listed = re.findall(r"^(?:PUBLIC|OWN)=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
     known = {f"_{name}" for names in listed for name in names.split()}
 
     assert content["options"]["automapSubstitutions"] is True
