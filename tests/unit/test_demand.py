@@ -13,7 +13,6 @@ from shared.model.needs import Tier, Way
 from shared.model.workloads import PodView, Requirement, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
-from shared.shapes.catalogue import Placement
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import a_demand, decide_demand, expect_demand, want
 from tests.rows import rows
@@ -40,21 +39,6 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     assert demand.way.zone == "us-east5-b"
     assert demand.node_labels == {}
     assert not demand.need.pin
-
-
-@rows(
-    "shape machine hosts",
-    {
-        "Ironwood": ({"chips": 4, "accelerator": "tpu7x", "topology": "2x2x2"}, "tpu7x-standard-4t", 2),
-        "eight chips": ({"chips": 8, "topology": "2x4"}, "ct6e-standard-8t", 1),
-        "four chips": ({"chips": 4, "topology": "2x4"}, "ct6e-standard-4t", 2),
-        "no topology: one host": ({"chips": 4, "topology": None}, "ct6e-standard-4t", 1),
-    },
-)
-def test_shape_follows_the_chips_of_a_pod(shape: dict[str, Any], machine: str, hosts: int) -> None:
-    demand = a_demand(**shape)
-
-    assert (demand.shape.machine.name, demand.shape.node_count) == (machine, hosts)
 
 
 def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation() -> None:
@@ -110,47 +94,40 @@ def test_peers_of_another_shape_do_not_count() -> None:
     assert (found.shape.machine.name, found.shape.node_count) == ("ct6e-standard-4t", 2)
 
 
-NO_DEMAND = [
-    pytest.param(
-        {"pod_labels": {labels.DISABLE_AUTOPROVISIONING: "true"}}, {}, Reason.DEMAND_OPTED_OUT, id="opt-out label"
-    ),
-    pytest.param(
-        {"annotations": {labels.DISABLE_AUTOPROVISIONING: "true"}},
-        {},
-        Reason.DEMAND_OPTED_OUT,
-        id="opt-out annotation",
-    ),
-    pytest.param(
-        {"shape": {"selectors": {labels.COMPUTE_CLASS: "c"}}}, {}, Reason.DEMAND_LEFT_TO_GKE, id="ComputeClass"
-    ),
-    pytest.param(
-        {"shape": {"node_affinity": {labels.COMPUTE_CLASS: ()}}},
-        {},
-        Reason.DEMAND_LEFT_TO_GKE,
-        id="ComputeClass by Exists",
-    ),
-    *(
-        pytest.param(
-            {"annotations": {key: "r"}}, {}, Reason.DEMAND_LEFT_TO_GKE, id=f"ProvisioningRequest by {key}"
-        )
+def left_to_gke(**pod: Any) -> tuple[dict[str, Any], dict[str, Any], Reason]:
+    return pod, {}, Reason.DEMAND_LEFT_TO_GKE
+
+
+def mistaken(**pod: Any) -> tuple[dict[str, Any], dict[str, Any], Reason]:
+    return pod, {}, Reason.IDENTITY_MISMATCH
+
+
+OPTED_OUT = {labels.DISABLE_AUTOPROVISIONING: "true"}
+OWN_POOL = {"selectors": {labels.NODE_POOL: "mine"}}
+NO_DEMAND = {
+    "opt-out label": ({"pod_labels": OPTED_OUT}, {}, Reason.DEMAND_OPTED_OUT),
+    "opt-out annotation": ({"annotations": OPTED_OUT}, {}, Reason.DEMAND_OPTED_OUT),
+    "ComputeClass": left_to_gke(shape={"selectors": {labels.COMPUTE_CLASS: "c"}}),
+    "ComputeClass by Exists": left_to_gke(shape={"node_affinity": {labels.COMPUTE_CLASS: ()}}),
+    **{
+        f"ProvisioningRequest by {key}": left_to_gke(annotations={key: "r"})
         for key in labels.PROVISIONING_REQUESTS
-    ),
-    pytest.param(
-        {"shape": {"selectors": {labels.NODE_POOL: "mine"}}},
-        {"template": a_template(selectors={labels.NODE_POOL: "mine"})},
+    },
+    "a pool of its own": (
+        {"shape": OWN_POOL},
+        {"template": a_template(**OWN_POOL)},
         Reason.DEMAND_BOUND_ELSEWHERE,
-        id="a pool of its own",
     ),
-    pytest.param({}, {"managed_elsewhere": True}, Reason.DEMAND_LEFT_TO_GKE, id="managedBy"),
-    pytest.param({"controller_name": ""}, {}, Reason.IDENTITY_MISMATCH, id="a bare pod with borrowed labels"),
-    pytest.param({"controller_kind": "StatefulSet"}, {}, Reason.IDENTITY_MISMATCH, id="no Job"),
-    pytest.param({"controller_name": "other-workers-0"}, {}, Reason.IDENTITY_MISMATCH, id="another JobSet's Job"),
-    pytest.param({"controller_name": "train-workers-2"}, {}, Reason.IDENTITY_MISMATCH, id="scaled away"),
-    pytest.param({"controller_name": "train-other-0"}, {}, Reason.IDENTITY_MISMATCH, id="no such replicated job"),
-]
+    "managedBy": ({}, {"managed_elsewhere": True}, Reason.DEMAND_LEFT_TO_GKE),
+    "a bare pod with borrowed labels": mistaken(controller_name=""),
+    "no Job": mistaken(controller_kind="StatefulSet"),
+    "another JobSet's Job": mistaken(controller_name="other-workers-0"),
+    "scaled away": mistaken(controller_name="train-workers-2"),
+    "no such replicated job": mistaken(controller_name="train-other-0"),
+}
 
 
-@pytest.mark.parametrize(("pod", "jobset", "reason"), NO_DEMAND)
+@rows("pod jobset reason", NO_DEMAND)
 def test_what_is_no_demand_is_left_alone_with_its_reason(
     pod: dict[str, Any], jobset: dict[str, Any], reason: Reason
 ) -> None:
@@ -193,53 +170,38 @@ def test_the_slice_is_of_the_live_jobset_and_not_what_labels_say() -> None:
     assert [each.slice for each in want(a_jobset(), pod).pods] == ["train-workers-0"]
 
 
+ACCOUNT, NETWORKS, COPY = labels.NODE_SERVICE_ACCOUNT, labels.ADDITIONAL_NODE_NETWORKS, labels.COPY_LABELS
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+ANY_NETWORK = {"allowed_node_networks": ("*",)}
+
+
 @pytest.mark.parametrize(
-    ("use", "pod", "words"),
+    ("use", "annotations", "words"),
     [
         ({"allowed_namespaces": ("ml-*",)}, {}, ("metadata.namespace", "'default'", "ml-*")),
         ({"allowed_accelerators": ("tpu-v5*",)}, {}, (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*")),
-        (
-            {},
-            {"annotations": {labels.NODE_SERVICE_ACCOUNT: "admin@p.iam"}},
-            (labels.NODE_SERVICE_ACCOUNT, "admin@p.iam", "allowed_node_service_accounts", "none"),
-        ),
+        ({}, {ACCOUNT: "admin@p.iam"}, (ACCOUNT, "admin@p.iam", "allowed_node_service_accounts", "none")),
         (
             {"allowed_node_service_accounts": ("tpu-*@p.iam",)},
-            {"annotations": {labels.NODE_SERVICE_ACCOUNT: "admin@p.iam"}},
+            {ACCOUNT: "admin@p.iam"},
             ("admin@p.iam", "tpu-*@p.iam"),
         ),
-        (
-            {},
-            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
-            (labels.ADDITIONAL_NODE_NETWORKS, "n:s", "allowed_node_networks"),
-        ),
-        (
-            {"allowed_node_networks": ("*",)},
-            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n"}},
-            ("'n'", "network:subnetwork"),
-        ),
-        (
-            {"allowed_node_networks": ("*",)},
-            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s,:t"}},
-            ("':t'", "network:subnetwork"),
-        ),
+        ({}, {NETWORKS: "n:s"}, (NETWORKS, "n:s", "allowed_node_networks")),
+        (ANY_NETWORK, {NETWORKS: "n"}, ("'n'", "network:subnetwork")),
+        (ANY_NETWORK, {NETWORKS: "n:s,:t"}, ("':t'", "network:subnetwork")),
         (
             {"allowed_label_prefixes": ("team/*",)},
-            {"annotations": {labels.COPY_LABELS: "team/a, cost"}},
-            (labels.COPY_LABELS, "'cost'", "allowed_label_prefixes"),
+            {COPY: "team/a, cost"},
+            (COPY, "'cost'", "allowed_label_prefixes"),
         ),
-        ({}, {"annotations": {labels.COPY_LABELS: labels.JOBSET_NAME}}, (labels.COPY_LABELS, labels.JOBSET_NAME)),
-        (
-            {},
-            {"annotations": {labels.COPY_LABELS: "node-role.kubernetes.io/control-plane"}},
-            ("node-role.kubernetes.io/control-plane",),
-        ),
+        ({}, {COPY: labels.JOBSET_NAME}, (COPY, labels.JOBSET_NAME)),
+        ({}, {COPY: CONTROL_PLANE}, (CONTROL_PLANE,)),
     ],
 )
 def test_free_text_outside_the_operator_s_lists_is_refused_naming_field_value_and_setting(
-    use: dict[str, Any], pod: dict[str, Any], words: tuple[str, ...]
+    use: dict[str, Any], annotations: dict[str, str], words: tuple[str, ...]
 ) -> None:
-    decision = refused(a_pod(**pod), settings(**use))
+    decision = refused(a_pod(annotations=annotations), settings(**use))
 
     assert decision.reason == Reason.REQUEST_NOT_ALLOWED
     assert [word for word in words if word not in decision.message] == []
@@ -348,19 +310,3 @@ def test_no_setting_changes_the_key_of_a_need_or_what_fits_it(use: dict[str, Any
     (plain,), (changed,) = (want(a_jobset(), use=each).needs for each in (settings(), settings(**use)))
 
     assert (changed.key, changed.asks, changed.most) == (plain.key, plain.asks, plain.most)
-
-
-def test_every_refusal_has_a_reason_of_the_closed_list() -> None:
-    asked: list[dict[str, Any]] = [
-        {"topology": "3x3"},
-        {"selectors": {"cloud.google.com/gke-nonsense": "x"}},
-        {"selectors": {labels.SPOT: "true", labels.RESERVATION_NAME: "r"}},
-    ]
-    reasons = {refused(a_pod(shape=shape)).reason for shape in asked}
-
-    assert reasons == {Reason.SHAPE_UNSUPPORTED, Reason.SELECTOR_UNSUPPORTED, Reason.CAPACITY_CONFLICT}
-
-
-def test_a_multi_host_slice_of_ironwood_wants_a_workload_policy() -> None:
-    assert a_demand(accelerator="tpu7x", topology="4x4x4").shape.placement == Placement.WORKLOAD_POLICY
-    assert a_demand(accelerator="tpu7x", topology="2x2x1").shape.placement == Placement.NONE

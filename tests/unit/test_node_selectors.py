@@ -1,6 +1,7 @@
 """Node labels, zones, capacity tiers: a selector is satisfied or refused; nothing is ignored."""
 
 import dataclasses
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -47,78 +48,79 @@ def a_wish(
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
 
+SPOT, FLEX, RESERVED = ({labels.SPOT: "true"}, {labels.FLEX_START: "true"}, {labels.RESERVATION_NAME: "r"})
+LASTING, BLOCK = {labels.MAX_RUN_DURATION: "3600"}, {labels.RESERVATION_BLOCKS: "b"}
+LENT = RESERVED | {labels.RESERVATION_PROJECT: "other-project"}
+
+
 # --- node labels ---
 
 
-def test_a_selector_of_the_user_s_own_domain_becomes_a_node_label() -> None:
-    demand = a_demand(selectors={"team": "vision", "example.com/rack": "7"}, node_affinity={"tier": ("gold",)})
+@rows(
+    "shape node_labels",
+    {
+        "the author's own domains": (
+            {"selectors": {"team": "vision", "example.com/rack": "7"}, "node_affinity": {"tier": ("gold",)}},
+            {"team": "vision", "example.com/rack": "7", "tier": "gold"},
+        ),
+        "the Go provisioner's pin": ({"selectors": {PINNED_JOB_KEY: "abc"}}, {PINNED_JOB_KEY: "abc"}),
+        "flex-start": ({"selectors": FLEX}, {}),
+        "its duration": ({"selectors": FLEX | LASTING}, LASTING),
+        **{key: ({"selectors": {key: "x"}}, {key: "x"}) for key in sorted(COPIED_FROM_SELECTORS)},
+    },
+)
+def test_selectors_become_labels_of_the_nodes(shape: dict[str, Any], node_labels: dict[str, str]) -> None:
+    assert a_demand(**shape).node_labels == node_labels
 
-    assert demand.node_labels == {"team": "vision", "example.com/rack": "7", "tier": "gold"}
 
-
-def test_the_go_provisioner_s_pin_is_honoured() -> None:
-    assert a_demand(selectors={PINNED_JOB_KEY: "abc"}).node_labels == {PINNED_JOB_KEY: "abc"}
-
-
-@pytest.mark.parametrize("key", sorted(COPIED_FROM_SELECTORS))
-def test_keys_that_gke_reads_from_labels_are_sent_as_labels(key: str) -> None:
-    assert a_demand(selectors={key: "x"}).node_labels == {key: "x"}
+SHAPED = {
+    labels.ACCELERATOR_COUNT: ("4", "8"),
+    labels.MACHINE_FAMILY: ("ct6e", "ct5lp"),
+    labels.OPERATING_SYSTEM: ("linux", "windows"),
+    labels.OS_DISTRIBUTION: ("cos", "ubuntu"),
+    labels.ARCHITECTURE: ("amd64", "arm64"),
+    labels.REGION: ("us-east5", "us-west1"),
+}
+"""What the nodes have, and what they have not."""
+RESERVED_KEYS = (
+    *(labels.JOBSET_NAME, labels.MANAGER, labels.HOSTNAME, "cloud.google.com/gke-boot-disk"),
+    *("node-role.kubernetes.io/control-plane", "autoscaling.gke.io/x", "x.k8s.io/y"),
+)
+NO_ZONES = [
+    {labels.ZONE: "us-west1-a"},
+    {labels.ZONE: "us-east5"},
+    {labels.ZONE: "us-east51-a"},
+    {labels.RESERVATION_ZONE: "europe-west4-b"},
+]
+TO_EXIST = ("team", "cloud.google.com/gke-boot-disk", labels.RESERVATION_AFFINITY)
+"""The pool would be paid for, and the pod would never fit it: nobody says the value."""
 
 
 @pytest.mark.parametrize(
-    ("key", "right", "wrong"),
+    ("shape", "words"),
     [
-        (labels.ACCELERATOR_COUNT, "4", "8"),
-        (labels.MACHINE_FAMILY, "ct6e", "ct5lp"),
-        (labels.OPERATING_SYSTEM, "linux", "windows"),
-        (labels.OS_DISTRIBUTION, "cos", "ubuntu"),
-        (labels.ARCHITECTURE, "amd64", "arm64"),
-        (labels.REGION, "us-east5", "us-west1"),
+        *(({"selectors": {key: wrong}}, (key, wrong, right)) for key, (right, wrong) in SHAPED.items()),
+        *(({"selectors": {key: "x"}}, (f"{key}=x",)) for key in RESERVED_KEYS),
+        *(
+            ({"selectors": {labels.GPU_NODE: value}}, (labels.GPU_NODE, "valid: remove this selector"))
+            for value in ("true", "false")
+        ),
+        *(({"node_affinity": {key: ()}}, (key,)) for key in TO_EXIST),
+        *(({"selectors": zone}, ("valid: a zone of us-east5",)) for zone in NO_ZONES),
     ],
 )
-def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, wrong: str) -> None:
-    a_demand(selectors={key: right})
-
-    decision = refuse_shape(selectors={key: wrong})
-    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
-    assert all(part in decision.message for part in (key, wrong, right))
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        labels.JOBSET_NAME,
-        labels.MANAGER,
-        "cloud.google.com/gke-boot-disk",
-        "node-role.kubernetes.io/control-plane",
-        "autoscaling.gke.io/x",
-        "x.k8s.io/y",
-        labels.HOSTNAME,
-    ],
-)
-def test_a_reserved_selector_that_no_pool_of_ours_carries_is_refused(key: str) -> None:
-    decision = refuse_shape(selectors={key: "x"})
+def test_a_selector_that_no_pool_of_ours_satisfies_is_refused(
+    shape: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    decision = refuse_shape(**shape)
 
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
-    assert f"{key}=x" in decision.message
+    assert [word for word in words if word not in decision.message] == []
 
 
-@pytest.mark.parametrize("value", ["true", "false"])
-def test_no_tpu_node_has_the_label_of_gpu_nodes(value: str) -> None:
-    decision = refuse_shape(selectors={labels.GPU_NODE: value})
-
-    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
-    assert decision.message.startswith(labels.GPU_NODE)
-    assert "valid: remove this selector" in decision.message
-
-
-@pytest.mark.parametrize("key", ["team", "cloud.google.com/gke-boot-disk", labels.RESERVATION_AFFINITY])
-def test_a_label_that_must_exist_but_whose_value_nobody_says_is_refused(key: str) -> None:
-    """The pool would be paid for, and the pod would never fit it."""
-    decision = refuse_shape(node_affinity={key: ()})
-
-    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
-    assert key in decision.message
+def test_a_selector_that_agrees_with_the_shape_is_served() -> None:
+    for key, (right, _) in SHAPED.items():
+        a_demand(selectors={key: right})
 
 
 @pytest.mark.parametrize("key", [labels.SPOT, labels.FLEX_START])
@@ -219,22 +221,6 @@ def test_without_any_zone_the_setting_to_make_is_named() -> None:
     assert f"clusters.{cluster}.zone" in str(missing.value)
 
 
-@pytest.mark.parametrize(
-    "selectors",
-    [
-        {labels.ZONE: "us-west1-a"},
-        {labels.ZONE: "us-east5"},
-        {labels.ZONE: "us-east51-a"},
-        {labels.RESERVATION_ZONE: "europe-west4-b"},
-    ],
-)
-def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) -> None:
-    refused = refuse_shape(selectors=selectors)
-
-    assert refused.reason == Reason.SELECTOR_UNSUPPORTED
-    assert "valid: a zone of us-east5" in refused.message
-
-
 # --- capacity ---
 
 
@@ -245,44 +231,36 @@ def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: 
 
 
 @pytest.mark.parametrize(
-    ("shape", "tier"),
+    ("shape", "way"),
     [
-        ({}, Tier.ON_DEMAND),
-        ({"selectors": {labels.PROVISIONING: "standard"}}, Tier.ON_DEMAND),
-        ({"selectors": {labels.SPOT: "true"}}, Tier.SPOT),
-        ({"selectors": {labels.PROVISIONING: "spot"}}, Tier.SPOT),
-        ({"node_affinity": {labels.SPOT: ("true",)}}, Tier.SPOT),
-        ({"selectors": {labels.FLEX_START: "true"}}, Tier.FLEX_START),
-        ({"selectors": {labels.PROVISIONING: "flex-start"}}, Tier.FLEX_START),
-        ({"selectors": {labels.RESERVATION_NAME: "r"}}, Tier.RESERVATION),
-        ({"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_AFFINITY: "specific"}}, Tier.RESERVATION),
-    ],
-)
-def test_the_tier_is_what_the_pod_selects(shape: dict[str, Any], tier: Tier) -> None:
-    assert tier_of(**shape).tier == tier
-
-
-@pytest.mark.parametrize(
-    ("selectors", "path"),
-    [
-        ({}, "r"),
-        ({labels.RESERVATION_PROJECT: "other-project"}, "projects/other-project/reservations/r"),
-        ({labels.RESERVATION_BLOCKS: "b"}, "r/reservationBlocks/b"),
+        ({}, {"tier": Tier.ON_DEMAND}),
+        ({"selectors": {labels.PROVISIONING: "standard"}}, {"tier": Tier.ON_DEMAND}),
+        ({"selectors": SPOT}, {"tier": Tier.SPOT}),
+        ({"selectors": {labels.PROVISIONING: "spot"}}, {"tier": Tier.SPOT}),
+        ({"node_affinity": {labels.SPOT: ("true",)}}, {"tier": Tier.SPOT}),
+        ({"selectors": FLEX}, {"tier": Tier.FLEX_START, "run_seconds": 604_800}),
+        ({"selectors": FLEX | {labels.MAX_RUN_DURATION: "600"}}, {"run_seconds": 600}),
+        ({"selectors": {labels.PROVISIONING: "flex-start"}}, {"tier": Tier.FLEX_START}),
+        ({"selectors": RESERVED}, {"tier": Tier.RESERVATION, "reservation.path": "r"}),
+        ({"selectors": RESERVED | {labels.RESERVATION_AFFINITY: "specific"}}, {"tier": Tier.RESERVATION}),
+        ({"selectors": LENT}, {"reservation.path": "projects/other-project/reservations/r"}),
+        ({"selectors": RESERVED | BLOCK}, {"reservation.path": "r/reservationBlocks/b"}),
         (
+            {"selectors": LENT | BLOCK | {labels.RESERVATION_SUBBLOCKS: "s"}},
             {
-                labels.RESERVATION_PROJECT: "other-project",
-                labels.RESERVATION_BLOCKS: "b",
-                labels.RESERVATION_SUBBLOCKS: "s",
+                "reservation.path": (
+                    "projects/other-project/reservations/r/reservationBlocks/b/reservationSubBlocks/s"
+                )
             },
-            "projects/other-project/reservations/r/reservationBlocks/b/reservationSubBlocks/s",
         ),
     ],
 )
-def test_a_reservation_is_named_as_gke_wants_it(selectors: dict[str, str], path: str) -> None:
-    assert tier_of(selectors={labels.RESERVATION_NAME: "r", **selectors}).reservation.path == path
+def test_the_way_is_what_the_pod_selects(shape: dict[str, Any], way: dict[str, Any]) -> None:
+    selected = tier_of(**shape)
+
+    assert {field: attrgetter(field)(selected) for field in way} == way
 
 
-SPOT, FLEX, RESERVED = ({labels.SPOT: "true"}, {labels.FLEX_START: "true"}, {labels.RESERVATION_NAME: "r"})
 CONFLICTS = {
     "spot + flex-start": (SPOT | FLEX, ("spot + flex-start",)),
     "spot + reservation": (SPOT | RESERVED, ("spot + reservation",)),
@@ -329,18 +307,6 @@ def test_a_combination_that_gke_cannot_give_is_refused(selectors: dict[str, str]
 def test_flex_start_is_refused_where_it_is_not_offered(accelerator: str, topology: str) -> None:
     with refuses(CapacityConflict, match="GKE does not offer flex-start"):
         tier_of(accelerator, topology, selectors=FLEX)
-
-
-@pytest.mark.parametrize(("selectors", "seconds"), [({}, 604_800), ({labels.MAX_RUN_DURATION: "600"}, 600)])
-def test_flex_start_lives_as_long_as_asked_or_as_set(selectors: dict[str, str], seconds: int) -> None:
-    assert tier_of(selectors=FLEX | selectors).run_seconds == seconds
-
-
-def test_a_run_duration_that_is_selected_is_on_the_nodes() -> None:
-    asked = a_demand(selectors=FLEX | {labels.MAX_RUN_DURATION: "3600"})
-
-    assert asked.node_labels == {labels.MAX_RUN_DURATION: "3600"}
-    assert a_demand(selectors=FLEX).node_labels == {}
 
 
 @pytest.mark.parametrize(

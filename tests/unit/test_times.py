@@ -28,10 +28,17 @@ def test_a_time_ahead_of_ours_counts_as_now_or_says_nothing(since: float | None,
     assert measure_seconds(since, NOW) == seconds
 
 
-@pytest.mark.parametrize(
-    "text", ["", "soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-13-01T00:00:00Z", None]
-)
-def test_a_time_that_cannot_be_read_never_raises(text: str | None) -> None:
+def test_times_are_read_with_zone_and_fraction() -> None:
+    assert parse_time("2027-01-15T09:00:00.5+01:00") == 1_800_000_000.5
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", "2027-13-01T00:00:00Z"])
+def test_a_time_that_cannot_be_read_is_no_time(text: str | None) -> None:
+    assert parse_time(text) is None
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_beyond_the_calendar_never_raises(text: str) -> None:
     assert parse_time(text) is None or abs(parse_time(text) or 0) < 10**12
 
 

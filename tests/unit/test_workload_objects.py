@@ -312,15 +312,6 @@ def test_another_controller_s_jobset_is_known(managed_by: str | None, elsewhere:
     assert jobset(managedBy=managed_by).managed_elsewhere is elsewhere
 
 
-@pytest.mark.parametrize("text", [None, "", "yesterday", "2027-13-01T00:00:00Z"])
-def test_a_time_that_cannot_be_read_is_no_time(text: str | None) -> None:
-    assert parse_time(text) is None
-
-
-def test_times_are_read_with_zone_and_fraction() -> None:
-    assert parse_time("2027-01-15T09:00:00.5+01:00") == 1_800_000_000.5
-
-
 def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
     volumes = [
         {"name": "data", "persistentVolumeClaim": {"claimName": "shared-data"}},
