@@ -75,32 +75,25 @@ def test_no_other_message_may_lack_the_uid(event: Event) -> None:
         assert refusal(json.dumps(body).encode(), message.attributes).field == "data.uid"
 
 
-def test_two_leaders_of_one_workload_are_two_observations_of_it() -> None:
-    assert a_workload_demand().id != a_workload_demand(cause="another").id
-
-
 def test_a_workload_s_end_names_the_jobset() -> None:
-    message = format_message(an_over_event("Suspended"))
+    found = format_message(an_over_event("Suspended")).attributes
 
-    assert message.attributes["ce-type"] == "tpuprovisioner.workload-over.v1"
-    assert message.attributes["ce-subject"] == "namespaces/default/jobsets/train"
-
-
-def test_the_same_observation_has_the_same_id_whoever_reports_it() -> None:
-    assert an_over_event(time="a").id == an_over_event(time="b").id
+    assert found["ce-type"] == "tpuprovisioner.workload-over.v1"
+    assert found["ce-subject"] == "namespaces/default/jobsets/train"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"cluster": "projects/p/locations/l/clusters/other"},
-        {"cause": "Failed"},
-        {"uid": "another"},
-        {"type": EventType.DEMAND},
-    ],
-)
-def test_another_observation_has_another_id(change: dict[str, Any]) -> None:
-    assert an_over_event(**change).id != an_over_event().id
+def test_an_observation_has_one_id_whoever_reports_it_and_another_one_has_another() -> None:
+    over, demand = an_over_event(time="a"), a_workload_demand()
+    others = [
+        an_over_event(cluster="projects/p/locations/l/clusters/other"),
+        an_over_event(cause="Failed"),
+        an_over_event(uid="another"),
+        an_over_event(type=EventType.DEMAND),
+    ]
+
+    assert over.id == an_over_event(time="b").id
+    assert over.id not in {each.id for each in others}
+    assert demand.id != a_workload_demand(cause="another").id
 
 
 def attributes(**change: str | None) -> dict[str, str]:
@@ -121,63 +114,46 @@ def refusal(data: bytes, given: dict[str, str]) -> Rejected:
     return refused.value
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "valid"),
-    [
-        ({"ce_specversion": None}, "ce-specversion", "1.0"),
-        ({"ce_specversion": "0.3"}, "ce-specversion", "1.0"),
-        ({"ce_type": None}, "ce-type", "tpuprovisioner.demand.v1, tpuprovisioner.workload-over.v1"),
-        ({"ce_type": "tpuprovisioner.demand.v2"}, "ce-type", "tpuprovisioner.demand.v1"),
-        ({"ce_source": None}, "ce-source", "projects/PROJECT/locations/LOCATION/clusters/NAME"),
-        ({"ce_source": CLUSTER}, "ce-source", "//container.googleapis.com/"),
-        ({"ce_source": f"//container.googleapis.com/{CLUSTER}/x"}, "ce-source", "clusters/NAME"),
-        ({"ce_source": f"//container.googleapis.com/{CLUSTER}\n"}, "ce-source", "clusters/NAME"),
-        ({"ce_source": "//container.googleapis.com/projects/p/zones/z/clusters/c"}, "ce-source", "locations"),
-    ],
-)
-def test_a_malformed_attribute_is_named_with_what_would_be_valid(
-    change: dict[str, str | None], field: str, valid: str
-) -> None:
-    error = refusal(body(), attributes(**change))
-
-    assert error.field == field
-    assert valid in error.valid
-    assert error.value == (next(iter(change.values())) or "")
+SOURCE, OF_GKE = "ce-source", "//container.googleapis.com/"
 
 
 @pytest.mark.parametrize(
-    ("change", "field", "valid"),
+    ("name", "value", "valid"),
     [
-        ({"version": 2}, "data.version", "1"),
-        ({"version": 3}, "data.version", "1"),
-        ({"version": "1"}, "data.version", "1"),
-        ({"version": True}, "data.version", "1"),
-        ({"version": "left out"}, "data.version", "1"),
-        ({"kind": "Node"}, "data.kind", "Pod, JobSet"),
-        ({"kind": ["Pod"]}, "data.kind", "Pod, JobSet"),
-        ({"kind": "left out"}, "data.kind", "Pod, JobSet"),
-        ({"namespace": ""}, "data.namespace", "a Kubernetes name"),
-        ({"namespace": "../kube-system"}, "data.namespace", "a Kubernetes name"),
-        ({"name": "Train"}, "data.name", "a Kubernetes name"),
-        ({"name": "a/b"}, "data.name", "a Kubernetes name"),
-        ({"name": "a" * 254}, "data.name", "a Kubernetes name"),
-        ({"name": "für"}, "data.name", "a Kubernetes name"),
-        ({"name": "a\n"}, "data.name", "a Kubernetes name"),
-        ({"name": 7}, "data.name", "a Kubernetes name"),
-        ({"name": None}, "data.name", "a Kubernetes name"),
-        ({"uid": "u" * 129}, "data.uid", "a UID"),
-        ({"uid": "a b"}, "data.uid", "a UID"),
-        ({"cause": "x" * 129}, "data.cause", "128"),
-        ({"cause": 3}, "data.cause", "128"),
+        ("ce-specversion", None, "1.0"),
+        ("ce-specversion", "0.3", "1.0"),
+        ("ce-type", None, "tpuprovisioner.demand.v1, tpuprovisioner.workload-over.v1"),
+        ("ce-type", "tpuprovisioner.demand.v2", "tpuprovisioner.demand.v1"),
+        (SOURCE, None, "projects/PROJECT/locations/LOCATION/clusters/NAME"),
+        (SOURCE, CLUSTER, OF_GKE),
+        (SOURCE, f"{OF_GKE}{CLUSTER}/x", "clusters/NAME"),
+        (SOURCE, f"{OF_GKE}{CLUSTER}\n", "clusters/NAME"),
+        (SOURCE, f"{OF_GKE}projects/p/zones/z/clusters/c", "locations"),
     ],
 )
-def test_a_malformed_field_is_named_with_what_would_be_valid(
-    change: dict[str, Any], field: str, valid: str
-) -> None:
-    error = refusal(body(**change), attributes())
+def test_a_malformed_attribute_is_named_with_what_would_be_valid(name: str, value: str | None, valid: str) -> None:
+    error = refusal(body(), attributes(**{name: value}))
 
-    assert error.field == field
+    assert (error.field, error.value) == (name, value or "")
     assert valid in error.valid
+
+
+WRONG: dict[str, tuple[str, list[Any]]] = {
+    "version": ("1", [2, 3, "1", True, "left out"]),
+    "kind": ("Pod, JobSet", ["Node", ["Pod"], "left out"]),
+    "namespace": ("a Kubernetes name", ["", "../kube-system"]),
+    "name": ("a Kubernetes name", ["Train", "a/b", "a" * 254, "für", "a\n", 7, None]),
+    "uid": ("a UID", ["u" * 129, "a b"]),
+    "cause": ("128", ["x" * 129, 3]),
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field in WRONG for value in WRONG[field][1]])
+def test_a_malformed_field_is_named_with_what_would_be_valid(field: str, value: Any) -> None:
+    error = refusal(body(**{field: value}), attributes())
+
+    assert error.field == f"data.{field}"
+    assert WRONG[field][0] in error.valid
 
 
 @pytest.mark.parametrize(
@@ -197,16 +173,11 @@ def test_unicode_names_are_shown() -> None:
     assert "träin" in str(refusal(body(name="träin"), attributes()))
 
 
-def test_data_beyond_its_bound_is_refused_unread() -> None:
+def test_data_at_its_bound_is_read_and_beyond_it_is_refused_unread() -> None:
     error = refusal(b" " * (DATA_BYTES_MAX + 1), attributes())
 
     assert (error.field, error.value) == ("data", "65537 bytes")
-
-
-def test_data_at_its_bound_is_read() -> None:
-    padded = body().ljust(DATA_BYTES_MAX)
-
-    assert parse_message(padded, attributes()).subject.name == "train"
+    assert parse_message(body().ljust(DATA_BYTES_MAX), attributes()).subject.name == "train"
 
 
 def test_a_long_value_is_shortened_in_the_text() -> None:
@@ -252,47 +223,43 @@ def test_any_json_in_any_field_is_read_or_refused(change: dict[str, Any]) -> Non
 A_PUSH = "valid: a wrapped Pub/Sub push: {message: "
 
 
+NO_BASE64 = "Invalid base64 encoded string - at `$.message.data`"
+
+
 @pytest.mark.parametrize(
-    ("raw", "field", "message"),
+    ("raw", "message"),
     [
-        (b"", "body", ""),
-        (b"not json", "body", ""),
-        (b"{", "body", f"Input data was truncated (got '{{'); {A_PUSH}"),
-        (b"a=b", "body", f"JSON is malformed: invalid character (byte 0) (got 'a=b'); {A_PUSH}"),
-        (b"[]", "body", f"Expected `object`, got `array` (got '[]'); {A_PUSH}"),
-        (b"{}", "body", f"Object missing required field `message` (got '{{}}'); {A_PUSH}"),
-        (b'{"message": null}', "body", ""),
-        (
-            b'{"message": {"attributes": {"a": 1}}}',
-            "body",
-            "Expected `str`, got `int` - at `$.message.attributes[...]`",
-        ),
-        (b'{"message": {"attributes": null}}', "body", ""),
-        (b'{"message": {"data": 7}}', "body", ""),
-        (b'{"message": {"data": "%%%"}}', "body", "Invalid base64 encoded string - at `$.message.data`"),
-        (b'{"message": {"data": "YQ"}}', "body", "Invalid base64 encoded string - at `$.message.data`"),
-        ('{"message": {"data": "ü"}}'.encode(), "body", "Invalid base64 encoded string - at `$.message.data`"),
-        (b'{"message": {"data": "\xff"}}', "body", ""),
+        (b"", ""),
+        (b"not json", ""),
+        (b"{", f"Input data was truncated (got '{{'); {A_PUSH}"),
+        (b"a=b", f"JSON is malformed: invalid character (byte 0) (got 'a=b'); {A_PUSH}"),
+        (b"[]", f"Expected `object`, got `array` (got '[]'); {A_PUSH}"),
+        (b"{}", f"Object missing required field `message` (got '{{}}'); {A_PUSH}"),
+        (b'{"message": null}', ""),
+        (b'{"message": {"attributes": {"a": 1}}}', "Expected `str`, got `int` - at `$.message.attributes[...]`"),
+        (b'{"message": {"attributes": null}}', ""),
+        (b'{"message": {"data": 7}}', ""),
+        (b'{"message": {"data": "%%%"}}', NO_BASE64),
+        (b'{"message": {"data": "YQ"}}', NO_BASE64),
+        ('{"message": {"data": "ü"}}'.encode(), NO_BASE64),
+        (b'{"message": {"data": "\xff"}}', ""),
     ],
 )
-def test_what_is_no_push_is_refused_by_field(raw: bytes, field: str, message: str) -> None:
+def test_what_is_no_push_is_refused_with_the_place(raw: bytes, message: str) -> None:
     with refuses(MalformedEvent) as refused:
         parse_push(raw)
-    assert refused.value.field == field
+    assert refused.value.field == "body"
     assert refused.value.valid
     assert message in str(refused.value)
 
 
-def test_a_push_is_read_with_its_delivery_attempt() -> None:
+def test_a_push_is_read_with_its_delivery_attempt_and_may_have_no_data() -> None:
     push = parse_push(a_push(a_demand_event(), delivery_attempt=3))
+    empty = parse_push(b'{"message": {"attributes": {"a": "b"}}}')
 
     assert (push.message.message_id, push.delivery_attempt) == ("1001", 3)
     assert parse_push(a_push(a_demand_event(), delivery_attempt=None)).delivery_attempt == 0
-
-
-def test_a_push_without_data_is_a_push() -> None:
-    pushed = parse_push(b'{"message": {"attributes": {"a": "b"}}}').message
-    assert (pushed.data, pushed.attributes) == (b"", {"a": "b"})
+    assert (empty.message.data, empty.message.attributes) == (b"", {"a": "b"})
 
 
 def test_a_body_beyond_what_pubsub_can_send_is_refused_unread() -> None:

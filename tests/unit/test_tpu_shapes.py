@@ -24,64 +24,29 @@ V5E, V6E, V3, V4, V5P, T7X = (
     "tpu-v5p-slice",
     "tpu7x",
 )
+FLAT = [("1x1", 1, 1), ("2x2", 4, 1), ("2x4", 8, 1), ("2x4", 4, 2), ("4x4", 4, 4), ("4x8", 4, 8), ("8x8", 4, 16)]
+FLAT += [("8x16", 4, 32), ("16x16", 4, 64)]
+LITE = [("1x1", 1), ("2x2", 4), ("2x4", 8)]
+V3_HOSTS = {"4x4": 4, "4x8": 8, "8x8": 16, "8x16": 32, "16x16": 64, "16x32": 128, "32x32": 256, "32x64": 512}
+CUBIC_HOSTS = (
+    {"2x2x1": 1, "2x2x2": 2, "2x2x4": 4, "2x4x4": 8, "4x4x4": 16, "4x4x8": 32, "4x4x12": 48}
+    | {"4x8x8": 64, "4x4x20": 80, "4x8x12": 96, "8x8x8": 128, "8x8x12": 192, "8x8x16": 256}
+    | {"8x12x12": 288, "8x16x16": 512, "12x16x16": 768, "16x16x16": 1024, "16x16x24": 1536}
+    | {"16x20x28": 2240, "16x24x24": 2304}
+)
+CUBIC = [(V4, "ct4p-hightpu-4t", 4096), (V5P, "ct5p-hightpu-4t", 8960), (T7X, "tpu7x-standard-4t", 9216)]
+"""Of each family with cubes the machine, and the most chips of a slice."""
 TABLE = [
     ("tpu-v3-device", "2x2", 4, "ct3-hightpu-4t", 1),
-    (V3, "4x4", 4, "ct3p-hightpu-4t", 4),
-    (V3, "4x8", 4, "ct3p-hightpu-4t", 8),
-    (V3, "8x8", 4, "ct3p-hightpu-4t", 16),
-    (V3, "8x16", 4, "ct3p-hightpu-4t", 32),
-    (V3, "16x16", 4, "ct3p-hightpu-4t", 64),
-    (V3, "16x32", 4, "ct3p-hightpu-4t", 128),
-    (V3, "32x32", 4, "ct3p-hightpu-4t", 256),
-    (V3, "32x64", 4, "ct3p-hightpu-4t", 512),
-    *(
-        (accelerator, topology, chips, f"{prefix}-{chips}t", hosts)
-        for accelerator, prefix in ((V5E, "ct5lp-hightpu"), (V6E, "ct6e-standard"))
-        for topology, chips, hosts in (
-            ("1x1", 1, 1),
-            ("2x2", 4, 1),
-            ("2x4", 8, 1),
-            ("2x4", 4, 2),
-            ("4x4", 4, 4),
-            ("4x8", 4, 8),
-            ("8x8", 4, 16),
-            ("8x16", 4, 32),
-            ("16x16", 4, 64),
-        )
-    ),
-    ("tpu-v5-lite-device", "1x1", 1, "ct5l-hightpu-1t", 1),
-    ("tpu-v5-lite-device", "2x2", 4, "ct5l-hightpu-4t", 1),
-    ("tpu-v5-lite-device", "2x4", 8, "ct5l-hightpu-8t", 1),
+    *((V3, topology, 4, "ct3p-hightpu-4t", hosts) for topology, hosts in V3_HOSTS.items()),
+    *((V5E, topology, chips, f"ct5lp-hightpu-{chips}t", hosts) for topology, chips, hosts in FLAT),
+    *((V6E, topology, chips, f"ct6e-standard-{chips}t", hosts) for topology, chips, hosts in FLAT),
+    *(("tpu-v5-lite-device", topology, chips, f"ct5l-hightpu-{chips}t", 1) for topology, chips in LITE),
     (T7X, "1x1x1", 1, "tpu7x-standard-1t", 1),
     *(
         (accelerator, topology, 4, machine, hosts)
-        for accelerator, machine, chips_max in (
-            (V4, "ct4p-hightpu-4t", 4096),
-            (V5P, "ct5p-hightpu-4t", 8960),
-            (T7X, "tpu7x-standard-4t", 9216),
-        )
-        for topology, hosts in (
-            ("2x2x1", 1),
-            ("2x2x2", 2),
-            ("2x2x4", 4),
-            ("2x4x4", 8),
-            ("4x4x4", 16),
-            ("4x4x8", 32),
-            ("4x4x12", 48),
-            ("4x8x8", 64),
-            ("4x4x20", 80),
-            ("4x8x12", 96),
-            ("8x8x8", 128),
-            ("8x8x12", 192),
-            ("8x8x16", 256),
-            ("8x12x12", 288),
-            ("8x16x16", 512),
-            ("12x16x16", 768),
-            ("16x16x16", 1024),
-            ("16x16x24", 1536),
-            ("16x20x28", 2240),
-            ("16x24x24", 2304),
-        )
+        for accelerator, machine, chips_max in CUBIC
+        for topology, hosts in CUBIC_HOSTS.items()
         if hosts * 4 <= chips_max
     ),
 ]
@@ -201,20 +166,10 @@ def test_an_illegal_topology_is_refused_with_field_value_and_nearest(
 @pytest.mark.parametrize(
     ("accelerator", "topology"),
     [
-        (V6E, "1x1x1"),
+        *((V6E, topology) for topology in ("1x1x1", "4x4x4", "", "4", "0x4", "04x4", "4X4", "4x4 ", "4x4\n")),
+        *((V6E, topology) for topology in ("4x-4", "٤x٤", "99999x4")),
         (T7X, "1x1"),
-        (V6E, "4x4x4"),
         (V4, "4x4"),
-        (V6E, ""),
-        (V6E, "4"),
-        (V6E, "0x4"),
-        (V6E, "04x4"),
-        (V6E, "4X4"),
-        (V6E, "4x4 "),
-        (V6E, "4x-4"),
-        (V6E, "٤x٤"),
-        (V6E, "99999x4"),
-        (V6E, "4x4\n"),
     ],
 )
 def test_a_topology_of_another_form_is_refused_with_an_example(accelerator: str, topology: str) -> None:
@@ -230,18 +185,14 @@ def test_chips_that_do_not_fit_a_topology_have_two_ways_out() -> None:
     assert error.valid == "2x4; or 4 chips per pod (ct6e-standard-4t) for 4x4"
 
 
-@pytest.mark.parametrize(
-    ("accelerator", "near"),
-    [
-        ("tpu-v6e", "tpu-v6e-slice"),
-        ("tpu-v3-podslice", "tpu-v4-podslice"),
-        ("tpu-v5-lite", "tpu-v5-lite-device"),
-        ("tpu7", "tpu7x"),
-        ("tpu7xx", "tpu7x"),
-        ("TPU7X", "tpu7x"),
-        ("nvidia-l4", "tpu-v6e-slice"),
-    ],
-)
+NEAREST = {
+    "tpu-v6e": "tpu-v6e-slice",
+    "tpu-v3-podslice": "tpu-v4-podslice",
+    "tpu-v5-lite": "tpu-v5-lite-device",
+} | {"tpu7": "tpu7x", "tpu7xx": "tpu7x", "TPU7X": "tpu7x", "nvidia-l4": "tpu-v6e-slice"}
+
+
+@pytest.mark.parametrize(("accelerator", "near"), NEAREST.items())
 def test_an_unknown_accelerator_is_refused_with_the_nearest(accelerator: str, near: str) -> None:
     error = refusal(accelerator, "4x4", 4)
 
