@@ -14,6 +14,11 @@ from tests.contract.stand_ins import stand_in
 from tests.engine.world import World
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes the screens anew."""
+    parser.addoption("--write", action="store_true", help="write what the commands print into tests/cli/screens")
+
+
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.messages.dead_letters.PAUSE_SECONDS", 0.02)

@@ -1,7 +1,8 @@
 """`plan` says before anything is applied what the functions would decide after it."""
 
+import cProfile
+import gc
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,37 +12,17 @@ import yaml
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan
 from cli.planning.plan_table import print_plan
-from cli.prices import READ_ON, SOURCE
-from shared.model import labels
-from tests.builders import CLUSTER, settings
+from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
+from shared.shapes.catalogue import TPUS
+from tests.builders import CLUSTER, a_pool, settings
 from tests.cli.cli_world import list_printed, read_json, run, write
+from tests.cli.manifests import JOBSET, expand
+from tests.cli.screens import EXAMPLES
+from tests.demands import a_demand
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REFUSED = "unsatisfiable-three-chips.yaml"
 MACHINES = EXAMPLES / "scarce" / "capacity.yaml"
 """No manifest: what the demo's GKE has."""
-JOBSET = """
-apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata: {name: train, namespace: team-a, annotations: {}}
-spec:
-  suspend: false
-  replicatedJobs:
-    - name: workers
-      replicas: 3
-      template:
-        spec:
-          parallelism: 4
-          completions: 4
-          template:
-            spec:
-              nodeSelector:
-                cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice
-                cloud.google.com/gke-tpu-topology: 4x4
-              containers: [{name: main, resources: {limits: {google.com/tpu: 4}}}]
-    - name: driver
-      template: {spec: {template: {spec: {containers: [{name: main}]}}}}
-"""
 
 
 def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, Any]]:
@@ -49,35 +30,6 @@ def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, Any]]:
     path = write(tmp_path / "jobset.yaml", text)
     found: list[dict[str, Any]] = read_json("plan", path, *options)["needs"]
     return found
-
-
-def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_path: Path) -> None:
-    exclusive = "{alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool}"
-    text = JOBSET.replace("annotations: {}", f"annotations: {exclusive}")
-    result = run("plan", write(tmp_path / "jobset.yaml", text), "--zone", "us-east5-b")
-
-    assert result.exit_code == 0
-    table, _, output = result.stdout.partition("\n\n")
-    heads = "JOB POOLS NODES CHIPS MACHINE TOPOLOGY TIER ZONE DECISION"
-    cells = "team-a/train 3 12 48 ct6e-standard-4t 4x4 on-demand us-east5-b create"
-    taints = "taints google.com/tpu=present:NoSchedule; no labels of its own"
-    price = "price of each $43.20/h $31,536/month"
-    assert [line.split() for line in table.splitlines()] == [heads.split(), cells.split()]
-    assert output.splitlines() == [
-        f"team-a/train: disk 100 GB (GKE's default) of the default type; {taints}; {price}",
-        "assumed: no label of a namespace opts out of pools (no cluster was asked; --cluster asks it)",
-        f"list price: $129.60 an hour, $94,608 a month of 730 hours (prices of {READ_ON}, {SOURCE})",
-        "3 pools with 12 nodes and 48 chips",
-    ]
-
-
-def test_a_refusal_says_what_would_be_valid_and_ends_with_1() -> None:
-    result = run("plan", str(EXAMPLES / REFUSED))
-
-    assert result.exit_code == 1
-    assert "refuse: shape_unsupported" in result.stdout
-    assert "(got '3'); valid: 1 (ct5lp-hightpu-1t), 4 (ct5lp-hightpu-4t)" in result.stdout
-    assert result.stdout.endswith("0 pools with 0 nodes and 0 chips; 1 refused\n")
 
 
 @pytest.mark.parametrize("options", [(), ("--zone", "us-east5-b")], ids=["any-zone", "us-east5-b"])
@@ -94,131 +46,18 @@ def test_every_example_is_planned_as_its_name_says(path: Path, options: tuple[st
     assert result.exit_code == (1 if path.name == REFUSED else 0)
 
 
-def test_the_candidates_of_a_list_are_shown_in_their_order() -> None:
-    path, zone = str(EXAMPLES / "v6e-candidates.yaml"), ("--zone", "us-east5-b")
-    (planned_slice,) = read_json("plan", path, *zone)["needs"]
-    candidates = [
-        "reservation train in us-east5-a",
-        "spot in us-east5-a",
-        "spot in us-east5-b",
-        "on-demand in us-east5-b",
-    ]
+def test_the_pool_is_shown_as_it_would_be_sent_pinned_as_jobset_will_ask(tmp_path: Path) -> None:
+    pins = "jobset train | annotations: { => annotations: {alpha.jobset.sigs.k8s.io/node-selector: 'true', "
+    slices = planned(expand(pins), tmp_path, "--zone", "us-east5-c")
 
-    assert planned_slice["candidates"] == candidates
-    assert (planned_slice["tier"], planned_slice["zone"]) == ("reservation", "us-east5-a")
-    shown = " ".join(run("plan", path, *zone).stdout.split())
-    listed = "; ".join(f"{number} {each}" for number, each in enumerate(candidates, start=1))
-    assert f"candidates, tried in this order: {listed}" in shown
-
-
-def test_an_absurd_number_of_slices_is_refused_at_once(tmp_path: Path) -> None:
-    slices = planned(JOBSET.replace("replicas: 3", "replicas: 2000000000"), tmp_path)
-
-    assert [(each["decision"], each["reason"]) for each in slices] == [("refuse", "limit_reached")]
-    assert "valid: at most 10000" in str(slices[0]["message"])
-
-
-def test_the_examples_of_the_other_kinds_are_planned_in_one_command() -> None:
-    result = run("plan", str(EXAMPLES / "kinds"), "--zone", "us-east5-b", "--json")
-
-    slices = json.loads(result.stdout)["needs"]
-    assert {each["decision"] for each in slices} == {"create"}
-    assert Counter((each["kind"], each["pools"], each["node_count"], each["topology"]) for each in slices) == {
-        ("Job", 1, 4, "4x4"): 1,
-        ("LeaderWorkerSet", 2, 8, "4x4"): 1,
-        ("RayCluster", 2, 8, "4x4"): 1,
-        ("RayCluster", 1, 4, "4x4"): 1,
-        ("RayCluster", 2, 2, "2x4"): 1,
-        ("Deployment", 1, 3, "2x2"): 1,
-        ("StatefulSet", 1, 2, "2x4"): 1,
-        ("Pod", 1, 1, "2x2"): 1,
-        ("Job", 1, 6, ""): 1,
-        ("RayCluster", 1, 2, ""): 1,
-    }
-
-
-def test_the_pool_is_shown_as_it_would_be_sent(tmp_path: Path) -> None:
-    (first, *_) = planned(JOBSET, tmp_path, "--zone", "us-east5-c")
-
-    assert first["node_pool"]["locations"] == ["us-east5-c"]
-    assert first["node_pool"]["initialNodeCount"] == 4
-    assert first["node_pool"]["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
-
-
-def test_a_pinned_job_carries_the_selector_that_jobset_will_add(tmp_path: Path) -> None:
-    marks = "{alpha.jobset.sigs.k8s.io/exclusive-topology: pool, alpha.jobset.sigs.k8s.io/node-selector: 'true'}"
-    slices = planned(JOBSET.replace("annotations: {}", f"annotations: {marks}"), tmp_path)
-
-    pinned = [each["node_pool"]["config"]["labels"]["alpha.jobset.sigs.k8s.io/namespaced-job"] for each in slices]
-    assert pinned == ["team-a_train-workers-0", "team-a_train-workers-1", "team-a_train-workers-2"]
-
-
-def test_a_suspended_jobset_is_planned_as_if_it_was_admitted(tmp_path: Path) -> None:
-    result = run("plan", write(tmp_path / "j.yaml", JOBSET.replace("suspend: false", "suspend: true")))
-
-    assert "3 pools with" in result.stdout
-    assert "team-a/train: it starts suspended (a queue admits it)" in result.stdout
-
-
-def test_limits_count_what_stands_before_in_the_plan(tmp_path: Path) -> None:
-    path = write(tmp_path / "j.yaml", JOBSET)
-    environ = {"TPU_PROVISIONER_LIMIT_CHIPS": "32"}
-
-    result = run("plan", path, "--json", environ=environ)
-
-    (train,) = json.loads(result.stdout)["needs"]
-    assert (train["decision"], train["pools"], train["chips"]) == ("create", 2, 32)
-
-
-def test_labels_over_budget_are_refused_before_they_are_applied(tmp_path: Path) -> None:
-    selectors = "\n".join(f"                example.com/{'k' * 40}{n}: {'v' * 60}" for n in range(9))
-    marker = "                cloud.google.com/gke-tpu-topology: 4x4"
-
-    slices = planned(JOBSET.replace(marker, f"{marker}\n{selectors}"), tmp_path)
-
-    assert {each["reason"] for each in slices} == {"labels_over_budget"}
-
-
-def test_a_name_that_is_too_long_is_refused_for_its_own_reason(tmp_path: Path) -> None:
-    slices = planned(JOBSET.replace("{name: train,", f"{{name: {'train' * 13},"), tmp_path)
-
-    assert {each["reason"] for each in slices} == {"name_unfit"}
-    assert all("a shorter name" in each["message"] for each in slices)
-
-
-def a_term(key: str, value: str) -> dict[str, Any]:
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    return {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}}
-
-
-ZONES = [
-    ({"nodeSelector": {labels.ZONE: "europe-west4-a"}}, "", "europe-west4-a"),
-    ({"nodeSelector": {labels.REGION: "europe-west4"}}, "", "europe-west4-any"),
-    (a_term(labels.ZONE, "europe-west4-a"), "", "europe-west4-a"),
-    (a_term(labels.REGION, "europe-west4"), "[{}]", "europe-west4-any"),
-    ({}, "[{location: {zones: [europe-west4-a]}}, {}]", "europe-west4-a"),
-    ({}, "[{reservations: {specific: [{name: r}]}}, {}]", "any-region1-any"),
-    ({}, "", "any-region1-any"),
-]
-
-
-@pytest.mark.parametrize(("spec", "listed", "zone"), ZONES)
-def test_a_cluster_that_nobody_named_is_where_each_workload_asks_to_be(
-    spec: dict[str, Any], listed: str, zone: str, tmp_path: Path
-) -> None:
-    body = yaml.safe_load(JOBSET)
-    template = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    template["spec"] |= spec | {"nodeSelector": template["spec"]["nodeSelector"] | spec.get("nodeSelector", {})}
-    template["metadata"] = {"annotations": {labels.CAPACITY: listed} if listed else {}}
-    topology = "gke-tpu-topology: 4x4\n"
-    zoned = JOBSET.replace(topology, f"{topology}                {labels.ZONE}: us-east5-a\n")
-
-    slices = planned(f"{zoned.replace('train', 'other')}---\n{yaml.safe_dump(body)}", tmp_path)
-
-    assert not any("GKE may refuse" in note for each in slices for note in each["notes"])
-    found = {(each["workload"], each["decision"], each["zone"]) for each in slices}
-    assert found == {("other", "create", "us-east5-a"), ("train", "create", zone)}
+    first = slices[0]["node_pool"]
+    assert (first["locations"], first["initialNodeCount"]) == (["us-east5-c"], 4)
+    assert first["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+    key = "alpha.jobset.sigs.k8s.io/namespaced-job"
+    pinned = [each["node_pool"]["config"]["labels"][key] for each in slices]
+    assert pinned == [f"team-a_train-workers-{number}" for number in range(3)]
+    assert [(each["dollars_per_hour"], each["dollars_per_month"]) for each in slices] == [(43.2, 31_536.0)] * 3
+    assert planned(JOBSET, tmp_path, "--no-price")[0]["dollars_per_hour"] is None
 
 
 def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path: Path) -> None:
@@ -251,3 +90,82 @@ def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     assert max(len(line) for line in lines) <= width
     created = sum(bool(each.creates) for each in planned)
     assert sum(line.split()[-1:] == ["create"] for line in lines) == created > 10
+
+
+def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
+    assert find_price(a_demand(), chips=16) == pytest.approx(43.2)
+    for accelerator, regions in CHIP_HOURS.items():
+        assert accelerator in TPUS
+        for region, (on_demand, spot) in regions.items():
+            assert region.count("-") == 1
+            assert spot is None or 0 < spot < on_demand
+
+
+@pytest.mark.parametrize(
+    ("pool", "location", "tier", "dollars"),
+    [
+        ({}, "us-east5", "on-demand", 16 * 2.70),
+        ({"spot": True}, "us-east5-b", "spot", 16 * 1.215),
+        ({"reservation": "r"}, "us-east5", "reservation", None),
+        ({"flex_start": True}, "us-east5", "flex-start", None),
+        ({}, "africa-south1", "on-demand", None),
+        ({"spot": True}, "southamerica-west1", "spot", None),
+        ({"machine_type": "ct6e-standard-8t"}, "us-east5", "on-demand", 16 * 2.70),
+        ({"machine_type": "ct5l-hightpu-8t"}, "us-central1", "on-demand", None),
+        ({"machine_type": "a3-highgpu-8g", "gpus_per_node": 8}, "us-central1", "on-demand", None),
+        ({"machine_type": ""}, "us-east5", "on-demand", None),
+    ],
+)
+def test_the_price_of_a_pool_is_that_of_its_tier_and_region(
+    pool: dict[str, Any], location: str, tier: str, dollars: float | None
+) -> None:
+    made = a_pool(**pool)
+
+    assert find_tier(made.spot, made.flex_start, made.reservation) == tier
+    assert find_pool_price(made, location, chips=16) == (
+        None if dollars is None else pytest.approx(dollars, abs=0.01)
+    )
+
+
+def test_lists_of_any_kind_are_planned_item_by_item(tmp_path: Path) -> None:
+    body = yaml.safe_load(JOBSET)
+    untyped = {key: body[key] for key in ("metadata", "spec")}
+    typed = {"kind": "JobSetList", "apiVersion": body["apiVersion"], "items": [untyped]}
+    other = body | {"metadata": {"name": "other"}}
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [typed, other]})
+
+    assert sum(each["pools"] for each in planned(text, tmp_path)) == 6
+    assert sum(each["pools"] for each in planned(f"{json.dumps(body)}\n{json.dumps(other)}", tmp_path)) == 6
+
+
+def test_a_pattern_and_folders_in_folders_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for path in (tmp_path / "a" / "one.yaml", tmp_path / "a" / "b" / "two.yaml"):
+        write(path, JOBSET.replace("train", path.stem))
+
+    assert "3 pools" in run("plan", str(tmp_path / "a")).stdout
+    assert "6 pools" in run("plan", str(tmp_path / "a"), "-R").stdout
+    assert "6 pools" in run("plan", str(tmp_path / "**" / "*.yaml")).stdout
+    assert "no file fits this pattern" in run("plan", str(tmp_path / "*.json")).stderr
+
+
+def count_calls(slices: int, tmp_path: Path) -> int:
+    """Return how many Python functions a plan of so many slices calls."""
+    text = JOBSET.replace("replicas: 3", f"replicas: {slices}")
+    found = read_manifests([write(tmp_path / f"{slices}.yaml", text)])
+    gc.disable()  # else it may call what other tests have left to be finalized
+    try:
+        with cProfile.Profile() as profile:
+            made = plan(found.workloads, CLUSTER, settings(limit_chips=1_000_000))
+    finally:
+        gc.enable()
+    assert [each.pools for each in made] == [slices]
+    return sum(each.callcount for each in profile.getstats())
+
+
+def test_a_plan_is_linear_in_its_slices(tmp_path: Path) -> None:
+    count_calls(10, tmp_path)  # what is kept for the next plan
+    few, many = count_calls(100, tmp_path), count_calls(1000, tmp_path)
+
+    assert few > 100
+    assert many < 10.5 * few

@@ -125,33 +125,6 @@ def test_a_wrong_argument_says_what_is_valid(arguments: tuple[str, ...], message
     assert message in result.stderr
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\x00",
-        "a: [1,",
-        "a:\n\t- b",
-        "a: *b",
-        "!!python/object:os.system {}",
-        "metadata: {{ .Values.name }}: 1",
-        "- 1",
-        "kind: 1",
-        "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: 1}",
-        "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: a}\nspec: []",
-    ],
-)
-def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "wrong.yaml"
-    path.write_text(text)
-
-    result = run("plan", str(path))
-
-    assert result.exit_code == 2
-    assert str(path) in result.stderr
-    assert "no workload" not in result.output
-    assert LIBRARIES.search(result.stderr) is None, result.stderr
-
-
 FORMS = {
     "status -o xml": "'xml' is not one of 'table', 'wide', 'json', 'yaml'",
     "statsu": "No such command 'statsu'. Did you mean 'status'?",
