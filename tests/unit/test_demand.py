@@ -103,7 +103,7 @@ def mistaken(**pod: Any) -> tuple[dict[str, Any], dict[str, Any], Reason]:
 
 
 OPTED_OUT = {labels.DISABLE_AUTOPROVISIONING: "true"}
-OWN_POOL = {"selectors": {labels.NODE_POOL: "mine"}}
+OWN_POOL: dict[str, Any] = {"selectors": {labels.NODE_POOL: "mine"}}
 NO_DEMAND = {
     "opt-out label": ({"pod_labels": OPTED_OUT}, {}, Reason.DEMAND_OPTED_OUT),
     "opt-out annotation": ({"annotations": OPTED_OUT}, {}, Reason.DEMAND_OPTED_OUT),

@@ -99,51 +99,48 @@ def names(workload: WorkloadView) -> list[str]:
 
 
 SUBGROUPS_OF_2 = {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}
-LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
+IN_TWO: dict[str, Any] = {"subgroups": SUBGROUPS_OF_2, "replicas": 1}
+WITHOUT_LEADER = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
 
 
 @rows(
-    "fields slices",
+    "fields hosts",
     {
-        "leader and workers of one template": ({}, {"serve-0": 4, "serve-1": 4}),
-        "a leader with chips of its own template": ({"leader": WORKER}, {"serve-0": 4, "serve-1": 4}),
-        "a chipless leader on the slice": ({"leader": CHIPLESS, "size": 5}, {"serve-0": 4, "serve-1": 4}),
-        "a leader on a CPU node": ({"leader": OF_CPU, "size": 5}, {"serve-0": 4, "serve-1": 4}),
-        "only the leader on TPUs": ({"leader": WORKER, "worker": OF_CPU}, {"serve-0": 1, "serve-1": 1}),
-        "a leader alone": ({"size": 1}, {"serve-0": 1, "serve-1": 1}),
-        "as the API fills it in": ({"size": None, "replicas": None}, {"serve-0": 1}),
-        "a leader alone without chips": ({"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}),
-        "a leader alone is not apart": ({"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1}, {"serve-0": 1}),
+        "leader and workers of one template": ({}, {"0": 4, "1": 4}),
+        "a leader with chips of its own template": ({"leader": WORKER}, {"0": 4, "1": 4}),
+        "a chipless leader on the slice": ({"leader": CHIPLESS, "size": 5}, {"0": 4, "1": 4}),
+        "a leader on a CPU node": ({"leader": OF_CPU, "size": 5}, {"0": 4, "1": 4}),
+        "only the leader on TPUs": ({"leader": WORKER, "worker": OF_CPU}, {"0": 1, "1": 1}),
+        "a leader alone": ({"size": 1}, {"0": 1, "1": 1}),
+        "as the API fills it in": ({"size": None, "replicas": None}, {"0": 1}),
+        "a leader alone without chips": ({"size": 1, "leader": CHIPLESS}, {"0": 0, "1": 0}),
+        "a leader alone is not apart": ({"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1}, {"0": 1}),
         "scaled to nothing": ({"replicas": 0}, {}),
         "no accelerators": ({"leader": OF_CPU, "worker": OF_CPU}, {}),
-        "two sub-groups": ({"subgroups": SUBGROUPS_OF_2, "replicas": 1}, {"serve-0-0": 2, "serve-1-0": 2}),
-        "the usual policy": ({"subgroups": {"subGroupSize": 2}, "replicas": 1}, {"serve-0-0": 2, "serve-1-0": 2}),
-        "a chipless leader on top of the first sub-group": (
-            {"subgroups": SUBGROUPS_OF_2, "size": 5, "leader": CHIPLESS, "replicas": 1},
-            {"serve-0-0": 2, "serve-1-0": 2},
-        ),
-        "a leader with chips on top: its hosts are too many, which the demand refuses": (
-            {"subgroups": SUBGROUPS_OF_2, "size": 5, "replicas": 1},
-            {"serve-0-0": 3, "serve-1-0": 2},
+        "two sub-groups": (IN_TWO, {"0-0": 2, "1-0": 2}),
+        "the usual policy": (IN_TWO | {"subgroups": {"subGroupSize": 2}}, {"0-0": 2, "1-0": 2}),
+        "a chipless leader on top of the first": (IN_TWO | {"size": 5, "leader": CHIPLESS}, {"0-0": 2, "1-0": 2}),
+        "a leader with chips on top: too many, which the demand refuses": (
+            IN_TWO | {"size": 5},
+            {"0-0": 3, "1-0": 2},
         ),
         "a chipless leader in place of a host: too few, which the demand refuses": (
-            {"subgroups": SUBGROUPS_OF_2, "leader": CHIPLESS, "replicas": 1},
-            {"serve-0-0": 1, "serve-1-0": 2},
+            IN_TWO | {"leader": CHIPLESS},
+            {"0-0": 1, "1-0": 2},
         ),
         "the leader in no sub-group": (
-            {"subgroups": LEADER_EXCLUDED, "size": 5, "leader": OF_CPU},
-            {"serve-0-0": 2, "serve-1-0": 2, "serve-0-1": 2, "serve-1-1": 2},
+            WITHOUT_LEADER | {"leader": OF_CPU},
+            {"0-0": 2, "1-0": 2, "0-1": 2, "1-1": 2},
         ),
-        "sub-group of a leader": ({"subgroups": {"subGroupSize": 1}, "size": 1, "replicas": 1}, {"serve-0-0": 1}),
-        "sub-groups of CPU workers are no slices": (
-            {"subgroups": SUBGROUPS_OF_2, "leader": WORKER, "worker": OF_CPU, "replicas": 1},
-            {"serve-0-0": 1},
-        ),
+        "sub-group of a leader": ({"subgroups": {"subGroupSize": 1}, "size": 1, "replicas": 1}, {"0-0": 1}),
+        "sub-groups of CPU workers are none": (IN_TWO | {"leader": WORKER, "worker": OF_CPU}, {"0-0": 1}),
     },
 )
-def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any], slices: dict[str, int]) -> None:
+def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any], hosts: dict[str, int]) -> None:
     found = list_slices(a_set(**fields))
-    assert {each.name: each.group.hosts for each in found} == slices
+
+    assert {each.name.removeprefix("serve-"): each.group.hosts for each in found} == hosts
+    assert all(each.name.startswith("serve-") for each in found)
 
 
 @rows(
@@ -167,6 +164,11 @@ def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> No
     assert LEADERWORKERSET.is_leader(pod) is is_leader
 
 
+OTHERS = [{"kind": "StatefulSet", "name": "other", "controller": True}]
+OF_ZERO_ONE = {SET_NAME: "serve", GROUP_INDEX: "01", WORKER_INDEX: "0"}
+NO_CHIPS: dict[str, Any] = {"leader": OF_CPU, "worker": OF_CPU}
+
+
 @rows(
     "pod fields name",
     {
@@ -176,25 +178,17 @@ def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> No
         "a worker of a sub-group": (a_pod(2, subgroup=1), {"subgroups": SUBGROUPS_OF_2}, "serve-1-0"),
         "a chipless leader of no sub-group waits for the first": (
             a_pod(0, template=CHIPLESS),
-            {"subgroups": LEADER_EXCLUDED, "size": 5, "leader": CHIPLESS},
+            WITHOUT_LEADER | {"leader": CHIPLESS},
             "serve-0-0",
         ),
         "a group that was scaled away": (a_pod(0, group=2), {}, None),
         "a sub-group that is none": (a_pod(2, subgroup=2), {"subgroups": SUBGROUPS_OF_2}, None),
         "a leader under another's name": (a_pod(0, name="serve-1"), {}, None),
         "a worker under another's name": (a_pod(1, name="serve-0-2"), {}, None),
-        "of another StatefulSet": (
-            a_pod(0, ownerReferences=[{"kind": "StatefulSet", "name": "other", "controller": True}]),
-            {},
-            None,
-        ),
+        "of another StatefulSet": (a_pod(0, ownerReferences=OTHERS), {}, None),
         "made by hand": (a_pod(0, ownerReferences=[]), {}, None),
-        "the live spec asks for no accelerators": (a_pod(0), {"leader": OF_CPU, "worker": OF_CPU}, None),
-        "no index of Kubernetes'": (
-            a_pod(0, name="serve-01", labels={SET_NAME: "serve", GROUP_INDEX: "01", WORKER_INDEX: "0"}),
-            {},
-            None,
-        ),
+        "the live spec asks for no accelerators": (a_pod(0), NO_CHIPS, None),
+        "no index of Kubernetes'": (a_pod(0, name="serve-01", labels=OF_ZERO_ONE), {}, None),
     },
 )
 def test_a_pod_leads_to_its_slice(pod: PodView, fields: dict[str, Any], name: str | None) -> None:
@@ -249,7 +243,7 @@ def test_what_only_the_workers_ask_of_their_nodes_is_asked_of_the_slice_too() ->
     "fields",
     {
         "chips of another shape": {"leader": OF_OTHER_SHAPE},
-        "chips in no sub-group": {"leader": WORKER, "subgroups": LEADER_EXCLUDED, "size": 5},
+        "chips in no sub-group": WITHOUT_LEADER | {"leader": WORKER},
     },
 )
 def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str, Any]) -> None:
@@ -291,13 +285,10 @@ def test_surplus_groups_are_wanted_while_an_update_is_on(fields: dict[str, Any],
     assert names(found) == [f"serve-{index}" for index in range(groups)]
 
 
-def test_it_is_never_over_and_never_suspended() -> None:
+def test_it_is_never_over_and_never_suspended_and_a_deletion_shows() -> None:
     status = {"conditions": [{"type": each, "status": "True"} for each in ("Available", "Progressing", "Failed")]}
     found = a_set(status=status)
     assert (found.terminal, found.suspended, found.managed_elsewhere) == ("", False, False)
-
-
-def test_a_deletion_shows() -> None:
     assert a_set(deletionTimestamp="2027-01-15T08:00:00Z").deleting
 
 

@@ -18,6 +18,7 @@ from shared.kinds.raycluster import (
 from shared.model.decisions import Reason
 from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
+from tests.builders import NOW
 from tests.refusals import refuses
 from tests.rows import rows
 from tests.slices import list_slices
@@ -35,6 +36,7 @@ from tests.unit.rayclusters import (
 
 ONE_HOST = a_group(numOfHosts=1, topology="2x2")
 ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
+ONLY_POD = a_group(replicas=1, maxReplicas=1, numOfHosts=1, topology="2x2")
 
 
 # --- the four ways to know a replica --------------------------------------------------------------
@@ -53,12 +55,7 @@ ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
         "KubeRay 1.5 with the webhook, one host": (ONE_HOST, webhooked(2), False, "llm-tpu-2"),
         "neither, one host: the pod itself": (ONE_HOST, {}, False, "llm-tpu-x7f2k"),
         "neither, the only replica there can be": (ONLY_REPLICA, {}, False, "llm-tpu-0"),
-        "neither, the only pod there can be: its successor keeps the pool": (
-            a_group(replicas=1, maxReplicas=1, numOfHosts=1, topology="2x2"),
-            {},
-            False,
-            "llm-tpu-0",
-        ),
+        "the only pod there can be: its successor keeps the pool": (ONLY_POD, {}, False, "llm-tpu-0"),
     },
 )
 def test_a_replica_is_known_by(
@@ -127,30 +124,30 @@ def refusal_of(pod: PodView, workload: WorkloadView) -> Reason | None:
     return None
 
 
+TWO, MIX = [a_group()], Reason.SLICES_MAY_MIX
+OTHER_SHAPE = a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)
+
+
+def pin(value: str, key: str = "example.com/slice") -> dict[str, Any]:
+    return {"selector": {key: value}}
+
+
 @rows(
     "groups given refused",
     {
-        "labels alone keep nothing apart": ([a_group()], {}, Reason.SLICES_MAY_MIX),
-        "the webhook's affinities do": ([a_group()], {"affinity": True}, None),
-        "a pin to the slice": ([a_group()], {"selector": {"example.com/slice": "llm-tpu-1"}}, None),
-        "with its namespace": ([a_group()], {"selector": {"example.com/slice": "default_llm-tpu-1"}}, None),
-        "a pin to another slice": (
-            [a_group()],
-            {"selector": {"example.com/slice": "llm-tpu-0"}},
-            Reason.SLICES_MAY_MIX,
-        ),
-        "a pin that the next has not": (
-            [a_group()],
-            {"selector": {REPLICA_NAME: "tpu-abcde"}},
-            Reason.SLICES_MAY_MIX,
-        ),
-        "a pin that others share": ([a_group()], {"selector": {REPLICA_INDEX: "1"}}, Reason.SLICES_MAY_MIX),
-        "one replica now, more allowed": ([a_group(replicas=1)], {}, Reason.SLICES_MAY_MIX),
-        "one replica for ever": ([a_group(replicas=1, maxReplicas=1)], {}, None),
-        "two groups of one shape": ([ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, Reason.SLICES_MAY_MIX),
-        "two shapes": ([ONLY_REPLICA, a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)], {}, None),
+        "labels alone keep nothing apart": (TWO, {}, MIX),
+        "the webhook's affinities do": (TWO, {"affinity": True}, None),
+        "a pin to the slice": (TWO, pin("llm-tpu-1"), None),
+        "with its namespace": (TWO, pin("default_llm-tpu-1"), None),
+        "a pin to another slice": (TWO, pin("llm-tpu-0"), MIX),
+        "a pin that the next has not": (TWO, pin("tpu-abcde", REPLICA_NAME), MIX),
+        "a pin that others share": (TWO, pin("1", REPLICA_INDEX), MIX),
+        "one replica now, more allowed": ([a_group(replicas=1)], {}, MIX),
+        "one replica for ever": ([ONLY_REPLICA], {}, None),
+        "two groups of one shape": ([ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, MIX),
+        "two shapes": ([ONLY_REPLICA, OTHER_SHAPE], {}, None),
         "a group that can never have any": ([ONLY_REPLICA, a_group("off", maxReplicas=0)], {}, None),
-        "no upper bound": ([a_group(maxReplicas=None)], {}, Reason.SLICES_MAY_MIX),
+        "no upper bound": ([a_group(maxReplicas=None)], {}, MIX),
         "one host cannot be shared": ([ONE_HOST], {}, None),
     },
 )
@@ -216,6 +213,9 @@ def test_a_group_wants_as_many_replicas_as_kuberay_makes(
     assert group.template.chips == 4
 
 
+SUSPENDING, RESUMED = SUSPENDED | {"type": "RayClusterSuspending"}, SUSPENDED | {"status": "False"}
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -223,13 +223,10 @@ def test_a_group_wants_as_many_replicas_as_kuberay_makes(
         (a_body(suspend=True), {"suspended": True, "suspended_since": None}),
         (
             a_body(suspend=True, conditions=[SUSPENDED]),
-            {"suspended": True, "suspended_since": 1_800_000_000.0, "terminal": ""},
+            {"suspended": True, "suspended_since": NOW, "terminal": ""},
         ),
-        (
-            a_body(suspend=True, conditions=[{**SUSPENDED, "type": "RayClusterSuspending"}]),
-            {"suspended": True, "suspended_since": None},
-        ),
-        (a_body(conditions=[{**SUSPENDED, "status": "False"}]), {"suspended_since": None}),
+        (a_body(suspend=True, conditions=[SUSPENDING]), {"suspended": True, "suspended_since": None}),
+        (a_body(conditions=[RESUMED]), {"suspended_since": None}),
         (a_body(managedBy="ray.io/kuberay-operator"), {"managed_elsewhere": False}),
         (a_body(managedBy=""), {"managed_elsewhere": False}),
         (a_body(managedBy="kueue.x-k8s.io/multikueue"), {"managed_elsewhere": True}),

@@ -12,8 +12,7 @@ from shared.kinds.jobset import JOBSET
 from shared.kinds.objects import UnexpectedValue
 from shared.model import labels
 from shared.model.errors import UnsupportedSelector
-from shared.model.times import parse_time
-from shared.model.workloads import PodTemplate, Requirement, TermKind, TopologyTerm
+from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm
 from tests.refusals import refuses
 from tests.rows import rows
 
@@ -117,15 +116,10 @@ def test_two_requirements_on_one_label_hold_together(expressions: list[tuple[str
     assert read_template(affinity=affinity(expressions)).find_selector("k") == "b"
 
 
-def test_alternative_terms_require_nothing_for_certain() -> None:
-    template = read_template(affinity=affinity([("k", "In", ["a"])], [("k", "In", ["b"])]))
-
-    assert not template.selects("k")
-
-
-def test_alternatives_are_remembered_for_accelerators_only() -> None:
+def test_alternative_terms_require_nothing_for_certain_and_are_remembered_for_accelerators() -> None:
     one, other = [("team", "In", ["a"])], [("cloud.google.com/gke-tpu-accelerator", "In", ["tpu-v6e-slice"])]
 
+    assert not read_template(affinity=affinity(one, [("team", "In", ["b"])])).selects("team")
     assert read_template(affinity=affinity(one, other)).alternatives == {"cloud.google.com/gke-tpu-accelerator"}
     assert read_template(affinity=affinity(other)).alternatives == frozenset()
     assert read_template(affinity=affinity(one, one)).alternatives == frozenset()
@@ -136,10 +130,12 @@ def test_no_required_affinity_is_none(given: dict[str, Any] | None) -> None:
     assert read_template(affinity=given).selection == {}
 
 
-def test_the_topology_may_stand_in_an_annotation() -> None:
-    pod = {"metadata": {"annotations": {labels.SLICE_TOPOLOGY: "4x4"}}, "spec": {}}
+def view(**pod: Any) -> PodView:
+    return view_pod(msgspec.convert(pod, Pod))
 
-    assert view_pod(msgspec.convert(pod, Pod)).template.topology == "4x4"
+
+def test_the_topology_may_stand_in_an_annotation() -> None:
+    assert view(metadata={"annotations": {labels.SLICE_TOPOLOGY: "4x4"}}, spec={}).template.topology == "4x4"
 
 
 def test_claims_and_the_terms_of_topologies_are_read() -> None:
@@ -154,7 +150,7 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
         "topologySpreadConstraints": [spread, spread | {"whenUnsatisfiable": "ScheduleAnyway"}],
         "resourceClaims": [{"name": "net", "resourceClaimTemplateName": "all-netdev"}],
     }
-    found = view_pod(msgspec.convert({"metadata": {}, "spec": spec}, Pod)).template
+    found = view(metadata={}, spec=spec).template
 
     asked = (Requirement("app", "In", ("a",)), Requirement("job", "Exists"))
     assert found.claims_devices
@@ -190,15 +186,15 @@ def test_a_pod_is_read_in_full() -> None:
             "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
         },
     }
-    view = view_pod(msgspec.convert(pod, Pod))
+    found = view(**pod)
 
-    assert (view.namespace, view.name, view.uid) == ("ml", "train-workers-0-0-x", "u")
-    assert (view.controller_kind, view.controller_name) == ("Job", "train-workers-0")
-    assert (view.node_name, view.nominated_node, view.phase) == ("n", "m", "Pending")
-    assert view.deleting
-    assert view.gates == ("kueue.x-k8s.io/admission",)
-    assert view.unschedulable
-    assert JOBSET.is_leader(view)
+    assert (found.namespace, found.name, found.uid) == ("ml", "train-workers-0-0-x", "u")
+    assert (found.controller_kind, found.controller_name) == ("Job", "train-workers-0")
+    assert (found.node_name, found.nominated_node, found.phase) == ("n", "m", "Pending")
+    assert found.deleting
+    assert found.gates == ("kueue.x-k8s.io/admission",)
+    assert found.unschedulable
+    assert JOBSET.is_leader(found)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +207,9 @@ def test_a_pod_is_read_in_full() -> None:
     ],
 )
 def test_a_pod_has_the_gates_that_keep_it_from_scheduling(gates: list[dict[str, str]]) -> None:
-    view = view_pod(msgspec.convert({"metadata": {"name": "p"}, "spec": {"schedulingGates": gates}}, Pod))
+    found = view(metadata={"name": "p"}, spec={"schedulingGates": gates})
 
-    assert view.gates == tuple(gate.get("name", "") for gate in gates)
+    assert found.gates == tuple(gate.get("name", "") for gate in gates)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +222,7 @@ def test_a_pod_has_the_gates_that_keep_it_from_scheduling(gates: list[dict[str, 
     ],
 )
 def test_only_the_scheduler_s_unschedulable_counts(condition: dict[str, str]) -> None:
-    assert not view_pod(msgspec.convert({"status": {"conditions": [condition]}}, Pod)).unschedulable
+    assert not view(status={"conditions": [condition]}).unschedulable
 
 
 @pytest.mark.parametrize(
@@ -241,9 +237,7 @@ def test_only_the_scheduler_s_unschedulable_counts(condition: dict[str, str]) ->
 def test_the_leader_is_the_pod_of_index_0(
     annotations: dict[str, str], pod_labels: dict[str, str], leader: bool
 ) -> None:
-    pod = {"metadata": {"annotations": annotations, "labels": pod_labels}}
-
-    assert JOBSET.is_leader(view_pod(msgspec.convert(pod, Pod))) is leader
+    assert JOBSET.is_leader(view(metadata={"annotations": annotations, "labels": pod_labels})) is leader
 
 
 def jobset(status: dict[str, Any] | None = None, **spec: Any) -> Any:
@@ -279,23 +273,28 @@ def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z
     return {"type": kind, "status": status, "lastTransitionTime": time}
 
 
-@pytest.mark.parametrize("kind", ["Completed", "Failed"])
-def test_a_terminal_jobset_is_so_since_its_condition(kind: str) -> None:
-    view = jobset({"conditions": [condition("Suspended", "False"), condition(kind)]})
-
-    assert (view.terminal, view.terminal_since) == (kind, parse_time("2027-01-15T08:00:00Z"))
+SINCE = 1_800_000_000.0
 
 
-def test_a_condition_that_does_not_hold_says_nothing() -> None:
-    view = jobset({"conditions": [condition("Completed", "False"), condition("Suspended", "False")]})
+@pytest.mark.parametrize(
+    ("spec", "conditions", "expected"),
+    [
+        ({}, {"Suspended": "False", "Completed": "True"}, ("Completed", SINCE, False, None)),
+        ({}, {"Suspended": "False", "Failed": "True"}, ("Failed", SINCE, False, None)),
+        ({}, {"Completed": "False", "Suspended": "False"}, ("", None, False, None)),
+        ({"suspend": True}, {}, ("", None, True, None)),
+        ({"suspend": True}, {"Suspended": "True"}, ("", None, True, SINCE)),
+    ],
+)
+def test_a_jobset_is_over_by_its_conditions_and_suspended_by_its_spec(
+    spec: dict[str, Any], conditions: dict[str, str], expected: tuple[str, float | None, bool, float | None]
+) -> None:
+    found = jobset({"conditions": [condition(*each) for each in conditions.items()]}, **spec)
 
-    assert (view.terminal, view.terminal_since, view.suspended_since) == ("", None, None)
+    assert (found.terminal, found.terminal_since, found.suspended, found.suspended_since) == expected
 
 
-def test_suspension_is_what_the_spec_says_and_since_when_is_what_the_status_says() -> None:
-    assert jobset(suspend=True).suspended
-    assert jobset(suspend=True).suspended_since is None
-    assert jobset({"conditions": [condition("Suspended")]}, suspend=True).suspended_since == 1_800_000_000
+def test_a_jobset_whose_spec_goes_on_is_not_suspended_whatever_its_status_says() -> None:
     assert not jobset({"conditions": [condition("Suspended")]}, suspend=False).suspended
 
 
