@@ -49,6 +49,7 @@ def test_an_answer_that_is_no_json_is_unavailable(gke: Gke) -> None:
 @pytest.mark.parametrize(
     "shape",
     [
+        {},
         {"selectors": {labels.SPOT: "true"}},
         {"selectors": {labels.RESERVATION_NAME: "r"}},
         {"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "other-project"}},
@@ -69,9 +70,11 @@ def test_every_kind_of_body_is_accepted_and_read_alike_by_the_official_client(
     theirs = gke.official.get_node_pool(name=f"{CLUSTER}/nodePools/{body['name']}")
 
     assert ours is not None
-    assert ours.labels == dict(theirs.config.labels)
-    assert (ours.node_count, ours.machine_type) == (theirs.initial_node_count, theirs.config.machine_type)
-    assert str(ours.status) == theirs.status.name
+    assert ours.labels == dict(theirs.config.labels) == body["config"]["labels"]
+    assert ours.node_count == theirs.initial_node_count == body["initialNodeCount"]
+    assert ours.machine_type == theirs.config.machine_type == body["config"]["machineType"]
+    assert ours.topology == body.get("placementPolicy", {}).get("tpuTopology", "")
+    assert (str(ours.status), ours.gpus_per_node) == (theirs.status.name, 0)
 
 
 def test_not_found_on_create_is_never_taken_for_success(gke: Gke) -> None:

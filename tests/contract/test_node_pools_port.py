@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels
-from shared.model.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
+from shared.model.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound
 from shared.model.pools import Machines, NodePool, PoolStatus
 from tests.builders import CLUSTER
 from tests.contract.gke_world import NO_CLUSTER, Edge, Gke, a_body, a_gpu_pool_body, call_port
@@ -31,9 +31,6 @@ class World:
 
     def upgrade_cluster(self) -> None:
         self._gke.fault("cluster_busy", seconds=60)
-
-    def lose_reply(self) -> None:
-        self._gke.fault("lose_reply", how="drop", method="*")
 
     def exhaust_quota(self) -> None:
         text = "Insufficient regional quota to satisfy request"
@@ -167,15 +164,6 @@ def test_a_cluster_that_is_not_there_is_never_taken_for_an_empty_one(world: Worl
         call_port(world.port, method, a_body(), cluster=NO_CLUSTER)
 
 
-def test_a_pool_whose_reply_was_lost_is_there(world: World) -> None:
-    body = a_body()
-    world.lose_reply()
-
-    with pytest.raises(Unavailable):
-        world.port.create(CLUSTER, body)
-    assert get(world, body["name"]).status == PoolStatus.PROVISIONING
-
-
 def test_a_create_that_quota_refuses_makes_nothing(world: World) -> None:
     body = a_body()
     world.exhaust_quota()
@@ -191,26 +179,6 @@ def test_a_pool_that_may_grow_counts_what_it_may_grow_to(world: World) -> None:
     world.port.create(CLUSTER, body)
 
     assert get(world, body["name"]).node_count == 4
-
-
-@pytest.mark.parametrize(
-    ("shape", "topology"),
-    [
-        ({}, "4x4"),
-        ({"selectors": {labels.SPOT: "true"}}, "4x4"),
-        ({"topology": "1x1", "chips": 1}, ""),
-        ({"accelerator": "tpu-v4-podslice", "topology": "2x2x4"}, "2x2x4"),
-    ],
-)
-def test_a_pool_is_read_as_it_was_asked_for(world: World, shape: dict[str, Any], topology: str) -> None:
-    body = a_body(**shape)
-    world.port.create(CLUSTER, body)
-    found = get(world, body["name"])
-
-    assert found.labels == body["config"]["labels"]
-    assert found.node_count == body["initialNodeCount"]
-    assert (found.machine_type, found.topology) == (body["config"]["machineType"], topology)
-    assert found.gpus_per_node == 0
 
 
 def test_the_gpus_of_a_node_are_read(world: World) -> None:

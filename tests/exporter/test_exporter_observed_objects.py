@@ -11,7 +11,6 @@ from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
-from shared.model.workloads import WorkloadView
 from tests.exporter.exporter_builders import (
     CLUSTER,
     SINCE,
@@ -23,6 +22,7 @@ from tests.exporter.exporter_builders import (
     suspended,
 )
 
+OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LATER = "2026-11-20T11:00:00Z"
 
 
@@ -52,139 +52,89 @@ def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_its_uid
     assert event.subject == ObjectName(kind="JobSet", namespace="team-a", name="train", uid="")
 
 
-def test_a_leader_is_reported_once_however_often_it_changes() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    assert not observed.see(read_leader(status={"conditions": []}))
-    assert len(list(observed.see(read_leader()))) == 1
-    assert not observed.see(read_leader(version="102"))
-    assert not observed.see(read_leader(status={"nominatedNodeName": "n"}))
-    assert not observed.see(read_leader(version="104"))
-
-
-def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    opt_out = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
-    assert not observed.see(read_leader(annotations=opt_out))
-    assert observed.see(read_leader())
-
-
-def test_a_pod_that_leaves_is_forgotten_and_never_reported() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(read_leader())
-    assert not observed.lose(read_leader())
-    assert (len(observed), observed.standing) == (0, 0)
-
-
-def test_a_listing_that_broke_off_forgets_nothing() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(read_leader("a"))
-    observed.see(read_leader("b"))
-    observed.begin_listing()
-    observed.see(read_leader("a"))
-    observed.begin_listing()
-    assert not observed.see(read_leader("a"))
-    assert not observed.see(read_leader("b"))
-    assert not observed.finish_listing()
-    assert len(observed) == 2
-
-
-def test_each_leader_of_a_workload_is_reported() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    assert causes(observed.see(read_leader("a"))) == ["a"]
-    assert causes(observed.see(read_leader("b"))) == ["b"]
-    assert (len(observed), observed.standing) == (2, 2)
-
-
-OVER = (completed(),)
-CASES: dict[str, list[tuple[WorkloadView, list[str]]]] = {
-    "one that wants fewer slices is reported, and one that wants more is not": [
-        (read_jobset(replicas=2), []),
-        (read_jobset(replicas=3), []),
-        (read_jobset(replicas=1), ["scaled, generation 1"]),
-        (read_jobset(replicas=1), []),
-    ],
-    "one that is over and wants fewer slices is reported as over only": [
-        (read_jobset(replicas=2), []),
-        (read_jobset(replicas=1, conditions=OVER), [f"Completed {SINCE}"]),
-    ],
-    "a completed one is reported once with its time": [
-        (read_jobset(), []),
-        (read_jobset(conditions=OVER), [f"Completed {SINCE}"]),
-        (read_jobset(conditions=OVER), []),
-    ],
-    "a suspension within the same second is not lost": [
-        (read_jobset(conditions=(suspended(),)), [f"Suspended {SINCE}"]),
-        (read_jobset(conditions=(resumed(),)), []),
-        (read_jobset(conditions=(suspended(),)), [f"Suspended {SINCE}"]),
-    ],
+PODS = {
+    "a": read_leader("a"),
+    "b": read_leader("b"),
+    "a placed": read_leader("a", status={"nominatedNodeName": "n"}),
+    "a unseen": read_leader("a", status={"conditions": []}),
+    "a again": read_leader("a", version="102"),
+    "a opted out": read_leader("a", annotations={OPT_OUT: "true"}),
 }
-"""What the watch shows of one workload, in turn, each with what is then reported."""
+OF_PODS = {
+    "each leader is reported": "see a > a; see b > b; kept 2; standing 2",
+    "once however often it changes": "see a unseen; see a > a; see a again; see a placed; see a again",
+    "when its opt-out is withdrawn": "see a opted out; see a > a",
+    "never when it has left": "see a > a; lose a; kept 0; standing 0",
+    "a listing that broke off forgets nothing": (
+        "see a > a; see b > b; begin; see a; begin; see a; see b; finish; kept 2"
+    ),
+    "one that is listed but cannot be read is not forgotten": (
+        "see a > a; see b > b; begin; miss a; finish; kept 1; begin; miss ; finish; kept 1"
+    ),
+}
+OVER = (completed(),)
+WORKLOADS = {
+    **{str(slices): read_jobset(replicas=slices) for slices in (1, 2, 3)},
+    "over": read_jobset(conditions=OVER),
+    "over with 1": read_jobset(replicas=1, conditions=OVER),
+    "suspended": read_jobset(conditions=(suspended(),)),
+    "resumed": read_jobset(conditions=(resumed(),)),
+    "deleting": read_jobset(deleting=LATER),
+    "elsewhere": read_jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=OVER),
+    "stays": read_jobset("stays"),
+    "of cpu": dataclasses.replace(read_jobset(), groups=()),
+    "of cpu, over": dataclasses.replace(read_jobset(conditions=OVER), groups=()),
+}
+OF_WORKLOADS = {
+    "fewer slices, but not more": "see 2; see 3; see 1 > scaled, generation 1; see 1",
+    "over only, if also fewer": f"see 2; see over with 1 > Completed {SINCE}",
+    "completed, once": f"see 1; see over > Completed {SINCE}; see over",
+    "suspended again within a second": (
+        f"see suspended > Suspended {SINCE}; see resumed; see suspended > Suspended {SINCE}"
+    ),
+    "a deletion, when it begins and ends": (
+        f"see deleting > Deleting {LATER}; see deleting; lose deleting > gone; kept 0"
+    ),
+    "deleted while nobody watched": "see 1; see stays; begin; see stays; finish > gone; finish",
+    "of another manager, never": "see elsewhere; lose elsewhere; kept 0",
+    "without accelerators, never": "begin; see of cpu, over; finish; lose of cpu, over; kept 0",
+    "no longer with accelerators, to its end": "see 1; see of cpu > scaled, generation 1; lose of cpu > gone",
+}
+"""What a watch and a listing show in turn, each with the causes of what is then reported."""
 
 
-@pytest.mark.parametrize("steps", CASES.values(), ids=CASES)
-def test_a_workload_is_reported_when_that_is_new(steps: list[tuple[WorkloadView, list[str]]]) -> None:
+@pytest.mark.parametrize("steps", [*OF_PODS.values(), *OF_WORKLOADS.values()], ids=[*OF_PODS, *OF_WORKLOADS])
+def test_what_is_new_is_reported(steps: str) -> None:
+    of_pods = steps in OF_PODS.values()
+    observed: Any = (ObservedPods if of_pods else ObservedWorkloads)(CLUSTER, JOBSET)
+    seen: dict[str, Any] = PODS if of_pods else WORKLOADS
+    calls = {"begin": observed.begin_listing, "finish": observed.finish_listing}
+
+    for step in steps.split("; "):
+        said, _, wanted = step.partition(" > ")
+        verb, _, what = said.partition(" ")
+        if verb in ("kept", "standing"):
+            assert (len(observed) if verb == "kept" else observed.standing) == int(what), step
+            continue
+        if verb in calls:
+            told = calls[verb]()
+        elif verb == "miss":
+            told = observed.miss(what)
+        else:
+            told = getattr(observed, verb)(seen[what])
+        assert causes(told or ()) == ([wanted] if wanted else []), step
+
+
+def test_the_begin_and_the_end_of_a_deletion_are_two_events_of_one_workload() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-
-    assert [causes(observed.see(seen)) for seen, _ in steps] == [reported for _, reported in steps]
-
-
-def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:
-    observed = ObservedWorkloads(CLUSTER, JOBSET)
-    begun = list(observed.see(read_jobset(deleting=LATER)))
-    assert causes(begun) == [f"Deleting {LATER}"]
-    assert causes(observed.see(read_jobset(deleting=LATER))) == []
-    ended = list(observed.lose(read_jobset(deleting=LATER)))
-    assert causes(ended) == ["gone"]
-    assert begun[0].id != ended[0].id
-    assert len(observed) == 0
+    (begun,), (ended,) = observed.see(WORKLOADS["deleting"]), observed.lose(WORKLOADS["deleting"])
+    assert begun.id != ended.id
+    assert (ended.subject.uid, ended.subject.name) == ("jobset-1", "train")
 
 
-def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing() -> None:
+def test_what_a_listing_lacks_is_told_by_its_own_name() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
     observed.see(read_jobset("gone"))
-    observed.see(read_jobset("stays"))
     observed.begin_listing()
-    observed.see(read_jobset("stays"))
     (event,) = observed.finish_listing()
     assert (event.cause, event.subject.uid, event.subject.name) == ("gone", "gone", "train")
-    assert not observed.finish_listing()
-
-
-def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
-    observed = ObservedWorkloads(CLUSTER, JOBSET)
-    elsewhere = read_jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
-    assert causes(observed.see(elsewhere)) == []
-    assert causes(observed.lose(elsewhere)) == []
-    assert len(observed) == 0
-
-
-def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of() -> None:
-    observed = ObservedWorkloads(CLUSTER, JOBSET)
-    of_cpu = dataclasses.replace(read_jobset(conditions=(completed(),)), groups=())
-    observed.begin_listing()
-    assert not observed.see(of_cpu)
-    assert not observed.finish_listing()
-    assert not observed.lose(of_cpu)
-    assert len(observed) == 0
-
-
-def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end() -> None:
-    observed = ObservedWorkloads(CLUSTER, JOBSET)
-    observed.see(read_jobset())
-    of_cpu = dataclasses.replace(read_jobset(), groups=())
-    assert causes(observed.see(of_cpu)) == ["scaled, generation 1"]
-    assert causes(observed.lose(of_cpu)) == ["gone"]
-
-
-def test_a_pod_that_a_listing_shows_but_that_cannot_be_read_is_not_forgotten() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(read_leader("a"))
-    observed.see(read_leader("b"))
-    observed.begin_listing()
-    observed.miss("a")
-    observed.finish_listing()
-    assert len(observed) == 1
-    observed.begin_listing()
-    observed.miss("")
-    observed.finish_listing()
-    assert len(observed) == 1

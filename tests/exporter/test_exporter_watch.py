@@ -34,8 +34,10 @@ LEADER_PODS, JOBSETS = watch_pods(JOBSET), watch_workloads(JOBSET)
 QUIET = Stream()
 ENDED, BROKEN = (Stream((bookmark("150"),), ending) for ending in (END, CUT))
 HALF_AN_EVENT = json.dumps(event("ADDED", a_leader("half")))[:200]
+HALF_CUT, HALF_ENDED = (Stream((bookmark("150"), HALF_AN_EVENT), ending) for ending in (CUT, END))
+AT_ONCE, GONE = Stream((), CUT), Stream((gone_in_stream(),))
 EMPTY = Listing()
-ABSENT, EXPIRED = Refusal(404, "NotFound"), Refusal(410, "Expired")
+ABSENT, EXPIRED, FORBIDDEN = Refusal(404, "NotFound"), Refusal(410, "Expired"), Refusal(403, "Forbidden")
 
 
 def over(uid: str, version: str = "101") -> dict[str, Any]:
@@ -62,66 +64,65 @@ def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKuber
     }
 
 
-def test_it_reads_all_pages_and_watches_from_the_first_ones_version(follow: Follow) -> None:
-    pages = [Listing((a_leader("a"),), next_page="token"), Listing((a_leader("b"),))]
-    following = follow(LEADER_PODS, lists=pages)
-    following.wait_for(("demand", "a"), ("demand", "b"))
-    following.watched_from(1)
-    assert [request.query.get("continue") for request in following.listings] == [None, "token"]
+HALF_TOLD = Stream((event("ADDED", a_leader("half", "151")),))
+A, B, SEEN = ((a_leader(uid),) for uid in ("a", "b", "seen"))
+MISSED = Listing((a_leader("missed"),), version="500")
+LOST, KEPT = Listing((a_jobset("lost"),)), Listing((a_jobset("kept"),), version="90")
+THROTTLED = Refusal(429, "TooManyRequests", retry_after="1")
 
 
-def test_after_a_proper_end_it_resumes_from_the_last_bookmark_without_listing(follow: Follow) -> None:
-    following = follow(LEADER_PODS, lists=[EMPTY], watches=[ENDED, QUIET])
-    assert following.watched_from(2) == ["100", "150"]
-    assert len(following.listings) == 1
-    assert following.restarts("ended") == 1
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Answers to lists and watches, and what follows from them."""
+
+    lists: list[Any]
+    watches: list[Any] = dataclasses.field(default_factory=list)
+    reported: str = ""
+    """What, and the UID of the object."""
+    versions: str = "100"
+    """Those that watches begin from."""
+    restarts: str = ""
+    """Why, and how often."""
+    listed: str = "-"
+    """The tokens of the requests for lists."""
+    present: str = ""
+    """The version that the cluster says it has; that of a cluster whose JobSets are watched."""
 
 
-@pytest.mark.parametrize(
-    "stream",
-    [BROKEN, Stream((bookmark("150"), HALF_AN_EVENT), CUT), Stream((bookmark("150"), HALF_AN_EVENT), END)],
-    ids=["between events", "in the middle of an event", "ended in the middle of an event"],
-)
-def test_after_a_broken_connection_it_resumes_from_the_last_version(follow: Follow, stream: Stream) -> None:
-    resumed = Stream((event("ADDED", a_leader("half", "151")),))
-    following = follow(LEADER_PODS, lists=[EMPTY], watches=[stream, resumed])
-    following.wait_for(("demand", "half"))
-    assert following.watched_from(2) == ["100", "150"]
-    assert len(following.listings) == 1
-    assert following.restarts("disconnected") == 1
+ROWS = {
+    "pages": Row([Listing(A, next_page="token"), Listing(B)], [], "demand a, demand b", listed="- token"),
+    "ended": Row([EMPTY], [ENDED, QUIET], "", "100 150", "ended 1"),
+    "cut between events": Row([EMPTY], [BROKEN, HALF_TOLD], "demand half", "100 150", "disconnected 1"),
+    "cut in an event": Row([EMPTY], [HALF_CUT, HALF_TOLD], "demand half", "100 150", "disconnected 1"),
+    "ended in an event": Row([EMPTY], [HALF_ENDED, HALF_TOLD], "demand half", "100 150", "disconnected 1"),
+    "410 as status": Row([EMPTY, MISSED], [EXPIRED, QUIET], "demand missed", "100 500", "expired 1", "- -"),
+    "410 in the stream": Row([EMPTY, MISSED], [GONE, QUIET], "demand missed", "100 500", "expired 1", "- -"),
+    "set back, ended": Row([LOST, KEPT], [ENDED, QUIET], "gone lost", "100 90", "rewound 1", "- -", "149"),
+    "set back, cut": Row([LOST, KEPT], [BROKEN, QUIET], "gone lost", "100 90", "rewound 1", "- -", "149"),
+    "a version that is no number": Row(
+        [Listing(version="x1"), Listing(SEEN, version="x2")], [AT_ONCE, QUIET], "demand seen", "x1 x2", "", "- -"
+    ),
+    "a token that expires": Row(
+        [Listing(A, next_page="old"), EXPIRED, Listing(A)], [], "demand a", listed="- old -"
+    ),
+    "no permission": Row([FORBIDDEN, Listing(A)], [], "demand a", restarts="denied 1", listed="- -"),
+    "throttled": Row([EMPTY], [THROTTLED, THROTTLED, QUIET], "", "100 100 100", "throttled 2"),
+}
 
 
-@pytest.mark.parametrize("expiry", [EXPIRED, Stream((gone_in_stream(),))], ids=["as HTTP status", "in the stream"])
-def test_after_410_it_lists_again(follow: Follow, expiry: Any) -> None:
-    lists = [EMPTY, Listing((a_leader("missed"),), version="500")]
-    following = follow(LEADER_PODS, lists=lists, watches=[expiry, QUIET])
-    following.wait_for(("demand", "missed"))
-    assert following.watched_from(2)[1] == "500"
-    assert following.restarts("expired") == 1
-
-
-@pytest.mark.parametrize("stream", [ENDED, BROKEN])
-def test_a_cluster_whose_data_was_set_back_is_listed_again(
-    kubernetes: ScriptedKubernetes, follow: Follow, stream: Stream
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_a_watch_goes_on_from_where_it_was_or_lists_again(
+    kubernetes: ScriptedKubernetes, follow: Follow, row: Row
 ) -> None:
-    kubernetes.present_version = "149"
-    lists = [Listing((a_jobset("lost"),)), Listing((a_jobset("kept"),), version="90")]
-    following = follow(JOBSETS, lists=lists, watches=[stream, QUIET])
-    following.wait_for(("gone", "lost"))
-    assert following.watched_from(2)[1] == "90"
-    assert following.restarts("rewound") == 1
+    kubernetes.present_version = row.present or kubernetes.present_version
+    following = follow(JOBSETS if row.present else LEADER_PODS, lists=row.lists, watches=row.watches)
 
-
-def test_a_version_that_is_not_a_number_is_never_resumed_from(follow: Follow) -> None:
-    lists = [Listing(version="x1"), Listing((a_leader("seen"),), version="x2")]
-    follow(LEADER_PODS, lists=lists, watches=[Stream((), CUT), QUIET]).wait_for(("demand", "seen"))
-
-
-def test_a_continue_token_that_expires_starts_the_listing_over(follow: Follow) -> None:
-    found = (a_leader("a"),)
-    following = follow(LEADER_PODS, lists=[Listing(found, next_page="old"), EXPIRED, Listing(found)])
-    following.watched_from(1)
-    following.wait_for(("demand", "a"))
+    following.wait_for(*(tuple(each.split()) for each in row.reported.split(", ") if each))
+    assert following.watched_from(len(row.versions.split())) == row.versions.split()
+    assert [each.query.get("continue", "-") for each in following.listings] == row.listed.split()
+    if row.restarts:
+        reason, times = row.restarts.split()
+        assert following.restarts(reason) == int(times)
 
 
 def test_silence_ends_a_watch_and_it_resumes(follow: Follow) -> None:
@@ -138,20 +139,6 @@ def test_a_kind_that_the_cluster_does_not_know_is_waited_for(follow: Follow) -> 
     assert following.restarts("absent") == 2
     # What was listed is reported before the watch is open, and only then nothing is missing.
     wait_until(lambda: following.health.readiness()[1]["missing"] == {})
-
-
-def test_a_missing_permission_is_named_and_waited_out(follow: Follow) -> None:
-    following = follow(LEADER_PODS, lists=[Refusal(403, "Forbidden"), Listing((a_leader("a"),))])
-    following.wait_for(("demand", "a"))
-    assert following.restarts("denied") == 1
-
-
-def test_a_throttled_watch_waits_as_advised_and_keeps_its_place(follow: Follow) -> None:
-    throttled = Refusal(429, "TooManyRequests", retry_after="1")
-    following = follow(LEADER_PODS, lists=[EMPTY], watches=[throttled, throttled, QUIET])
-    following.watched_from(3)
-    assert following.restarts("throttled") == 2
-    assert len(following.listings) == 1
 
 
 def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_the_process(
