@@ -13,7 +13,6 @@ from shared.model.workloads import PodView, WorkloadView
 from tests.builders import expect_decision
 from tests.demands import expect_demand
 from tests.rows import rows
-from tests.slices import list_slices
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
@@ -69,26 +68,6 @@ def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
     assert (found.shape.node_count, found.shape.chips, found.shape.machine.name) == (3, 12, "ct6e-standard-4t")
 
 
-@rows(
-    "spec shown pods",
-    {
-        "one by default": ({"replicas": None}, 0, 1),
-        "the status says nothing yet": ({}, 0, 3),
-        "a rollout has one more": ({}, 4, 4),
-        "never more than 25 % by default, rounded up": ({}, 40, 4),
-        "maxSurge as a number": ({"strategy": {"rollingUpdate": {"maxSurge": 2}}}, 40, 5),
-        "maxSurge as a share": ({"strategy": {"rollingUpdate": {"maxSurge": "100%"}}}, 40, 6),
-        "no surge": ({"strategy": {"rollingUpdate": {"maxSurge": 0}}}, 4, 3),
-        "Recreate has none": ({"strategy": {"type": "Recreate"}}, 6, 3),
-        "scaled to nothing, pods still ending": ({"replicas": 0}, 3, 0),
-    },
-)
-def test_the_pool_has_room_for_the_spec_and_what_a_rollout_shows(
-    spec: dict[str, Any], shown: int, pods: int
-) -> None:
-    assert sum(each.group.replicas for each in list_slices(a_deployment(shown=shown, **spec))) == pods
-
-
 @pytest.mark.parametrize("surge", ["a lot", "%", "-5%", True, 1.5, None, {}])
 def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None:
     strategy = {"rollingUpdate": {"maxSurge": surge}}
@@ -123,18 +102,6 @@ def test_what_cannot_be_served_is_refused_with_its_reason(
     found = expect_decision(decide(pod, workload))
 
     assert found.reason == reason
-
-
-def test_a_deployment_without_accelerators_has_nothing() -> None:
-    cpu = {"spec": {"containers": [{"name": "c"}]}}
-
-    assert list_slices(a_deployment(template=cpu)) == []
-    assert a_deployment(template=cpu).groups == ()
-
-
-def test_it_is_never_over_and_its_deletion_is_seen() -> None:
-    assert a_deployment().terminal == ""
-    assert a_deployment(deleted="2027-01-15T08:00:00Z").deleting
 
 
 def test_a_cluster_s_other_pods_are_not_watched_for_it() -> None:

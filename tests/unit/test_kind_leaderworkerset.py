@@ -94,53 +94,8 @@ def a_pod(
     return a_pod_of(owner, template or WORKER, status={}, **plain | overrides)
 
 
-def names(workload: WorkloadView) -> list[str]:
-    return [each.name for each in list_slices(workload)]
-
-
 SUBGROUPS_OF_2 = {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}
-IN_TWO: dict[str, Any] = {"subgroups": SUBGROUPS_OF_2, "replicas": 1}
 WITHOUT_LEADER = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
-
-
-@rows(
-    "fields hosts",
-    {
-        "leader and workers of one template": ({}, {"0": 4, "1": 4}),
-        "a leader with chips of its own template": ({"leader": WORKER}, {"0": 4, "1": 4}),
-        "a chipless leader on the slice": ({"leader": CHIPLESS, "size": 5}, {"0": 4, "1": 4}),
-        "a leader on a CPU node": ({"leader": OF_CPU, "size": 5}, {"0": 4, "1": 4}),
-        "only the leader on TPUs": ({"leader": WORKER, "worker": OF_CPU}, {"0": 1, "1": 1}),
-        "a leader alone": ({"size": 1}, {"0": 1, "1": 1}),
-        "as the API fills it in": ({"size": None, "replicas": None}, {"0": 1}),
-        "a leader alone without chips": ({"size": 1, "leader": CHIPLESS}, {"0": 0, "1": 0}),
-        "a leader alone is not apart": ({"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1}, {"0": 1}),
-        "scaled to nothing": ({"replicas": 0}, {}),
-        "no accelerators": ({"leader": OF_CPU, "worker": OF_CPU}, {}),
-        "two sub-groups": (IN_TWO, {"0-0": 2, "1-0": 2}),
-        "the usual policy": (IN_TWO | {"subgroups": {"subGroupSize": 2}}, {"0-0": 2, "1-0": 2}),
-        "a chipless leader on top of the first": (IN_TWO | {"size": 5, "leader": CHIPLESS}, {"0-0": 2, "1-0": 2}),
-        "a leader with chips on top: too many, which the demand refuses": (
-            IN_TWO | {"size": 5},
-            {"0-0": 3, "1-0": 2},
-        ),
-        "a chipless leader in place of a host: too few, which the demand refuses": (
-            IN_TWO | {"leader": CHIPLESS},
-            {"0-0": 1, "1-0": 2},
-        ),
-        "the leader in no sub-group": (
-            WITHOUT_LEADER | {"leader": OF_CPU},
-            {"0-0": 2, "1-0": 2, "0-1": 2, "1-1": 2},
-        ),
-        "sub-group of a leader": ({"subgroups": {"subGroupSize": 1}, "size": 1, "replicas": 1}, {"0-0": 1}),
-        "sub-groups of CPU workers are none": (IN_TWO | {"leader": WORKER, "worker": OF_CPU}, {"0-0": 1}),
-    },
-)
-def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any], hosts: dict[str, int]) -> None:
-    found = list_slices(a_set(**fields))
-
-    assert {each.name.removeprefix("serve-"): each.group.hosts for each in found} == hosts
-    assert all(each.name.startswith("serve-") for each in found)
 
 
 @rows(
@@ -255,43 +210,6 @@ def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str,
         list_slices(found)
 
 
-def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:
-    template = require(a_pod_body(topology=None), labels.TOPOLOGY, "2x4", "4x4")
-    template["spec"]["nodeSelector"] = {}
-    assert names(a_set(worker=template, leader=template, replicas=1)) == ["serve-0"]
-
-
-UPDATING = {"conditions": [{"type": "UpdateInProgress", "status": "True"}], "replicas": 2}
-UPDATED = {"conditions": [{"type": "UpdateInProgress", "status": "False"}], "replicas": 2}
-
-
-@rows(
-    "fields groups",
-    {
-        "at rest": ({}, 2),
-        "at rest, with a surge allowed": ({"surge": 1}, 2),
-        "updated": ({"surge": 1, "status": UPDATED}, 2),
-        "updating": ({"surge": 1, "status": UPDATING}, 3),
-        "updating without surge": ({"surge": 0, "status": UPDATING}, 2),
-        "updating, nothing said of a surge": ({"status": UPDATING}, 2),
-        "a percentage is rounded up": ({"surge": "30%", "status": UPDATING}, 3),
-        "never more than as many again": ({"surge": 9, "status": UPDATING}, 4),
-        "a partitioned update keeps its surplus": ({"surge": 1, "status": {"replicas": 3}}, 3),
-        "scaled down, the surplus still ends": ({"status": {"replicas": 5}}, 2),
-    },
-)
-def test_surplus_groups_are_wanted_while_an_update_is_on(fields: dict[str, Any], groups: int) -> None:
-    found = a_set(**fields)
-    assert names(found) == [f"serve-{index}" for index in range(groups)]
-
-
-def test_it_is_never_over_and_never_suspended_and_a_deletion_shows() -> None:
-    status = {"conditions": [{"type": each, "status": "True"} for each in ("Available", "Progressing", "Failed")]}
-    found = a_set(status=status)
-    assert (found.terminal, found.suspended, found.managed_elsewhere) == ("", False, False)
-    assert a_set(deletionTimestamp="2027-01-15T08:00:00Z").deleting
-
-
 def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert LEADERWORKERSET.find_owner(a_pod(1)) == "serve"
     assert LEADERWORKERSET.find_owner(a_pod(1, labels={})) == ""
@@ -299,16 +217,6 @@ def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert select_pods_of(a_set()) == f"{SET_NAME}=serve"
 
 
-@rows(
-    "fields",
-    {
-        "no number": {"size": "four"},
-        "no percentage": {"surge": "many", "status": UPDATING},
-        "no whole number": {"surge": 1.5, "status": UPDATING},
-        "more sub-groups than sane": {"subgroups": {"subGroupSize": 1}, "size": SUBGROUPS_MAX + 2},
-        "no text": {"subgroups": {"subGroupPolicyType": 1}},
-    },
-)
-def test_an_object_of_another_form_is_unreadable(fields: dict[str, Any]) -> None:
+def test_more_sub_groups_than_sane_are_unreadable() -> None:
     with pytest.raises(UnexpectedValue):
-        a_set(**fields)
+        a_set(subgroups={"subGroupSize": 1}, size=SUBGROUPS_MAX + 2)

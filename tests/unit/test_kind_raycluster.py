@@ -18,21 +18,10 @@ from shared.kinds.raycluster import (
 from shared.model.decisions import Reason
 from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from tests.builders import NOW
 from tests.refusals import refuses
 from tests.rows import rows
 from tests.slices import list_slices
-from tests.unit.rayclusters import (
-    EARLIER_UID,
-    SUSPENDED,
-    a_body,
-    a_group,
-    a_raycluster,
-    a_worker,
-    indexed,
-    name_of,
-    webhooked,
-)
+from tests.unit.rayclusters import EARLIER_UID, a_group, a_raycluster, a_worker, indexed, name_of, webhooked
 
 ONE_HOST = a_group(numOfHosts=1, topology="2x2")
 ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
@@ -187,72 +176,12 @@ def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
 # --- the spec -------------------------------------------------------------------------------------
 
 
-@rows(
-    "fields replicas slots hosts",
-    {
-        "as written": ({}, 2, 4, 2),
-        "more than maxReplicas": ({"replicas": 9}, 4, 4, 2),
-        "fewer than minReplicas": ({"replicas": 0, "minReplicas": 1}, 1, 4, 2),
-        "no replicas: minReplicas": ({"replicas": None, "minReplicas": 3}, 3, 4, 2),
-        "neither": ({"replicas": None, "minReplicas": None}, 0, 4, 2),
-        "bounds that contradict: maxReplicas": ({"minReplicas": 3, "maxReplicas": 1}, 1, 1, 2),
-        "no upper bound": ({"maxReplicas": None}, 2, 2**31 - 1, 2),
-        "one host": ({"numOfHosts": None}, 2, 4, 1),
-        "no hosts: KubeRay makes no pods": ({"numOfHosts": 0}, 0, 4, 1),
-        "a suspended group": ({"suspend": True}, 0, 4, 2),
-        "a group that is not suspended": ({"suspend": False}, 2, 4, 2),
-        "negative": ({"replicas": -1, "minReplicas": -2, "maxReplicas": -3}, 0, 0, 2),
-    },
-)
-def test_a_group_wants_as_many_replicas_as_kuberay_makes(
-    fields: dict[str, Any], replicas: int, slots: int, hosts: int
-) -> None:
-    (group,) = a_raycluster(a_group(**fields)).groups
+def test_a_cluster_without_a_spec_has_no_groups_and_a_list_is_no_spec() -> None:
+    found = RAYCLUSTER.read({"metadata": {"name": "llm"}}, read_template)
 
-    assert (group.name, group.replicas, group.slots, group.hosts) == ("tpu", replicas, slots, hosts)
-    assert group.template.chips == 4
-
-
-SUSPENDING, RESUMED = SUSPENDED | {"type": "RayClusterSuspending"}, SUSPENDED | {"status": "False"}
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (a_body(), {"suspended": False, "suspended_since": None, "terminal": ""}),
-        (a_body(suspend=True), {"suspended": True, "suspended_since": None}),
-        (
-            a_body(suspend=True, conditions=[SUSPENDED]),
-            {"suspended": True, "suspended_since": NOW, "terminal": ""},
-        ),
-        (a_body(suspend=True, conditions=[SUSPENDING]), {"suspended": True, "suspended_since": None}),
-        (a_body(conditions=[RESUMED]), {"suspended_since": None}),
-        (a_body(managedBy="ray.io/kuberay-operator"), {"managed_elsewhere": False}),
-        (a_body(managedBy=""), {"managed_elsewhere": False}),
-        (a_body(managedBy="kueue.x-k8s.io/multikueue"), {"managed_elsewhere": True}),
-        ({"metadata": {"name": "llm"}}, {"groups": (), "name": "llm", "suspended": False}),
-    ],
-)
-def test_a_cluster_is_read(body: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = RAYCLUSTER.read(body, read_template)
-
-    assert {key: getattr(found, key) for key in expected} == expected
-    assert found.kind == "RayCluster"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        a_body(a_group(replicas="2")),
-        a_body(a_group(numOfHosts=1.5)),
-        a_body(a_group(suspend="yes")),
-        {"spec": {"workerGroupSpecs": "none"}},
-        {"spec": []},
-    ],
-)
-def test_what_the_schema_does_not_allow_is_named(body: dict[str, Any]) -> None:
+    assert (found.groups, found.name, found.suspended) == ((), "llm", False)
     with pytest.raises(UnexpectedValue):
-        RAYCLUSTER.read(body, read_template)
+        RAYCLUSTER.read({"spec": []}, read_template)
 
 
 def test_all_wanted_slices_are_listed_with_the_labels_of_all_their_hosts() -> None:

@@ -100,7 +100,3 @@ def test_the_pods_of_other_controllers_are_not_its_pods() -> None:
     assert find_kind_of_pod(a_pod()) is STATEFULSET
     assert STATEFULSET.find_owner(a_pod(apiVersion="apps.kruise.io/v1")) == ""
     assert STATEFULSET.find_owner(a_pod(kind="ReplicaSet")) == ""
-
-
-def test_it_is_never_over() -> None:
-    assert a_set().terminal == ""

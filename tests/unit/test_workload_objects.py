@@ -269,48 +269,6 @@ def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
     assert (workers.name, workers.replicas, workers.pods, workers.template.chips) == ("workers", 3, 4, 4)
 
 
-def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z") -> dict[str, str]:
-    return {"type": kind, "status": status, "lastTransitionTime": time}
-
-
-SINCE = 1_800_000_000.0
-
-
-@pytest.mark.parametrize(
-    ("spec", "conditions", "expected"),
-    [
-        ({}, {"Suspended": "False", "Completed": "True"}, ("Completed", SINCE, False, None)),
-        ({}, {"Suspended": "False", "Failed": "True"}, ("Failed", SINCE, False, None)),
-        ({}, {"Completed": "False", "Suspended": "False"}, ("", None, False, None)),
-        ({"suspend": True}, {}, ("", None, True, None)),
-        ({"suspend": True}, {"Suspended": "True"}, ("", None, True, SINCE)),
-    ],
-)
-def test_a_jobset_is_over_by_its_conditions_and_suspended_by_its_spec(
-    spec: dict[str, Any], conditions: dict[str, str], expected: tuple[str, float | None, bool, float | None]
-) -> None:
-    found = jobset({"conditions": [condition(*each) for each in conditions.items()]}, **spec)
-
-    assert (found.terminal, found.terminal_since, found.suspended, found.suspended_since) == expected
-
-
-def test_a_jobset_whose_spec_goes_on_is_not_suspended_whatever_its_status_says() -> None:
-    assert not jobset({"conditions": [condition("Suspended")]}, suspend=False).suspended
-
-
-@pytest.mark.parametrize(
-    ("managed_by", "elsewhere"),
-    [
-        (None, False),
-        ("", False),
-        ("jobset.sigs.k8s.io/jobset-controller", False),
-        ("kueue.x-k8s.io/multikueue", True),
-    ],
-)
-def test_another_controller_s_jobset_is_known(managed_by: str | None, elsewhere: bool) -> None:
-    assert jobset(managedBy=managed_by).managed_elsewhere is elsewhere
-
-
 def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
     volumes = [
         {"name": "data", "persistentVolumeClaim": {"claimName": "shared-data"}},
