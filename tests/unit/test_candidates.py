@@ -12,6 +12,7 @@ from shared.needs.nodepool import Demand
 from shared.needs.ways import WAYS_MAX
 from tests.builders import ZONE, a_jobset, a_template, settings
 from tests.demands import a_demand, a_pool_body, want
+from tests.rows import rows
 from tests.unit.asked_shapes import refuse_shape
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
@@ -49,21 +50,13 @@ def names(demand: Demand) -> list[str]:
 def test_each_zone_and_each_reservation_of_an_item_is_one_candidate() -> None:
     demand = a_demand(**listing(LIST))
     two = "- reservations: {specific: [{name: a}, {name: b}]}\n  location: {zones: [us-east5-a, us-east5-c]}"
+    twice = [f"reservation {name} in us-east5-{zone}" for zone in "ac" for name in "ab"]
 
     assert names(demand) == NAMES
     assert [str(way.tier) for way in want(a_jobset(template=a_template(**listing(LIST)))).needs[0].ways] == [
-        "reservation",
-        "spot",
-        "spot",
-        "on-demand",
-        "flex-start",
+        *("reservation", "spot", "spot", "on-demand", "flex-start")
     ]
-    assert names(a_demand(**listing(two))) == [
-        "reservation a in us-east5-a",
-        "reservation b in us-east5-a",
-        "reservation a in us-east5-c",
-        "reservation b in us-east5-c",
-    ]
+    assert names(a_demand(**listing(two))) == twice
 
 
 def test_pods_that_may_run_in_several_zones_get_a_list_of_them() -> None:
@@ -226,21 +219,18 @@ def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting
     annotation: str | None, setting: int, expected: int
 ) -> None:
     annotations = {} if annotation is None else {labels.FLEX_START_WAIT: annotation}
-    assert (
-        a_demand(use=settings(flex_start_wait_seconds=setting), annotations=annotations).need.flex_wait_seconds
-        == expected
-    )
+    demand = a_demand(use=settings(flex_start_wait_seconds=setting), annotations=annotations)
+
+    assert demand.need.flex_wait_seconds == expected
 
 
 @pytest.mark.parametrize("text", [" ", "a day", "-1", "1.5", "604801"])
 def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
     found = refuse_shape(annotations={labels.FLEX_START_WAIT: text})
+    words = f"not a number within the bounds (got '{text}'); valid: 0 to 604800 seconds"
 
     assert found.reason == "capacity_conflict"
-    assert (
-        f"{labels.FLEX_START_WAIT}: not a number within the bounds (got '{text}'); valid: 0 to 604800 seconds"
-        in found.message
-    )
+    assert f"{labels.FLEX_START_WAIT}: {words}" in found.message
 
 
 def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
@@ -259,14 +249,10 @@ def test_a_shorter_run_time_is_another_candidate() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
-    words = "Expected `array`, got `str`"
     found = refuse_shape(annotations={labels.CAPACITY: "spot"})
 
     assert found.reason == "capacity_conflict"
-    assert words in found.message
-
-
-LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
+    assert "Expected `array`, got `str`" in found.message
 
 
 @pytest.mark.parametrize(
@@ -277,19 +263,21 @@ LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
         (("lender-1/other",), "lender-1/other"),
     ],
 )
-@pytest.mark.parametrize(
+@rows(
     "shape",
-    [listing(LENT), {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}}],
-    ids=["listed", "selected"],
+    {
+        "listed": listing("- reservations: {specific: [{name: train, project: lender-1}]}"),
+        "selected": {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}},
+    },
 )
 def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     shape: dict[str, Any], allowed: tuple[str, ...], shown: str
 ) -> None:
     found = refuse_shape(settings(allowed_reservations=allowed), **shape)
+    demand = a_demand(use=settings(allowed_reservations=("lender-*/train",)), **shape)
 
     assert found.reason == "request_not_allowed"
     assert f"(got 'lender-1/train'); valid: {shown}" in found.message
-    demand = a_demand(use=settings(allowed_reservations=("lender-*/train",)), **shape)
     assert demand.way.reservation.path == "projects/lender-1/reservations/train"
 
 

@@ -38,18 +38,10 @@ def a_gpu_template(gpus: Any = 1, **options: Any) -> PodTemplate:
     return read_template(a_gpu_body(gpus, **options))
 
 
-@pytest.mark.parametrize(
-    ("text", "amount"),
-    [
-        ("4", "4"),
-        ("1500m", "1.5"),
-        ("2Ki", "2048"),
-        ("1e3", "1000"),
-        ("1E", "1E18"),
-        (".5", "0.5"),
-        ("2k", "2000"),
-    ],
-)
+AMOUNTS = {"4": "4", "1500m": "1.5", "2Ki": "2048", "1e3": "1000", "1E": "1E18", ".5": "0.5", "2k": "2000"}
+
+
+@pytest.mark.parametrize(("text", "amount"), AMOUNTS.items())
 def test_an_amount_is_read_as_kubernetes_writes_it(text: str, amount: str) -> None:
     assert parse_quantity(text) == Decimal(amount)
 
@@ -122,15 +114,11 @@ def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_al
     assert machines == ["g2-standard-8", "g2-standard-24"]
 
 
-def test_slices_that_have_ended_need_no_nodes() -> None:
+def test_what_has_ended_needs_no_nodes_and_the_spec_may_use_its_pool_again() -> None:
     group = share_nodes(SliceGroup(name="a", replicas=3, pods=2, over=1, template=a_gpu_template()))
-
-    assert (group.replicas, group.elastic) == (4, True)
-
-
-def test_a_pool_that_the_spec_may_use_again_is_a_need_of_no_nodes() -> None:
     (need,) = want(a_gpu_job(parallelism=0)).needs
 
+    assert (group.replicas, group.elastic) == (4, True)
     assert (need.nodes, need.most, need.elastic) == (0, 0, True)
 
 
@@ -177,21 +165,15 @@ def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
 
 
 def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
-    workload = a_tpu_workload("2x2")
-    found = expect_demand(*plan(workload))
+    found = expect_demand(*plan(a_tpu_workload("2x2")))
     assert (found.need.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
+    assert expect_decision(*plan(a_tpu_workload("4x4"))).reason == Reason.HOSTS_DIFFER
 
 
 def test_the_size_of_an_elastic_need_is_no_part_of_its_key() -> None:
     one, five = (want(a_tpu_workload("2x2", replicas)).needs[0] for replicas in (1, 5))
 
     assert (one.key, one.nodes, five.nodes) == (five.key, 1, 5)
-
-
-def test_several_hosts_of_a_slice_are_no_interchangeable_pods() -> None:
-    workload = a_tpu_workload("4x4")
-    found = expect_decision(*plan(workload))
-    assert found.reason == Reason.HOSTS_DIFFER
 
 
 H100 = {labels.GPU_ACCELERATOR: "nvidia-h100-80gb"}

@@ -62,13 +62,9 @@ def test_the_smallest_machine_that_takes_a_pod_is_chosen(template: PodTemplate, 
 
 
 def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
-    machines = {
-        each.name
-        for family in GPUS.values()
-        if family.accelerator == "nvidia-tesla-v100"
-        for each in family.machines
-        if each.chips == 1
-    }
+    v100 = (family for family in GPUS.values() if family.accelerator == "nvidia-tesla-v100")
+    machines = {each.name for family in v100 for each in family.machines if each.chips == 1}
+
     assert machines == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}
 
 
@@ -155,9 +151,10 @@ def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
     assert "valid: true" in wrong.message
 
 
-def test_more_nodes_than_a_pool_takes_are_refused() -> None:
+def test_more_nodes_than_a_pool_takes_are_refused_and_an_elastic_pool_has_what_gke_allows() -> None:
     with refuses(UnsupportedShape, match="at most 1000"):
         find_gpu_shape(a_template(), pods=1001)
+    assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000
 
 
 def test_every_machine_leaves_most_of_itself_to_pods() -> None:
@@ -192,17 +189,13 @@ def build(found: Demand | Decision) -> dict[str, Any]:
 
 def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
     pool = build(plan(a_gpu_body()))
+    driver = {"gpuDriverVersion": "DEFAULT"}
     assert pool["config"]["accelerators"] == [
-        {
-            "acceleratorType": "nvidia-l4",
-            "acceleratorCount": "1",
-            "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"},
-        }
+        {"acceleratorType": "nvidia-l4", "acceleratorCount": "1", "gpuDriverInstallationConfig": driver}
     ]
     assert pool["initialNodeCount"] == 0
     assert pool["autoscaling"] == {"enabled": True, "minNodeCount": 0, "maxNodeCount": 6}
-    assert "placementPolicy" not in pool
-    assert "networkConfig" not in pool
+    assert not {"placementPolicy", "networkConfig"} & pool.keys()
 
 
 def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
@@ -229,37 +222,32 @@ def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operat
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
 
 
-def a_slice(kind: str, hosts: int, **said: Any) -> Demand | Decision:
+def a_slice(template: PodTemplate, hosts: int) -> Demand | Decision:
     """A slice of so many hosts with all the GPUs of each."""
-    gpus = 4 if kind.startswith("nvidia-gb") else 8
-    template = a_template(kind, gpus, **said)
     group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
-    workload = dataclasses.replace(a_jobset(), groups=(group,))
-    (only,) = plan_demands(workload)
+    (only,) = plan_demands(dataclasses.replace(a_jobset(), groups=(group,)))
     return only
 
 
 def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
-    found = expect_demand(a_slice("nvidia-h200-141gb", 4))
-    assert not found.need.elastic
+    found = expect_demand(a_slice(a_template("nvidia-h200-141gb", 8), 4))
     pool = build(found)
-    assert pool["placementPolicy"] == {"type": "COMPACT"}
-    assert pool["initialNodeCount"] == 4
+
+    assert not found.need.elastic
+    assert (pool["placementPolicy"], pool["initialNodeCount"]) == ({"type": "COMPACT"}, 4)
 
 
 def test_pods_for_nodes_with_arm_select_them_or_tolerate_their_taint() -> None:
-    refused = a_slice("nvidia-gb200", 18)
-    assert isinstance(refused, Decision)
-    assert "kubernetes.io/arch=arm64:NoSchedule" in refused.message
+    refused = expect_decision(a_slice(a_template("nvidia-gb200", 4), 18))
     body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})
     body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}]
-    group = SliceGroup(name="workers", hosts=18, template=read_template(body), whole=True)
-    workload = dataclasses.replace(a_jobset(), groups=(group,))
-    assert isinstance(plan_demands(workload)[0], Demand)
+
+    assert "kubernetes.io/arch=arm64:NoSchedule" in refused.message
+    assert isinstance(a_slice(read_template(body), 18), Demand)
 
 
 def test_a_rack_is_a_slice_by_workload_policy() -> None:
-    pool = build(a_slice("nvidia-gb200", 18, ARCHITECTURE="arm64"))
+    pool = build(a_slice(a_template("nvidia-gb200", 4, ARCHITECTURE="arm64"), 18))
     assert pool["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
     assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
 
@@ -267,7 +255,7 @@ def test_a_rack_is_a_slice_by_workload_policy() -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (a_slice("nvidia-gb200", 19), Reason.SHAPE_UNSUPPORTED),
+        (a_slice(a_template("nvidia-gb200", 4), 19), Reason.SHAPE_UNSUPPORTED),
         (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN),
         (plan(a_gpu_body(selector=L4 | {labels.TOPOLOGY: "2x2"})), Reason.SHAPE_UNSUPPORTED),
         (plan(a_gpu_body(selector=L4 | {labels.FLEX_START: "true"})), Reason.CAPACITY_CONFLICT),
@@ -296,7 +284,3 @@ def test_pods_that_use_less_than_half_of_a_host_keep_the_nodes_that_they_begin_w
     pool = build(plan(shared))
 
     assert pool["initialNodeCount"] == pool["autoscaling"]["minNodeCount"] == 1
-
-
-def test_an_elastic_pool_has_at_most_as_many_nodes_as_gke_allows() -> None:
-    assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000

@@ -144,16 +144,11 @@ def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -
     assert wanted.refusals == ()
 
 
-def test_all_slices_with_pods_of_one_flavor_are_one_need() -> None:
-    needs = want(a_set_of(2), in_group(0, **SPOT), in_group(1, **SPOT)).needs
+def test_slices_with_pods_of_one_flavor_are_one_need_and_pods_beyond_the_spec_make_it_no_larger() -> None:
+    pods = [in_group(index, **SPOT) for index in range(2)]
 
-    assert tiers(needs) == {Tier.SPOT: 2}
-
-
-def test_pods_beyond_the_spec_make_no_need_larger() -> None:
-    needs = want(a_set_of(2), *(in_group(index, **SPOT) for index in range(2)), in_group(7)).needs
-
-    assert sum(need.most for need in needs) == 2
+    assert tiers(want(a_set_of(2), *pods).needs) == {Tier.SPOT: 2}
+    assert sum(need.most for need in want(a_set_of(2), *pods, in_group(7)).needs) == 2
 
 
 def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
@@ -211,20 +206,13 @@ def test_followers_that_a_controller_sends_to_the_pool_of_their_leader_add_nothi
     assert {each.need for each in wanted.pods} == {need.key for need in wanted.needs}
 
 
-def test_a_pinned_slice_without_pods_counts_for_pools_of_any_flavor_too() -> None:
-    spot = Taint(labels.SPOT, "true", "NoSchedule")
-
-    (need,) = want(a_jobset(replicas=1, annotations=PINNED)).needs
-
-    assert any(each.covers(spot) for each in need.asks.tolerations)
-
-
 def test_slices_without_pods_count_for_pools_of_any_flavor_that_their_spec_leaves_open() -> None:
     workload = a_set_of(2)
     spot = Taint(labels.SPOT, "true", "NoSchedule")
     (before,) = want(workload).needs
     (after,) = want(workload, in_group(0), in_group(1)).needs
+    (pinned,) = want(a_jobset(replicas=1, annotations=PINNED)).needs
+    covered = [any(each.covers(spot) for each in need.asks.tolerations) for need in (before, after, pinned)]
 
-    assert any(each.covers(spot) for each in before.asks.tolerations)
-    assert not any(each.covers(spot) for each in after.asks.tolerations)
+    assert covered == [True, False, True]
     assert before.key == after.key
