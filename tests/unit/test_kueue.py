@@ -23,13 +23,8 @@ from shared.model.times import parse_time
 from tests.refusals import refuses
 
 Json = dict[str, Any]
-OWNER = {
-    "apiVersion": "jobset.x-k8s.io/v1alpha2",
-    "kind": "JobSet",
-    "name": "train",
-    "uid": "uid-of-train",
-    "controller": True,
-}
+API = "jobset.x-k8s.io/v1alpha2"
+OWNER = {"apiVersion": API, "kind": "JobSet", "name": "train", "uid": "uid-of-train", "controller": True}
 CHECKS = [
     {"name": "other", "state": "Ready", "message": "", "lastTransitionTime": "2026-11-23T11:00:00Z"},
     {"name": "capacity", "state": "Pending", "message": "", "lastTransitionTime": "2026-11-23T11:00:01Z"},
