@@ -1,5 +1,6 @@
 """Can two ever lead, or can one continue without the right? Leases work as in Kubernetes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -38,47 +39,85 @@ class Leases:
     def holder(self) -> Any:
         return self.stored["spec"].get("holderIdentity")
 
+    def meet(self, event: str, what: str) -> None:
+        """Let something befall the Lease, or check what it says."""
+        if event == "holder":
+            assert self.holder == what.strip("-")
+        elif event == "moves":
+            assert self.stored["spec"]["leaseTransitions"] == int(what)
+        elif event == "+":
+            self.now += int(what)
+        elif event == "old":
+            self.stored["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
+        elif event == "no":
+            self.kubernetes.stop()
+            self.api.close()
+        elif event == "stolen":
+            self.stored["spec"]["holderIdentity"] = what
+            self.stored["metadata"]["resourceVersion"] = "999"
+        else:
+            self.kubernetes.leases.clear()
+
 
 @pytest.fixture
 def leases(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Leases:
     return Leases(api, kubernetes)
 
 
-def test_a_lease_that_does_not_exist_is_created(leases: Leases) -> None:
-    lock = leases.lock()
-    assert not lock.is_held()
-    assert lock.try_acquire()
-    assert lock.is_held()
-    assert leases.holder == "me"
-    spec = leases.stored["spec"]
-    assert (spec["leaseDurationSeconds"], spec["leaseTransitions"]) == (15, 0)
+ROWS = {
+    "one that does not exist is created": "me holds no; me takes yes; me holds yes; holder me; moves 0",
+    "a held one is taken only after it stood still for its whole length": (
+        "me takes yes; other takes no; + 14; other takes no; + 1; other takes yes; holder other; moves 1"
+    ),
+    "a standby never trusts the times in the record": "me takes yes; old times; other takes no",
+    "renewing keeps the standby out": f"me takes yes{'; + 5; me renews yes; other takes no' * 10}; holder me",
+    "without a network it is held for two thirds of its length": (
+        "me takes yes; no network; + 5; me renews yes; me holds yes; + 5; me holds no; me renews no"
+    ),
+    "a stolen one is lost at once": (
+        "me takes yes; stolen thief; me renews no; me holds no; holder thief; me releases no; holder thief"
+    ),
+    "a deleted one is lost": "me takes yes; deleted now; me renews no; me holds no",
+    "a released one is taken at once": (
+        "me takes yes; other takes no; me releases yes; me holds no; holder -; other takes yes"
+    ),
+    "one whose answer was lost is ours at the next try": "me takes yes; me/again takes yes; holder me",
+}
+"""What processes do with the Lease, what befalls it, and how each ends."""
 
 
-def test_a_held_lease_is_taken_only_after_it_stood_still_for_its_whole_length(leases: Leases) -> None:
+def renew(lock: LeaseLock) -> bool:
+    try:
+        lock.renew()
+    except LeaseLost:
+        return False
+    return True
+
+
+ACTS: dict[str, Callable[[LeaseLock], bool]] = {
+    "takes": LeaseLock.try_acquire,
+    "holds": LeaseLock.is_held,
+    "renews": renew,
+    "releases": LeaseLock.release,
+}
+
+
+@pytest.mark.parametrize("steps", ROWS.values(), ids=ROWS)
+def test_a_lease_is_held_by_one_who_has_the_right(leases: Leases, steps: str) -> None:
+    locks: dict[str, LeaseLock] = {}
+    for step in steps.split("; "):
+        words = step.split()
+        if len(words) == 2:
+            leases.meet(*words)
+            continue
+        who, act, wanted = words
+        lock = locks.setdefault(who, leases.lock(who.partition("/")[0]))
+        assert ACTS[act](lock) is (wanted == "yes"), step
+
+
+def test_the_length_of_a_lease_is_written(leases: Leases) -> None:
     leases.lock(taken=True)
-    standby = leases.lock("other")
-    assert not standby.try_acquire()
-    leases.now += LEASE_SECONDS - 1
-    assert not standby.try_acquire()
-    leases.now += 1
-    assert standby.try_acquire()
-    assert leases.holder == "other"
-    assert leases.stored["spec"]["leaseTransitions"] == 1
-
-
-def test_a_standby_never_trusts_the_times_in_the_record(leases: Leases) -> None:
-    leases.lock(taken=True)
-    leases.stored["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
-    assert not leases.lock("other").try_acquire()
-
-
-def test_renewing_keeps_the_standby_out(leases: Leases) -> None:
-    leader, standby = leases.lock(taken=True), leases.lock("other")
-    for _ in range(10):
-        leases.now += LEASE_SECONDS / 3
-        leader.renew()
-        assert not standby.try_acquire()
-    assert leases.holder == "me"
+    assert leases.stored["spec"]["leaseDurationSeconds"] == LEASE_SECONDS
 
 
 def test_the_leader_stops_before_the_standby_may_start(leases: Leases) -> None:
@@ -92,39 +131,6 @@ def test_the_leader_stops_before_the_standby_may_start(leases: Leases) -> None:
     assert standby.try_acquire() or standby.is_held()
 
 
-def test_a_network_error_while_renewing_is_borne_only_until_two_thirds_of_the_lease(leases: Leases) -> None:
-    lock = leases.lock(taken=True)
-    leases.kubernetes.stop()
-    leases.api.close()
-    leases.now += 5
-    lock.renew()
-    assert lock.is_held()
-    leases.now += 5
-    assert not lock.is_held()
-    with pytest.raises(LeaseLost):
-        lock.renew()
-
-
-def test_a_stolen_lease_is_lost_at_once(leases: Leases) -> None:
-    lock = leases.lock(taken=True)
-    stolen = leases.stored
-    stolen["spec"]["holderIdentity"] = "thief"
-    stolen["metadata"]["resourceVersion"] = "999"
-    with pytest.raises(LeaseLost):
-        lock.renew()
-    assert not lock.is_held()
-    assert leases.holder == "thief"
-    assert not lock.release()
-
-
-def test_a_deleted_lease_is_lost(leases: Leases) -> None:
-    lock = leases.lock(taken=True)
-    leases.kubernetes.leases.clear()
-    with pytest.raises(LeaseLost):
-        lock.renew()
-    assert not lock.is_held()
-
-
 def test_of_two_that_take_a_free_lease_only_one_succeeds(leases: Leases) -> None:
     first, second = leases.lock(taken=True), leases.lock("other")
     first.release()
@@ -133,21 +139,6 @@ def test_of_two_that_take_a_free_lease_only_one_succeeds(leases: Leases) -> None
     assert second._may_be_taken(found, leases.now)
     with pytest.raises(ProvisionerError):
         second._write(found, found.spec, leases.now)
-    assert leases.holder == "me"
-
-
-def test_a_released_lease_is_taken_at_once(leases: Leases) -> None:
-    leader, standby = leases.lock(taken=True), leases.lock("other")
-    assert not standby.try_acquire()
-    assert leader.release()
-    assert not leader.is_held()
-    assert leases.holder == ""
-    assert standby.try_acquire()
-
-
-def test_an_acquisition_whose_answer_was_lost_is_ours_at_the_next_try(leases: Leases) -> None:
-    leases.lock(taken=True)
-    assert leases.lock().try_acquire()
     assert leases.holder == "me"
 
 

@@ -19,7 +19,6 @@ from shared.model.errors import (
     AlreadyExists,
     Denied,
     InvalidRequest,
-    NotFound,
     Rejected,
     Retryable,
     StaleView,
@@ -46,26 +45,14 @@ class Thing(Record):
     metadata: ObjectMeta = ObjectMeta()
 
 
-REFUSALS = (
-    (Refusal(400, "BadRequest"), InvalidRequest),
-    (Refusal(401, "Unauthorized"), Denied),
-    (Refusal(403, "Forbidden"), Denied),
-    (Refusal(404, "NotFound"), NotFound),
-    (Refusal(405, "MethodNotAllowed"), InvalidRequest),
-    (Refusal(409, "AlreadyExists"), AlreadyExists),
-    (Refusal(409, "Conflict"), StaleView),
-    (Refusal(410, "Expired"), Expired),
-    (Refusal(422, "Invalid"), InvalidRequest),
-    (Refusal(429, "TooManyRequests"), Throttled),
-    (Refusal(500, "InternalError"), Unavailable),
-    (Refusal(503, "ServiceUnavailable"), Unavailable),
-    (Refusal(504, "Timeout"), Unavailable),
-    (Refusal(302), InvalidRequest),
-)
-
-
 @pytest.mark.parametrize(
-    ("refusal", "error"), REFUSALS, ids=[f"{each.code} {each.reason}" for each, _ in REFUSALS]
+    ("refusal", "error"),
+    [
+        (Refusal(405, "MethodNotAllowed"), InvalidRequest),
+        (Refusal(409, "Conflict"), StaleView),
+        (Refusal(410, "Expired"), Expired),
+        (Refusal(302), InvalidRequest),
+    ],
 )
 def test_a_refusal_becomes_the_error_that_says_what_to_do(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, refusal: Refusal, error: type[Exception]
