@@ -3,19 +3,12 @@
 from typing import Any
 
 from cli.fleet.rows import PoolRow, WaitingRow
-from shared.model.names import build_name, parse_name
+from shared.model.names import build_name
 from tests.builders import CLUSTER, JOBSET_UID, a_claim
 
-FIRST, SECOND = build_name(a_claim(), 0), build_name(a_claim(), 1)
+FIRST = build_name(a_claim(), 0)
 HOME = {"cluster": CLUSTER, "namespace": "default", "kind": "JobSet", "workload": "train"}
 SHAPE = "4 x ct6e-standard-4t, 4x4"
-
-
-def find_lane(row: PoolRow) -> tuple[str, str, str, str]:
-    """The lane of a pool."""
-    parsed = parse_name(row.pool)
-    assert parsed
-    return row.cluster, row.namespace, row.workload, parsed.hash
 
 
 def a_row(pool: str = FIRST, state: str = "RUNNING", **overrides: Any) -> PoolRow:

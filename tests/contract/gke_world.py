@@ -98,13 +98,6 @@ def a_gpu_pool_body() -> dict[str, Any]:
     return {"name": name, "config": config, "locations": locations, "initialNodeCount": 1, "autoscaling": scaling}
 
 
-def fail(code: str, text: str, reason: str = "") -> Callable[[Gke, str], None]:
-    def arrange(gke: Gke, _name: str) -> None:
-        gke.fault("fail_sync", code=code, text=text, reason=reason, method="[CDGL]*")
-
-    return arrange
-
-
 def lost(how: str) -> Callable[[Gke, str], None]:
     def arrange(gke: Gke, _name: str) -> None:
         gke.fault("lose_reply", how=how, method="*")

@@ -15,7 +15,6 @@ from tests.clocks import StepClock
 from tests.contract.counting_socket import Socket, refuse
 from tests.contract.gke_world import NO_CLUSTER, Gke, open_edge
 
-GKE = ("standins.google", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--manual-clock")
 ON = {"name": "c", "releaseChannel": {"channel": "STABLE"}}
 OFF: dict[str, object] = {"name": "c", "releaseChannel": {}}
 
