@@ -91,12 +91,13 @@ def _list_unplaced(census: Census) -> Iterator[Answer]:
 
 
 def _is_doubled(each: Slice) -> bool:
-    """Return whether pods wait that are more than the slice has hosts; those that end count not.
+    """Return whether each host of a slice has a pod, and a second one of each waits.
 
     After an upgrade KubeRay makes each worker again, beside the one that runs.
     """
-    live = sum(not pod.terminating for pod in each.pods)
-    return each.waiting_since is not None and live > each.need.hosts
+    hosts, waiting = each.need.hosts, sum(pod.waits for pod in each.pods)
+    placed = sum(bool(pod.pool) and not pod.terminating for pod in each.pods)
+    return hosts > 1 and min(placed, waiting) >= hosts
 
 
 def _list_of_slices(census: Census, need: Need) -> Iterator[Answer]:

@@ -907,6 +907,7 @@ QUEUES: list[tuple[str, Scene, str, str, str]] = [
         "",
         "slice_doubled",
     ),
+    ("the head of a slice waits beside its hosts", scene(1, (*on("0.0", 0), Pod(0)), fleet(1)), "", "", ""),
     (
         "the second pod is there before the first has ended",
         scene(1, (*on("0.0", 0, held="terminating"), *[Pod(0)] * 4), fleet(1)),
