@@ -56,20 +56,18 @@ A, B, C = "us-east5-a", "us-east5-b", "us-east5-c"
 GOOGLES = "topology.gke.io/zone"
 
 
-@pytest.mark.parametrize(
-    ("objects", "zones"),
-    [
-        *[pytest.param(a_volume([term(key, A)]), (A,), id=key) for key in ZONE_KEYS],
-        pytest.param(a_volume([term(GOOGLES, B, A)]), (A, B), id="a regional disk"),
-        pytest.param(a_volume([term(GOOGLES, A)], [term(GOOGLES, B)]), (A, B), id="one term is enough"),
-        pytest.param(
-            a_volume([term(GOOGLES, A, B), term(ZONE_KEYS[0], B, C)]), (B,), id="all requirements of a term hold"
-        ),
-        pytest.param(a_volume([term(GOOGLES, A), term("other", "x")]), (A,), id="other keys besides"),
-        pytest.param(a_volume(labels={ZONE_KEYS[2]: A}), (A,), id="an old volume has a label only"),
-        pytest.param(a_volume(labels={ZONE_KEYS[0]: f"{B}__{A}"}), (A, B), id="a label of two zones"),
-        pytest.param(a_volume([term(GOOGLES, A)], labels={ZONE_KEYS[0]: B}), (A,), id="the affinity counts first"),
-    ],
+@rows(
+    "objects zones",
+    {key: (a_volume([term(key, A)]), (A,)) for key in ZONE_KEYS}
+    | {
+        "a regional disk": (a_volume([term(GOOGLES, B, A)]), (A, B)),
+        "one term is enough": (a_volume([term(GOOGLES, A)], [term(GOOGLES, B)]), (A, B)),
+        "all requirements hold": (a_volume([term(GOOGLES, A, B), term(ZONE_KEYS[0], B, C)]), (B,)),
+        "other keys besides": (a_volume([term(GOOGLES, A), term("other", "x")]), (A,)),
+        "an old volume has a label only": (a_volume(labels={ZONE_KEYS[2]: A}), (A,)),
+        "a label of two zones": (a_volume(labels={ZONE_KEYS[0]: f"{B}__{A}"}), (A, B)),
+        "the affinity counts first": (a_volume([term(GOOGLES, A)], labels={ZONE_KEYS[0]: B}), (A,)),
+    },
 )
 def test_a_volume_says_its_zones(objects: dict[str, Json], zones: tuple[str, ...]) -> None:
     assert find(objects) == Disk(claim="data", zones=zones)

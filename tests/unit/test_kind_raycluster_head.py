@@ -51,18 +51,12 @@ def pools(workload: WorkloadView) -> dict[str, int]:
     return {each.shape.family.accelerator: each.shape.node_count for each in found if isinstance(each, Demand)}
 
 
-def test_a_head_of_the_workers_shape_is_counted_with_them() -> None:
-    assert pools(a_cluster(gpu_workers(), head=a_template())) == {"nvidia-l4": 3}
+def test_a_head_of_the_workers_shape_is_counted_with_them_and_any_other_has_its_own_pool() -> None:
+    l4, t4 = a_template(), a_template(selector=T4)
 
-
-def test_a_head_of_its_own_shape_has_its_own_pool() -> None:
-    assert pools(a_cluster(gpu_workers(), head=a_template(selector=T4))) == {"nvidia-l4": 2, "nvidia-tesla-t4": 1}
-
-
-def test_a_head_beside_slices_of_tpus_has_its_own_pool() -> None:
-    found = pools(a_cluster(a_group(), head=a_template()))
-
-    assert found == {"tpu-v6e-slice": 2, "nvidia-l4": 1}
+    assert pools(a_cluster(gpu_workers(), head=l4)) == {"nvidia-l4": 3}
+    assert pools(a_cluster(gpu_workers(), head=t4)) == {"nvidia-l4": 2, "nvidia-tesla-t4": 1}
+    assert pools(a_cluster(a_group(), head=l4)) == {"tpu-v6e-slice": 2, "nvidia-l4": 1}
 
 
 def test_a_head_alone_is_a_complete_cluster() -> None:

@@ -12,16 +12,7 @@ from tests.builders import settings
 from tests.demands import a_demand, a_pool_body
 from tests.unit.asked_shapes import refuse_shape
 
-AUTO = {"acceleratorNetworkProfile": "auto"}
 OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}
-PROFILE = {labels.NETWORK_PROFILE: "auto"}
-H100: dict[str, Any] = {
-    "accelerator": None,
-    "topology": None,
-    "chips": 0,
-    "gpus": 8,
-    "selectors": {labels.GPU_ACCELERATOR: "nvidia-h100-80gb"},
-}
 
 
 def networks(use: Settings | None = None, **shape: Any) -> tuple[dict[str, str], Any]:
@@ -39,18 +30,13 @@ def refusal(use: Settings | None = None, **shape: Any) -> str:
     return found.message
 
 
-def test_networks_of_the_operator_s_own_are_used() -> None:
-    assert networks(settings(node_additional_networks=("n:s",)))[1] == OWN
+@pytest.mark.parametrize("key", [labels.NETWORK_PROFILE, "cloud.google.com/gke-networking-dra-driver"])
+def test_a_machine_without_such_networks_is_refused_and_the_operator_s_are_used(key: str) -> None:
+    message = refusal(selectors={key: "auto" if key == labels.NETWORK_PROFILE else "true"})
 
-
-@pytest.mark.parametrize(
-    "wanted", [PROFILE, {"cloud.google.com/gke-networking-dra-driver": "true"}], ids=["profile", "driver"]
-)
-def test_a_machine_without_such_networks_is_refused(wanted: dict[str, str]) -> None:
-    message = refusal(selectors=wanted)
-
-    assert next(iter(wanted)) in message
+    assert key in message
     assert "remove this selector" in message
+    assert networks(settings(node_additional_networks=("n:s",)))[1] == OWN
 
 
 @pytest.mark.parametrize(
@@ -63,7 +49,4 @@ def test_a_machine_without_such_networks_is_refused(wanted: dict[str, str]) -> N
 def test_the_metadata_server_is_there_as_the_setting_says(wanted: dict[str, Any]) -> None:
     assert networks(**wanted) == ({}, None)
     assert "node_workload_identity" in refusal(settings(node_workload_identity=False), **wanted)
-
-
-def test_nodes_without_the_metadata_server_are_refused() -> None:
     assert labels.METADATA_SERVER in refusal(selectors={labels.METADATA_SERVER: "false"})

@@ -63,17 +63,17 @@ def test_a_selector_alone_does_not_make_a_workload_one_of_accelerators(kind: str
     assert all(part in message for part in (key, "(got '16x16')", "valid: none"))
 
 
-FORGED: list[Any] = [
-    pytest.param({labels.TOPOLOGY: "16x16"}, ("gke-tpu-topology", "'16x16'", "4x4"), id="topology"),
-    pytest.param({labels.ACCELERATOR: "tpu7x"}, ("gke-tpu-accelerator", "'tpu7x'", "v6e"), id="accelerator"),
-    pytest.param({labels.TOPOLOGY: None}, ("gke-tpu-topology", "'none'", "4x4"), id="topology left out"),
-    pytest.param({"team": "b"}, ("team", "'b'", "valid: a"), id="a selector of its own"),
-    pytest.param({"team": None}, ("team", "'none'", "valid: a"), id="a selector left out"),
-]
+FORGED: dict[str, Any] = {
+    "topology": ({labels.TOPOLOGY: "16x16"}, ("gke-tpu-topology", "'16x16'", "4x4")),
+    "accelerator": ({labels.ACCELERATOR: "tpu7x"}, ("gke-tpu-accelerator", "'tpu7x'", "v6e")),
+    "topology left out": ({labels.TOPOLOGY: None}, ("gke-tpu-topology", "'none'", "4x4")),
+    "a selector of its own": ({"team": "b"}, ("team", "'b'", "valid: a")),
+    "a selector left out": ({"team": None}, ("team", "'none'", "valid: a")),
+}
 
 
 @pytest.mark.parametrize("kind", SLICED)
-@pytest.mark.parametrize(("forged", "words"), FORGED)
+@rows("forged words", FORGED)
 def test_a_pod_that_changes_a_selector_of_the_spec_buys_nothing(
     kind: str, forged: dict[str, str | None], words: tuple[str, ...]
 ) -> None:
@@ -108,31 +108,23 @@ def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
     refused("JobSet", change(a_body(), {**of_spec}), change(a_body(), {**of_pod}))
 
 
+STANDARD, OF_ZONE = {labels.PROVISIONING: "standard"}, {labels.RESERVATION_ZONE: "us-east5-a"}
+THEIRS = {labels.RESERVATION_PROJECT: "their-project"}
+
+
 @rows(
-    "of_spec of_pod reason",
+    "of_spec added reason",
     {
-        "another project's": (
-            RESERVED,
-            {**RESERVED, labels.RESERVATION_PROJECT: "their-project"},
-            Reason.REQUEST_NOT_ALLOWED,
-        ),
-        "standard and spot": (
-            {labels.PROVISIONING: "standard"},
-            {labels.PROVISIONING: "standard", **SPOT},
-            Reason.SELECTOR_UNSUPPORTED,
-        ),
-        "zone of the reservation": (
-            {labels.RESERVATION_ZONE: "us-east5-a"},
-            {labels.RESERVATION_ZONE: "us-east5-a", labels.ZONE: "us-east5-c"},
-            Reason.SELECTOR_UNSUPPORTED,
-        ),
+        "another project's": (RESERVED, THEIRS, Reason.REQUEST_NOT_ALLOWED),
+        "standard and spot": (STANDARD, SPOT, Reason.SELECTOR_UNSUPPORTED),
+        "zone of the reservation": (OF_ZONE, {labels.ZONE: "us-east5-c"}, Reason.SELECTOR_UNSUPPORTED),
     },
 )
 def test_what_a_pod_adds_is_refused_as_if_its_spec_said_it(
-    of_spec: dict[str, str], of_pod: dict[str, str], reason: Reason
+    of_spec: dict[str, str], added: dict[str, str], reason: Reason
 ) -> None:
-    spec, pod = change(a_body(), {**of_spec}), change(a_body(), {**of_pod})
-    need, *_ = want(a_workload("JobSet", spec), a_leader("JobSet", pod)).needs
+    spec = change(a_body(), {**of_spec})
+    need, *_ = want(a_workload("JobSet", spec), a_leader("JobSet", change(spec, {**added}))).needs
 
     assert need.never is not None
     assert (need.never.reason, need.of_flavor) == (reason, True)
@@ -212,19 +204,19 @@ def test_a_pod_as_its_spec_has_it_is_a_demand(kind: str) -> None:
     assert demand.shape.node_count == (1 if kind == "Pod" else HOSTS)
 
 
-ADDED: list[Any] = [
-    pytest.param(SPOT, {}, Tier.SPOT, id="spot"),
-    pytest.param(RESERVED, {}, Tier.RESERVATION, id="a reservation"),
-    pytest.param({labels.ZONE: "us-east5-c"}, {}, Tier.ON_DEMAND, id="zone"),
-    pytest.param({"cloud.example.com/rack": "r1"}, {}, Tier.ON_DEMAND, id="a selector of its own"),
-    pytest.param({PINNED_JOB_KEY: "0123"}, {}, Tier.ON_DEMAND, id="the Go provisioner's webhook"),
-    pytest.param({}, {labels.SLICE_TOPOLOGY: "4x4"}, Tier.ON_DEMAND, id="an annotation of the topology"),
-    pytest.param({}, {"sidecar.istio.io/status": "{}"}, Tier.ON_DEMAND, id="any other annotation"),
-]
+ADDED: dict[str, Any] = {
+    "spot": (SPOT, {}, Tier.SPOT),
+    "a reservation": (RESERVED, {}, Tier.RESERVATION),
+    "zone": ({labels.ZONE: "us-east5-c"}, {}, Tier.ON_DEMAND),
+    "a selector of its own": ({"cloud.example.com/rack": "r1"}, {}, Tier.ON_DEMAND),
+    "the Go provisioner's webhook": ({PINNED_JOB_KEY: "0123"}, {}, Tier.ON_DEMAND),
+    "an annotation of the topology": ({}, {labels.SLICE_TOPOLOGY: "4x4"}, Tier.ON_DEMAND),
+    "any other annotation": ({}, {"sidecar.istio.io/status": "{}"}, Tier.ON_DEMAND),
+}
 
 
 @pytest.mark.parametrize("kind", SLICED)
-@pytest.mark.parametrize(("selectors", "annotations", "tier"), ADDED)
+@rows("selectors annotations tier", ADDED)
 def test_a_pod_may_add_what_the_spec_leaves_open(
     kind: str, selectors: dict[str, str | None], annotations: dict[str, str], tier: Tier
 ) -> None:
@@ -353,10 +345,7 @@ def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool
     )
     pod = a_leader("RayCluster", body)
     if not labelled:  # KubeRay before 1.6 does not say which host of a replica a pod is
-        pool_labels = {
-            key: value for key, value in pod.template.labels.items() if key != "ray.io/replica-host-index"
-        }
-        pod = dataclasses.replace(pod, template=dataclasses.replace(pod.template, labels=pool_labels))
+        del pod.template.labels["ray.io/replica-host-index"]
     wanted = want(workload, pod)
 
     assert [each.slice for each in wanted.pods] == ["train-tpu-0"]
