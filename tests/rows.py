@@ -17,7 +17,7 @@ def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
 
 def read_rows(file: str, names: str) -> pytest.MarkDecorator:
     """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping."""
-    text = (Path(__file__).parent / "unit/golden" / file).read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "rules/golden" / file).read_text(encoding="utf-8")
     table: dict[str, dict[str, Any]] = yaml.safe_load(text)
     titles = [line.partition(":")[0] for line in text.splitlines() if line and line[0] not in " #"]
     assert len(titles) == len(table), f"{file}: two rows have one name"

@@ -9,7 +9,7 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudpro
 the same of GKE's autoscaler and its Events
 (https://github.com/GoogleCloudPlatform/cluster-autoscaler), failed operations in public issues, and
 https://cloud.google.com/kubernetes-engine/docs/troubleshooting/node-pools. A quoted message for
-each is in ``tests/unit/golden/failures.yaml``.
+each is in ``tests/rules/golden/failures.yaml``.
 
 The texts also have names that the author of a pod or of a project chose, so a fragment is a phrase:
 with a space or a quotation mark, which no such name has. It matches only where no name goes on.

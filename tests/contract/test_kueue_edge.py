@@ -20,7 +20,7 @@ from shared.model.errors import Denied, KindAbsent, Rejected, StaleView
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID
 from tests.refusals import refuses
-from tests.unit.test_kueue import CHECKS, OWNER, a_workload
+from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
 Json = dict[str, Any]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

@@ -24,7 +24,7 @@ from tests.exporter.exporter_builders import (
     suspended,
 )
 from tests.refusals import refuses
-from tests.unit.test_kueue import a_workload
+from tests.rules.test_kueue import a_workload
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)

@@ -16,7 +16,7 @@ from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes
 from tests.exporter.test_exporter_watch import Follow
-from tests.unit.test_kueue import CHECKS, OWNER, a_workload
+from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
 READY = [each | {"state": "Ready"} for each in CHECKS]
 LATER = 1_800_000_000.0

@@ -12,7 +12,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.tests_by_line import PLUGIN, SUITES, Coverage
 from tests.mutants.trees import PYTEST, Tree
 
-_IN_MEMORY = ("tests/unit/", "tests/rules/", "tests/engine/")
+_IN_MEMORY = ("tests/rules/", "tests/engine/")
 _FIRST_TESTS = 40
 """So many tests are run first: most mutants fail in them."""
 _TESTS_SECONDS_MAX = 60.0

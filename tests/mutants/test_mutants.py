@@ -34,14 +34,14 @@ def test_each_mutant_by_hand_has_its_place() -> None:
 
 def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
-    for name, text in (("exporter/sizes.py", PRODUCT), ("tests/unit/test_sizes.py", TESTS)):
+    for name, text in (("exporter/sizes.py", PRODUCT), ("tests/rules/test_sizes.py", TESTS)):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text(text)
     subprocess.run(["git", "init", "-q", repository], check=True)
     subprocess.run(["git", "-C", repository, "add", "."], check=True)
     tree = copy_tree(repository, tmp_path / "copy")
 
-    coverage = measure_tests(tree, tmp_path, ("unit",))
+    coverage = measure_tests(tree, tmp_path, ("rules",))
     drawn = sorted(draw_operators(tree.root, 10, seed=1), key=lambda each: each.begin)
     same = Mutant(
         "hand", "other words", "exporter/sizes.py", PRODUCT.index("number <"), PRODUCT.index(" < 3"), "(number)"
@@ -49,7 +49,7 @@ def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:
     verdicts = [judge(each, tree, coverage) for each in (*drawn, same)]
 
     assert [each.outcome for each in verdicts] == ["caught", "caught", "not covered", "not covered", "survived"]
-    assert (verdicts[0].by, verdicts[0].test) == ("unit", "tests/unit/test_sizes.py::test_small")
+    assert (verdicts[0].by, verdicts[0].test) == ("rules", "tests/rules/test_sizes.py::test_small")
     assert (tree.root / "exporter/sizes.py").read_text() == PRODUCT
     assert "exporter" in "\n".join(write_table(verdicts))
     assert "lost" not in "\n".join(compare(verdicts, verdicts))

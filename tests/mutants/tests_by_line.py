@@ -14,7 +14,7 @@ from tests.mutants.covering import CONTEXT, OUTCOMES, SETTINGS
 from tests.mutants.trees import PYTEST, Tree
 
 PRODUCT = ("shared", "exporter", "functions", "cli", "infra/build")
-SUITES = ("rules", "engine", "unit", "contract", "exporter", "cli", "infra")
+SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra")
 """The folders of tests that run mostly in one process."""
 PLUGIN = "tests.mutants.covering"
 _WAITS = re.compile(r"serve_mock|fake_process|running_stacks|build_cloud")

@@ -11,7 +11,7 @@ from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import Requirement, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
-from tests.unit.live_pods import plan
+from tests.rules.live_pods import plan
 
 Json = dict[str, Any]
 

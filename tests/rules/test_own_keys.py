@@ -7,7 +7,7 @@ from shared.model.decisions import Decision, Reason
 from shared.needs.nodepool import Demand
 from tests.builders import a_jobset, a_pod, expect_decision
 from tests.demands import want
-from tests.unit.live_pods import ONE_HOST, a_workload, change, plan
+from tests.rules.live_pods import ONE_HOST, a_workload, change, plan
 
 OWN = "tpu-provisioner.cloud.google.com/"
 

@@ -88,7 +88,7 @@ def test_json_is_read_too() -> None:
         ("--- []\n--- []", "expected a single document"),
         ("- {? [a] : b}", "found unhashable key"),
         ("\ud800", "valid: a list like"),
-        ("[" * 3000, "valid: a list like"),
+        ("[" * 1000, "valid: a list like"),
     ],
 )
 def test_any_other_text_is_an_error_that_names_the_place(text: str, message: str) -> None:

@@ -11,7 +11,7 @@ from shared.model.needs import Tier
 from shared.model.workloads import Requirement
 from shared.needs.nodepool import Demand
 from tests.rows import rows
-from tests.unit.live_pods import a_body, a_workload, change, plan
+from tests.rules.live_pods import a_body, a_workload, change, plan
 
 TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
 GPU = a_body(chips=0, gpus=1, selectors={labels.GPU_ACCELERATOR: "nvidia-l4"})

@@ -12,7 +12,7 @@ from shared.needs.nodepool import Demand
 from tests.builders import PINNED_JOB_KEY, expect_decision, settings
 from tests.demands import expect_demand, want
 from tests.rows import rows
-from tests.unit.live_pods import (
+from tests.rules.live_pods import (
     ALL,
     HOSTS,
     OF_CPU,

@@ -11,8 +11,8 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from tests.refusals import refuses
 from tests.rows import rows
+from tests.rules.live_pods import a_pod_body, a_pod_of
 from tests.slices import list_slices
-from tests.unit.live_pods import a_pod_body, a_pod_of
 
 SEVERAL_HOSTS = a_pod_body(topology="4x4")
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a07"

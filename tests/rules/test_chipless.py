@@ -12,8 +12,8 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import WorkloadView
 from shared.needs.nodepool import Demand
 from tests.rows import rows
-from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
-from tests.unit.test_elastic import a_gpu_body
+from tests.rules.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
+from tests.rules.test_elastic import a_gpu_body
 
 Json = dict[str, Any]
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]

@@ -10,7 +10,7 @@ from shared.model.workloads import Requirement
 from shared.settings import Settings
 from tests.builders import settings
 from tests.demands import a_demand, a_pool_body
-from tests.unit.asked_shapes import refuse_shape
+from tests.rules.asked_shapes import refuse_shape
 
 OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}
 

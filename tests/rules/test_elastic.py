@@ -21,9 +21,9 @@ from shared.needs.nodepool import Demand
 from tests.builders import IN_ONE_POOL, a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, want
 from tests.refusals import refuses
+from tests.rules.live_pods import plan
+from tests.rules.test_kind_job import a_job, a_pod
 from tests.slices import list_slices
-from tests.unit.live_pods import plan
-from tests.unit.test_kind_job import a_job, a_pod
 
 L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
 

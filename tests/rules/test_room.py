@@ -18,7 +18,7 @@ from shared.shapes.catalogue import (
 )
 from tests.builders import settings
 from tests.demands import a_pool_body, expect_demand
-from tests.unit.asked_shapes import decide_shape, refuse_shape
+from tests.rules.asked_shapes import decide_shape, refuse_shape
 
 _HOST = next(each for each in TPUS["tpu-v6e-slice"].machines if (each.cpus, each.memory_gb) == (180, 720))
 

@@ -13,7 +13,7 @@ from shared.needs.ways import WAYS_MAX
 from tests.builders import ZONE, a_jobset, a_template, settings
 from tests.demands import a_demand, a_pool_body, want
 from tests.rows import rows
-from tests.unit.asked_shapes import refuse_shape
+from tests.rules.asked_shapes import refuse_shape
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
 LIST = """

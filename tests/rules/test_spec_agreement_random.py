@@ -10,8 +10,8 @@ from shared.model.workloads import WorkloadView
 from shared.needs.nodepool import Demand
 from shared.needs.selectors import list_tiers
 from tests.demands import plan_demands
+from tests.rules.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 from tests.slices import list_slices
-from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 
 SEEDS = 6_000
 VALUES = {

@@ -28,8 +28,8 @@ from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from tests.demands import want
 from tests.refusals import refuses
 from tests.rows import rows
+from tests.rules.live_pods import a_pod_body, a_pod_of, change, require
 from tests.slices import list_slices
-from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
 

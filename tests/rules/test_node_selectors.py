@@ -24,7 +24,7 @@ from tests.builders import CLUSTER, PINNED_JOB_KEY, ZONE, a_claim, a_jobset, a_p
 from tests.demands import a_demand, a_pool_body, decide_demand
 from tests.refusals import refuses
 from tests.rows import rows
-from tests.unit.asked_shapes import refuse_shape
+from tests.rules.asked_shapes import refuse_shape
 
 
 def a_wish(

@@ -20,8 +20,8 @@ from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from tests.refusals import refuses
 from tests.rows import rows
+from tests.rules.rayclusters import EARLIER_UID, a_group, a_raycluster, a_worker, indexed, name_of, webhooked
 from tests.slices import list_slices
-from tests.unit.rayclusters import EARLIER_UID, a_group, a_raycluster, a_worker, indexed, name_of, webhooked
 
 ONE_HOST = a_group(numOfHosts=1, topology="2x2")
 ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)

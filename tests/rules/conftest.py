@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 
-class ConnectionInAUnitTest(AssertionError):
-    """A unit test reached for the network."""
+class ConnectionOfARule(AssertionError):
+    """A test of a rule reached for the network."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +26,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         def guarded(*args: Any, **kwargs: Any) -> Any:
             if threading.current_thread() in others:
                 return real(*args, **kwargs)
-            raise ConnectionInAUnitTest(
-                "tests/unit must not use the network; tests of edges live in tests/contract"
-            )
+            raise ConnectionOfARule("tests/rules must not use the network; tests of edges live in tests/contract")
 
         return guarded
 

@@ -11,11 +11,11 @@ from shared.kinds.raycluster import RAYCLUSTER
 from shared.model import labels
 from shared.model.workloads import WorkloadView
 from tests.rows import read_rows
+from tests.rules import test_kind_deployment, test_kind_job, test_kind_leaderworkerset, test_kind_statefulset
+from tests.rules.live_pods import a_pod_body, require
+from tests.rules.rayclusters import a_body, a_group
+from tests.rules.test_workload_objects import jobset
 from tests.slices import list_slices
-from tests.unit import test_kind_deployment, test_kind_job, test_kind_leaderworkerset, test_kind_statefulset
-from tests.unit.live_pods import a_pod_body, require
-from tests.unit.rayclusters import a_body, a_group
-from tests.unit.test_workload_objects import jobset
 
 Json = dict[str, Any]
 TEMPLATES = {

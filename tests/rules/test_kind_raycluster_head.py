@@ -12,9 +12,9 @@ from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import want
 from tests.refusals import refuses
+from tests.rules.live_pods import a_pod_of, decide, plan
+from tests.rules.rayclusters import UID, a_body, a_group
 from tests.slices import list_slices
-from tests.unit.live_pods import a_pod_of, decide, plan
-from tests.unit.rayclusters import UID, a_body, a_group
 
 Json = dict[str, Any]
 HEAD_GROUP = "headgroup"

@@ -8,7 +8,7 @@ from shared.model.workloads import TermKind, TopologyTerm
 from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.rows import rows
-from tests.unit.asked_shapes import decide_shape
+from tests.rules.asked_shapes import decide_shape
 
 SLICE = "cloud.google.com/gke-tpu-slice"
 PARTITION = "cloud.google.com/gke-tpu-partition-4x4x4-state"

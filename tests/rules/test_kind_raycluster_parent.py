@@ -10,7 +10,7 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER, judge_rayjob
 from shared.model.workloads import Parent
 from tests.rows import rows
-from tests.unit.rayclusters import a_body
+from tests.rules.rayclusters import a_body
 
 Json = dict[str, Any]
 KEEPING = Parent(kind="RayJob", namespace="default", name="train", uid="u", keeps="RayJob default/train keeps it")

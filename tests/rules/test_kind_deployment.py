@@ -13,7 +13,7 @@ from shared.model.workloads import PodView, WorkloadView
 from tests.builders import expect_decision
 from tests.demands import expect_demand
 from tests.rows import rows
-from tests.unit.live_pods import a_pod_body, a_pod_of, decide
+from tests.rules.live_pods import a_pod_body, a_pod_of, decide
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
 HASH = "5d9c7b6f8"

@@ -12,7 +12,7 @@ from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.demands import decide_demand, expect_demand, want
 from tests.rows import rows
-from tests.unit.test_candidates import listing
+from tests.rules.test_candidates import listing
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
 LIST = f"[{{location: {{zones: [{A}, {C}]}}}}, {{spot: true}}]"

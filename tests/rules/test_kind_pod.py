@@ -14,8 +14,8 @@ from shared.needs.nodepool import Demand
 from tests.builders import expect_decision
 from tests.demands import expect_demand, want
 from tests.rows import rows
+from tests.rules.live_pods import WAITS, a_pod_body, decide
 from tests.slices import list_slices
-from tests.unit.live_pods import WAITS, a_pod_body, decide
 
 POD = get_kind("Pod")
 Json = dict[str, Any]
