@@ -75,23 +75,22 @@ def test_a_topology_annotation_alone_is_a_demand_that_lacks_its_accelerator() ->
     assert "the pod selects no TPU type" in refused(a_pod(template=alone)).message
 
 
-def test_a_leader_without_chips_takes_those_of_its_peers() -> None:
+@pytest.mark.parametrize(
+    ("peers", "machine", "hosts"),
+    [
+        ({"chips": 8, "topology": "2x4"}, "ct6e-standard-8t", 1),
+        ({"chips": 1, "topology": "1x1"}, "ct6e-standard-4t", 2),
+    ],
+)
+def test_a_leader_without_chips_takes_those_of_its_peers_if_they_have_its_shape(
+    peers: dict[str, Any], machine: str, hosts: int
+) -> None:
     leader = a_pod(shape={"chips": 0, "topology": "2x4"})
-    peers = a_template(chips=8, topology="2x4")
     jobset = a_jobset(template=leader.template)
-    jobset = dataclasses.replace(jobset, groups=(*jobset.groups, SliceGroup(name="rest", template=peers)))
-    found = expect_demand(read(leader, jobset))
+    rest = SliceGroup(name="rest", template=a_template(**peers))
+    found = expect_demand(read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, rest))))
 
-    assert found.shape.machine.name == "ct6e-standard-8t"
-
-
-def test_peers_of_another_shape_do_not_count() -> None:
-    leader = a_pod(shape={"chips": 0, "topology": "2x4"})
-    other = SliceGroup(name="rest", template=a_template(chips=1, topology="1x1"))
-    jobset = a_jobset(template=leader.template)
-    found = expect_demand(read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, other))))
-
-    assert (found.shape.machine.name, found.shape.node_count) == ("ct6e-standard-4t", 2)
+    assert (found.shape.machine.name, found.shape.node_count) == (machine, hosts)
 
 
 def left_to_gke(**pod: Any) -> tuple[dict[str, Any], dict[str, Any], Reason]:
@@ -154,10 +153,9 @@ def test_a_pod_that_does_not_wait_for_a_node_is_of_its_need_all_the_same(pod: di
     assert (waiting.waits, seen.waits, seen.need) == (True, False, waiting.need)
 
 
-def test_whether_a_workload_is_over_or_suspended_is_the_plan_s_to_judge() -> None:
-    states: list[dict[str, Any]] = [{"deleting": True}, {"terminal": "Completed"}, {"suspended": True}]
-
-    assert {want(a_jobset(**state)).needs for state in states} == {want(a_jobset()).needs}
+@pytest.mark.parametrize("state", [{"deleting": True}, {"terminal": "Completed"}, {"suspended": True}])
+def test_whether_a_workload_is_over_or_suspended_is_the_plan_s_to_judge(state: dict[str, Any]) -> None:
+    assert want(a_jobset(**state)).needs == want(a_jobset()).needs
 
 
 def test_an_opt_out_of_false_is_none() -> None:

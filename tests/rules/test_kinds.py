@@ -11,7 +11,7 @@ from shared.kinds.raycluster import RAYCLUSTER
 from shared.model import labels
 from shared.model.workloads import WorkloadView
 from tests.rows import read_rows
-from tests.rules import test_kind_deployment, test_kind_job, test_kind_leaderworkerset, test_kind_statefulset
+from tests.rules import test_kind_job, test_kind_leaderworkerset, test_kind_replicas
 from tests.rules.live_pods import a_pod_body, require
 from tests.rules.rayclusters import a_body, a_group
 from tests.rules.test_workload_objects import jobset
@@ -34,8 +34,8 @@ PARTS = ("template", "leader", "worker")
 BUILDERS: dict[str, Callable[..., WorkloadView]] = {
     "Job": test_kind_job.a_job,
     "LeaderWorkerSet": test_kind_leaderworkerset.a_set,
-    "Deployment": test_kind_deployment.a_deployment,
-    "StatefulSet": test_kind_statefulset.a_set,
+    "Deployment": test_kind_replicas.a_deployment,
+    "StatefulSet": test_kind_replicas.a_set,
     "JobSet": jobset,
 }
 
