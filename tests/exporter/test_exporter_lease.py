@@ -49,6 +49,8 @@ class Leases:
             self.now += int(what)
         elif event == "old":
             self.stored["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
+        elif event == "length":
+            self.stored["spec"]["leaseDurationSeconds"] = int(what)
         elif event == "no":
             self.kubernetes.stop()
             self.api.close()
@@ -73,6 +75,10 @@ ROWS = {
     "renewing keeps the standby out": f"me takes yes{'; + 5; me renews yes; other takes no' * 10}; holder me",
     "without a network it is held for two thirds of its length": (
         "me takes yes; no network; + 5; me renews yes; me holds yes; + 5; me holds no; me renews no"
+    ),
+    "without a network it is not released": "me takes yes; no network; me releases no; me holds no",
+    "its length is what its holder wrote": (
+        "me takes yes; length 30; other takes no; + 15; other takes no; + 15; other takes yes"
     ),
     "a stolen one is lost at once": (
         "me takes yes; stolen thief; me renews no; me holds no; holder thief; me releases no; holder thief"
