@@ -296,7 +296,7 @@ class Reads:
 
         `plain` is the spec as its author wrote it, without Kueue's flavors.
         """
-        pools_of = map_nodes(nodes)
+        pools_of = self.source.lists.pools_of if self.source.lists else map_nodes(nodes)
         if workload is None or is_over(workload):
             return want_nothing(self.key, workload, pods, pools_of)
         rests_on = workload, plain, pods, [pools_of.get(pod.node_name, "") for pod in pods]

@@ -252,13 +252,15 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
 
 
 def read_lists(cluster: str, ports: Ports) -> Lists:
-    """Return what a tick reads once for all of its looks; pools come before pods."""
+    """Return what a tick reads once for all of its looks; pools come before pods.
+
+    Nodes come after them, so that the node of each pod is known.
+    """
     began_at, live = ports.clock.now(), ports.clusters[cluster]
     operations = ports.crew.fork(partial(list_operations, cluster, ports))
     inventory = list_inventory(cluster, ports)
-    listing = ports.crew.fork(live.list_nodes)
     listed = list(live.list_accelerator_pods())
-    nodes = sort_nodes(listing())
+    nodes = sort_nodes(live.list_nodes())
     pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
     users: dict[str, list[PodView]] = defaultdict(list)
@@ -270,6 +272,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
         cluster=cluster,
         inventory=count_used(inventory, chain(*inventory.by_owner.values()), nodes),
         nodes=nodes,
+        pools_of=pools_of,
         pods=pods,
         users=users,
         operations=operations(),

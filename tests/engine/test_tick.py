@@ -369,3 +369,34 @@ def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch
     world.cluster.pods["train-0-0"] = dataclasses.replace(pod, node_name="", unschedulable=True)
     world.collector.tick()
     assert asked == ["data"]
+
+
+def test_a_slice_that_is_placed_while_the_lists_are_read_is_not_told_to_be_mixed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.wait(0)
+    world.provision()
+    (pool,) = world.gke.pools
+    list_pods = world.cluster.list_accelerator_pods
+
+    def place_and_list() -> Any:
+        world.run(0, pool)
+        return list_pods()
+
+    monkeypatch.setattr(world.cluster, "list_accelerator_pods", place_and_list)
+
+    assert not list_reasons(world.collector.tick())
+
+
+def test_a_slice_that_runs_on_a_pool_of_others_is_not_told_to_be_mixed() -> None:
+    world = World(slices=2)
+    world.wait(0, 1)
+    world.provision()
+    first, second = world.gke.pools
+    world.gke.pools["static"] = dataclasses.replace(world.gke.pools[second], name="static", labels={})
+    del world.gke.pools[second]
+    world.run(0, first)
+    world.run(1, "static")
+
+    assert not list_reasons(world.collector.tick())
