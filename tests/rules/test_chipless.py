@@ -11,6 +11,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import WorkloadView
 from shared.needs.nodepool import Demand
+from tests.demands import expect_demand
 from tests.rows import rows
 from tests.rules.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
 from tests.rules.test_elastic import a_gpu_body
@@ -78,9 +79,7 @@ def test_pods_that_claim_their_chips_are_told_what_to_change(kind: str, tolerati
 
 
 def test_claims_beside_requested_chips_are_for_other_devices() -> None:
-    (found,) = plan(a_workload("Job", change(a_body(), resourceClaims=CLAIMS)))
-
-    assert isinstance(found, Demand)
+    expect_demand(*plan(a_workload("Job", change(a_body(), resourceClaims=CLAIMS))))
 
 
 def led(head: Json) -> WorkloadView:
@@ -106,9 +105,8 @@ def test_a_slice_is_not_bought_if_its_head_could_not_run_there(make: Any) -> Non
 @pytest.mark.parametrize("make", [led, headed])
 @pytest.mark.parametrize("claims", [[], CLAIMS])
 def test_a_head_that_tolerates_the_nodes_is_served_with_claims_too(make: Any, claims: list[Json]) -> None:
-    (found,) = plan(make(change(a_body(chips=0), resourceClaims=claims)))
+    found = expect_demand(*plan(make(change(a_body(chips=0), resourceClaims=claims))))
 
-    assert isinstance(found, Demand), found
     assert found.shape.node_count == 4
 
 

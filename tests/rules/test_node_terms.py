@@ -10,6 +10,8 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.model.workloads import Requirement
 from shared.needs.nodepool import Demand
+from tests.builders import expect_decision
+from tests.demands import expect_demand
 from tests.rows import rows
 from tests.rules.live_pods import a_body, a_workload, change, plan
 
@@ -60,9 +62,8 @@ def is_no(value: str) -> Term:
     },
 )
 def test_nodes_that_the_pods_would_not_accept_are_never_made(body: dict[str, Any], terms: list[Term]) -> None:
-    found = answer(requiring(body, *terms))
+    found = expect_decision(answer(requiring(body, *terms)))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SELECTOR_UNSUPPORTED)
     key, operator, values = terms[0][-1]
     assert all(each in found.message for each in (key, operator, *values, "valid: "))
@@ -70,9 +71,10 @@ def test_nodes_that_the_pods_would_not_accept_are_never_made(body: dict[str, Any
 
 @both
 def test_a_tier_that_the_affinity_excludes_is_refused_with_the_tier(body: dict[str, Any]) -> None:
-    found = answer(change(requiring(body, [(labels.SPOT, "DoesNotExist", [])]), {labels.SPOT: "true"}))
+    found = expect_decision(
+        answer(change(requiring(body, [(labels.SPOT, "DoesNotExist", [])]), {labels.SPOT: "true"}))
+    )
 
-    assert isinstance(found, Decision)
     assert found.message == (
         "cloud.google.com/gke-spot: the pods do not accept the nodes that they would get "
         "(got 'cloud.google.com/gke-spot DoesNotExist'); valid: true, as these nodes have it"
@@ -93,25 +95,22 @@ def test_a_tier_that_the_affinity_excludes_is_refused_with_the_tier(body: dict[s
     },
 )
 def test_nodes_that_the_pods_accept_or_may_accept_are_made(body: dict[str, Any], terms: list[Term]) -> None:
-    found = answer(requiring(body, *terms))
+    found = expect_demand(answer(requiring(body, *terms)))
 
-    assert isinstance(found, Demand)
     assert (found.way.zone, found.way.tier) == (ZONE, Tier.ON_DEMAND)
 
 
 @both
 def test_a_label_of_the_author_s_own_may_be_empty(body: dict[str, Any]) -> None:
-    found = answer(change(requiring(body, [("team", "Exists", [])]), {"team": ""}))
+    found = expect_demand(answer(change(requiring(body, [("team", "Exists", [])]), {"team": ""})))
 
-    assert isinstance(found, Demand)
     assert found.node_labels == {"team": ""}
 
 
 def test_a_candidate_that_the_pods_do_not_accept_is_refused_by_its_number() -> None:
     listed = change(TPU, {}, annotations={labels.CAPACITY: "- location: {zones: [us-east5-a, us-east5-b]}"})
-    found = answer(requiring(listed, is_no("us-east5-a")))
+    found = expect_decision(answer(requiring(listed, is_no("us-east5-a"))))
 
-    assert isinstance(found, Decision)
     assert "candidate 1, on-demand in us-east5-a" in found.message
     assert f"{labels.ZONE} NotIn us-east5-a" in found.message
 
@@ -124,9 +123,8 @@ def test_a_candidate_that_the_pods_do_not_accept_is_refused_by_its_number() -> N
     ],
 )
 def test_a_type_of_gpus_that_is_not_certain_is_refused(terms: list[Term], message: str) -> None:
-    found = answer(requiring(change(GPU, {labels.GPU_ACCELERATOR: None}), *terms))
+    found = expect_decision(answer(requiring(change(GPU, {labels.GPU_ACCELERATOR: None}), *terms)))
 
-    assert isinstance(found, Decision)
     assert message in found.message
 
 
@@ -143,9 +141,8 @@ def test_numbers_are_compared_as_kubernetes_does(operator: str, value: str, *, h
 def test_huge_pages_that_no_node_of_ours_has_are_refused(body: dict[str, Any]) -> None:
     asking = copy.deepcopy(body)
     asking["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = "1Gi"
-    found = answer(asking)
+    found = expect_decision(answer(asking))
 
-    assert isinstance(found, Decision)
     assert found.message.startswith("resources.hugepages-2Mi: ")
     assert all(each in found.message for each in ("1Gi", "valid: memory"))
 
