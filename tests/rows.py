@@ -1,5 +1,6 @@
 """Tables of cases: the name of a row says what it is about, in the report of a failure too."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,18 @@ def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(arguments, [pytest.param(*row, id=name) for name, row in values.items()])
 
 
-def read_rows(file: str, names: str) -> pytest.MarkDecorator:
-    """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping."""
+def read_rows(file: str, names: str, section: str = "") -> pytest.MarkDecorator:
+    """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping.
+
+    Where a column is named as the sections, the file has its rows below the values of that column.
+    """
     text = (Path(__file__).parent / "rules/golden" / file).read_text(encoding="utf-8")
     table: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    titles = [line.partition(":")[0] for line in text.splitlines() if line and line[0] not in " #"]
-    assert len(titles) == len(table), f"{file}: two rows have one name"
+    if section:
+        parts = ((title, name, row) for title, part in table.items() for name, row in part.items())
+        table = {f"{title}: {name}": row | {section: title} for title, name, row in parts}
+    lines = re.findall(r"^  [^ #]" if section else r"^[^ #\n]", text, flags=re.MULTILINE)
+    assert len(lines) == len(table), f"{file}: two rows have one name"
     for name, row in table.items():
         assert row.keys() <= set(names.split()), f"{file}: {name}: valid: {names}"
     return rows(names, {name: tuple(row.get(each, {}) for each in names.split()) for name, row in table.items()})

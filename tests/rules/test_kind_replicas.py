@@ -20,7 +20,7 @@ from tests.slices import list_slices
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
 HASH = "5d9c7b6f8"
-SLICE = {"template": a_pod_body(topology="4x4")}
+SLICE: dict[str, Any] = {"template": a_pod_body(topology="4x4")}
 PARALLEL = SLICE | {"podManagementPolicy": "Parallel"}
 OF_3_CHIPS, OF_ANOTHER_SHAPE = a_pod_body(chips=3), a_pod_body(topology="1x1", chips=1)
 

@@ -73,7 +73,7 @@ def see(workload: WorkloadView, what: str) -> Any:
     return getattr(workload, what)
 
 
-@read_rows("kinds.yaml", "of has group conditions owner reads")
+@read_rows("kinds.yaml", "of has group conditions owner reads", section="of")
 def test_a_workload_reads_as_its_controller_has_it(
     of: str, has: Json, group: Json, conditions: dict[str, str], owner: Json, reads: Any
 ) -> None:
