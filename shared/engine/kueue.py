@@ -173,9 +173,8 @@ def _choose_state(look: Look, plan: Plan) -> tuple[str, str]:
         return _PENDING, _describe_wait(look, plan)
     state, message = states[0]
     causes = [need.never.message for need in look.scene.needs if need.never]
-    if state == _RETRY and (error := find_error(look)):
-        causes.append(f"GKE says: {error}")
-    return state, "; ".join([message, *causes])
+    error = find_error(look) if state == _RETRY else ""
+    return state, "; ".join([message, *causes, *([f"GKE says: {error}"] if error else [])])
 
 
 def _describe_wait(look: Look, plan: Plan) -> str:

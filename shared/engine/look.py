@@ -69,7 +69,6 @@ class Lists:
     nodes: Mapping[str, Sequence[PoolNode]]
     """By pool."""
     pools_of: Mapping[str, str]
-    """The pool of each node of the cluster."""
     pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
     users: Mapping[str, Sequence[PodView]]

@@ -252,10 +252,7 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
 
 
 def read_lists(cluster: str, ports: Ports) -> Lists:
-    """Return what a tick reads once for all of its looks; pools come before pods.
-
-    Nodes come after them, so that the node of each pod is known.
-    """
+    """Return what a tick reads once for all of its looks: pools, then pods, then their nodes."""
     began_at, live = ports.clock.now(), ports.clusters[cluster]
     operations = ports.crew.fork(partial(list_operations, cluster, ports))
     inventory = list_inventory(cluster, ports)

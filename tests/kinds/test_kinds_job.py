@@ -49,9 +49,6 @@ def test_the_jobs_of_another_workload_are_spoken_of_as_that_workload_alone(cloud
         return [each for each in cloud.messages(TOPIC) if each["namespace"] == life.namespace]
 
     # A tick may have been faster than the word of the JobSet's end.
-    wait_for(
-        "the word of both",
-        lambda: len({"over" if " " in each["cause"] else "demand" for each in read_messages()}) > 1,
-    )
+    wait_for("the word of both", lambda: len({each["attributes"]["ce-type"] for each in read_messages()}) > 1)
     assert {each["kind"] for each in read_messages()} == {"JobSet"}
     assert life.accepted("CreateNodePool") == 1

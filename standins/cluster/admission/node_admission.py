@@ -6,8 +6,8 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-contro
 from typing import Any
 
 from standins.cluster.admission.refusals import unreadable
+from standins.cluster.objects.label_names import NOT_READY_TAINT
 from standins.cluster.objects.quantities import canonical
-from standins.cluster.objects.taints import NOT_READY_TAINT
 from standins.cluster.store.kinds import NODE
 
 Json = dict[str, Any]

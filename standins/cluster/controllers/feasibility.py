@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from standins.cluster.objects.label_names import UNSCHEDULABLE_TAINT
 from standins.cluster.objects.quantities import milli_units
 from standins.cluster.objects.shapes import NodeView, PodAffinityTerm, PodSpec, PodView
-from standins.cluster.objects.taints import UNSCHEDULABLE_TAINT
 from standins.cluster.store.selectors import Requirement, Selector, parse_expressions, parse_structured
 
 UNSCHEDULABLE_NODE = "node(s) were unschedulable"

@@ -9,8 +9,8 @@ from typing import Any
 
 from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.conditions import set_condition
+from standins.cluster.objects.label_names import NOT_READY_TAINT, UNSCHEDULABLE_TAINT
 from standins.cluster.objects.shapes import NodeView, PodView
-from standins.cluster.objects.taints import NOT_READY_TAINT, UNSCHEDULABLE_TAINT
 from standins.cluster.store.kinds import NODE, POD
 from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import BACKGROUND_NOW, delete

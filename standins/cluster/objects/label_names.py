@@ -1,4 +1,4 @@
-"""The labels and annotations by which JobSet, Jobs and pods find each other.
+"""The labels and annotations by which JobSet, Jobs and pods find each other, and nodes' own taints.
 
 Sources: https://jobset.sigs.k8s.io/docs/reference/ and
 https://kubernetes.io/docs/reference/labels-annotations-taints/
@@ -30,3 +30,6 @@ COMPLETION_INDEX = f"{BATCH_PREFIX}job-completion-index"
 JOB_NAME = f"{BATCH_PREFIX}job-name"
 CONTROLLER_UID = f"{BATCH_PREFIX}controller-uid"
 JOB_TRACKING = f"{BATCH_PREFIX}job-tracking"
+
+NOT_READY_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
