@@ -315,8 +315,9 @@ def test_what_nobody_gave_them_is_refused(account: Account) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_functions_google_account_is_bound_to_its_role(plane: ControlPlane, name: str) -> None:
-    plane.apply(objects())
-    user = f"{name}@PROJECT_ID.iam.gserviceaccount.com"
+    emails = {role: f"tpu-provisioner-{role}@project.iam.gserviceaccount.com" for role in ("provision", "collect")}
+    plane.apply(read_local_chart(CHART, {"accounts": emails}))
+    user = f"{name}@project.iam.gserviceaccount.com"
 
     def review(verb: str, resource: str) -> bool:
         spec = {"user": user, "resourceAttributes": {"verb": verb, "resource": resource}}
@@ -328,6 +329,7 @@ def test_a_functions_google_account_is_bound_to_its_role(plane: ControlPlane, na
     assert review("get", "pods")
     assert not review("delete", "pods")
     assert not review("list", "secrets")
+    plane.apply(objects())
 
 
 def test_the_namespace_admits_only_restricted_pods(plane: ControlPlane) -> None:
