@@ -23,7 +23,7 @@ from typing import Self
 
 from benchmarks.figures import Figure, compare
 from benchmarks.metering import Consumption, Failed, MeteredProcess
-from benchmarks.samples import CLUSTER, NAMESPACE, SINCE, jobset_name, jobset_uid, sample_of
+from benchmarks.samples import CLUSTER, NAMESPACE, SINCE, Template, jobset_name, jobset_uid, sample_of
 from benchmarks.staging import make_environment
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
@@ -100,18 +100,21 @@ class CloudStandIn(LocalAnswers):
             return Answer(201, asked.body)
         if path.endswith("/pods"):
             self._count("list")
-            # A plain demand is that of a young pod: an older one lets GKE's operations be read too.
-            now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-            leader = self._leader.make(number).replace(SINCE.encode(), now.encode())
-            return Answer(200, b'{"metadata": {}, "items": [%s]}' % leader)
+            return Answer(200, b'{"metadata": {}, "items": [%s]}' % _make_young(self._leader, number))
         if path.endswith(("/nodePools", "/operations")):
             self._count("list")
             return Answer(200, b"{}")
         kind, name = path.split("/")[-2:]
         named = _NAMED.get(kind, b"").replace(b"NAME", name.encode())
-        found = self._jobset.make(number) if kind == "jobsets" else named
+        found = _make_young(self._jobset, number) if kind == "jobsets" else named
         self._count("get" if found else f"unknown {method} {path}")
         return Answer(200, found) if found else Answer(404, b'{"error": {"message": "no such object"}}')
+
+
+def _make_young(sample: Template, number: int) -> bytes:
+    """Return an object made now, as that of a plain demand; an older one makes more reads."""
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return sample.make(number).replace(SINCE.encode(), now.encode())
 
 
 THREADS = "8"
