@@ -36,19 +36,30 @@ EXPECTED = {
 REFUSED = {"default/three-chips": "shape_unsupported"}
 
 
+SPEEDS = {ClusterKind.EMBEDDED: 60.0, ClusterKind.REAL: 20.0}
+"""A real scheduler is not sped up, and a pool must live for longer than a look at it takes."""
+
+
 @pytest.fixture(scope="module")
 def outcome(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     options = RunOptions(timeout_seconds=350)
     home = tmp_path_factory.mktemp("examples")
-    found, shown = perform(home, [str(EXAMPLES)], cluster_kind, options=options, speed=60.0)
+    found, shown = perform(home, [str(EXAMPLES)], cluster_kind, options=options, speed=SPEEDS[cluster_kind])
     assert not found.problems, shown[-6000:]
     return found
 
 
 @pytest.mark.parametrize("workload", EXPECTED)
-def test_an_example_gets_the_pools_that_it_should(outcome: Outcome, workload: str) -> None:
+def test_an_example_gets_the_pools_that_it_should(
+    outcome: Outcome, workload: str, cluster_kind: ClusterKind
+) -> None:
     pools, *pool = EXPECTED[workload]
-    assert list_stories(outcome, workload) == [(*pool, 0)] * pools
+    stories = list_stories(outcome, workload)
+    if cluster_kind == ClusterKind.REAL:
+        # Examples of one shape may take each other's pools, as the scheduler likes; the last gets a further one.
+        assert {story[:-1] for story in stories} == ({tuple(pool)} if pools else set())
+    else:
+        assert stories == [(*pool, 0)] * pools
 
 
 @pytest.mark.parametrize("workload", REFUSED)
