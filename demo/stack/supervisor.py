@@ -12,6 +12,7 @@ from typing import Self
 from demo.stack.layout import Layout
 from demo.stack.ports import NotReady, read_ports, wait_until
 from standins.processes.child import Child, Command, describe_last_words
+from standins.processes.shutdown import hold_interrupts
 
 _LOOK_SECONDS = 0.1
 _BACKOFF_FIRST_SECONDS = 0.1
@@ -73,7 +74,7 @@ class Supervisor:
 
     def start(self, command: Command) -> None:
         """Start one process under its name."""
-        with self._lock:
+        with self._lock, hold_interrupts():  # no signal comes between a process and its entry here
             self._children[command.name] = Child(command, self._layout.log(command.name))
             self._due.pop(command.name, None)
         self._on_change()

@@ -55,8 +55,7 @@ def test_an_example_gets_the_pools_that_it_should(
 ) -> None:
     pools, *pool = EXPECTED[workload]
     stories = list_stories(outcome, workload)
-    if cluster_kind == ClusterKind.REAL:
-        # Examples of one shape may take each other's pools, as the scheduler likes; the last gets a further one.
+    if cluster_kind == ClusterKind.REAL:  # its scheduler may let examples of one shape swap pools
         assert {story[:-1] for story in stories} == ({tuple(pool)} if pools else set())
     else:
         assert stories == [(*pool, 0)] * pools

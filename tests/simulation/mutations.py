@@ -223,7 +223,7 @@ _DIFFERING = Scenario(acts=(_ONE,), ticks=_OFTEN, candidates=2, collect_release=
 _NO_CHIPS = Scenario(acts=(_ONE,), faults=(Fault(0.0, "no-chips", "", 0, 2400.0),), ticks=_OFTEN)
 _TWO_WRITERS = Scenario(
     acts=(_ONE,),
-    faults=(Fault(5.0, "delay", "", 0, 88.0), Fault(92.0, "quota", "create", 0)),
+    faults=(Fault(5.0, "delay", "", 0, 87.0), Fault(92.0, "quota", "create", 0)),
     ticks=(95.0, *(at for at in _OFTEN if at > 300)),
     candidates=2,
     rollouts=(Rollout(0.0, "provision", 900.0),),

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from standins.cluster.store.errors import ApiError, bad_request
-from standins.cluster.store.fields import selectable
-from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind, selectable
 from standins.cluster.store.object_store import Store
 from standins.cluster.store.selectors import EVERYTHING, Selector, parse_fields, parse_labels
 from standins.cluster.store.stored import Stored, encode

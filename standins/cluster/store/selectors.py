@@ -1,7 +1,7 @@
 """Label and field selectors: how they are read and what they match.
 
 Grammar of label selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#api
-Which fields a kind can be selected by is in `store.fields`.
+Which fields a kind can be selected by is in `store.kinds`.
 """
 
 import re

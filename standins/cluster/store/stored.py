@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from standins.cluster.store.fields import field_values
-from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind, field_values
 
 Json = dict[str, Any]
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
