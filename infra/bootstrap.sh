@@ -50,7 +50,7 @@ for word in "$@"; do
 done
 [[ $region =~ ^[a-z]+-[a-z]+[0-9]+$ ]] || fail "REGION: is not valid (got: '$region'); valid: a region with Cloud Scheduler and Cloud Run, such as us-central1"
 [[ $name =~ ^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$ ]] || fail "--name: is not valid (got: $name); valid: 1 to 20 lower-case letters, digits and hyphens"
-[ -n "$project" ] || project=$(gcloud config get-value project --quiet 2>/dev/null)
+[ -n "$project" ] || project=$(gcloud config get project --quiet 2>/dev/null)
 [[ $project =~ ^[a-z][-a-z0-9]{4,28}[a-z0-9]$ ]] || fail "--project: is not valid (got: '$project'); valid: the id of a project"
 [ "${#clusters[@]}" -gt 0 ] || clusters=("$region/training")
 for index in "${!clusters[@]}"; do

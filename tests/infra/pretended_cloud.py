@@ -89,7 +89,7 @@ class Cloud:
         if group == "storage" and verb != "service-agent":
             return self._storage()
         answers = {
-            ("config", "get-value"): "a-project",
+            ("config", "get"): "a-project",
             ("projects", "describe"): "123456789",
             ("logging", "read"): "answered",
         }
