@@ -107,5 +107,5 @@ def test_a_pod_with_an_existing_disk_is_placed_by_the_label_of_its_driver(tmp_pa
     answer = run("demo.loop", tmp_path, str(INPUTS / "disk-of-the-driver.yaml"), "--cluster=real", "--speed=60")
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert ": is in use" in answer.stdout
+    assert "Job is Complete" in answer.stdout
     assert "Verified: 1 node pool " in answer.stdout

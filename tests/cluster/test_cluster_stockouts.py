@@ -13,8 +13,6 @@ import httpx
 import psutil
 import pytest
 
-from cli.access.operator_access import open_deployment
-from cli.board.readings import Readings
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.environments import operator_environment
@@ -49,7 +47,6 @@ class Place:
         self.cloud = cloud
         self.environ = operator_environment(stack.layout, stack.settings, stack.addresses)
         self._gke, self._functions = stack.addresses.gke_rest, stack.addresses.functions
-        self._board = Readings(open_deployment(self.environ))
 
     def tick(self) -> None:
         for url in self._functions.values():
@@ -76,13 +73,10 @@ class Place:
 
         wait_for(f"an error of the instance group in {zone}", look)
 
-    def find_causes(self, life: Life) -> tuple[list[str], list[str]]:
-        """Return the lines of `why` and of the board about a workload that have GKE's cause."""
+    def find_causes(self, life: Life) -> list[str]:
+        """Return the lines of `why` about a workload that have GKE's cause."""
         why = run("why", f"{life.namespace}/{life.name}", environ=self.environ).stdout.splitlines()
-        lanes = [each for each in self._board.read()["lanes"] if each["workload"] == life.name]
-        return [line for line in why if SOLD_OUT in line], [
-            each["message"] for each in lanes if SOLD_OUT in each["message"]
-        ]
+        return [line for line in why if SOLD_OUT in line]
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +119,6 @@ def test_a_stockout_of_an_autoscaled_pool_is_told_and_the_next_candidate_runs(pl
     grown = life.events("TriggeredScaleUp")
     assert {each["source"]["component"] for each in grown} == {"cluster-autoscaler"}
     assert any("zones/us-east5-b" in each["message"] and "0->2" in each["message"] for each in grown)
-    why, board_lines = place.find_causes(life)
-    assert any(empty in line for line in why)
-    assert board_lines == []
+    assert any(empty in line for line in place.find_causes(life))
     life.delete()
     place.tick_until(lambda: not life.pools(), ticks=100)
