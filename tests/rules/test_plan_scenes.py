@@ -6,12 +6,16 @@ import pytest
 
 from shared.plan.plan import make_plan
 from shared.plan.scene import Act, Plan, Verb
-from tests.rules.plan_scenes import SCENES, build_scene
 from tests.rules.plan_scenes import Scene as Row
-from tests.rules.plan_scenes_further import FURTHER
+from tests.rules.plan_scenes import build_scene
+from tests.rules.scenes_of_attempts import ATTEMPTS
+from tests.rules.scenes_of_counting import COUNTING
+from tests.rules.scenes_of_elastic_needs import ELASTICS
+from tests.rules.scenes_of_queues_and_ends import ENDS, QUEUES
+from tests.rules.scenes_of_the_model import SCENES
 from tests.rules.wrong_rules import MODULES, WRONG
 
-ALL = [*SCENES, *FURTHER]
+ALL = [*SCENES, *COUNTING, *ATTEMPTS, *ELASTICS, *QUEUES, *ENDS]
 
 
 def write_act(act: Act, row: Row) -> str:

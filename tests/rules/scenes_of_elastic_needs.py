@@ -1,0 +1,231 @@
+"""Scenes of the plan beside those of the model: pools that GKE's autoscaler sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.rules.plan_scenes import ELASTIC, ELASTIC_LIST, GANG, GPU, PART, STATIC, STUCK, Pod, Row, on, scene
+
+ELASTICS: list[Row] = [
+    (
+        "elastic: its successor is listed, so it gets no more",
+        scene(
+            1,
+            (*on("any.0", 0, 2), *on("any.1", 0, 1), Pod(1)),
+            [replace(GPU, nodes=2, maximum=2), replace(GPU, attempt=1, nodes=1)],
+            replace(ELASTIC, wants=5),
+        ),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: its successor lacks nodes, while its pods run on the one before",
+        scene(
+            1,
+            (*on("any.0", 0, 1), Pod(0, age=800)),
+            [replace(GPU, nodes=1, maximum=1), replace(STUCK, attempt=1, candidate=1, nodes=0)],
+            replace(ELASTIC_LIST, wants=2),
+        ),
+        "create any.2 spot max=1 round=1",
+        "switch-off any.1",
+        "",
+    ),
+    (
+        "elastic: strangers hold its only node, and GKE has no other: the next way gets all",
+        scene(
+            1,
+            (Pod("x", "any.0", ours=False), Pod(0, age=800), Pod(0, age=800)),
+            [replace(STUCK, maximum=3)],
+            replace(ELASTIC_LIST, wants=2),
+        ),
+        "create any.1 demand max=2",
+        "lower any.0 1",
+        "",
+    ),
+    (
+        "elastic: a record goes when the pool before it has all that the spec wants",
+        scene(
+            1,
+            on("any.0", 0, 2),
+            [replace(GPU, nodes=2, maximum=2), replace(GPU, attempt=1, nodes=0, maximum=0)],
+            replace(ELASTIC, wants=2),
+        ),
+        "",
+        "delete any.1",
+        "",
+    ),
+    ("elastic: more, and no pod waits", scene(1, on("any.0", 0, 3), [GPU], replace(ELASTIC, wants=5)), "", "", ""),
+    (
+        "elastic: fewer, while GKE still makes nodes",
+        scene(1, on("any.0", 0, 1), [replace(GPU, nodes=1, maximum=5, machines=3)], replace(ELASTIC, wants=1)),
+        "",
+        "lower any.0 3",
+        "",
+    ),
+    (
+        "elastic: fewer, and GKE does not say how many nodes it makes",
+        scene(1, on("any.0", 0, 1), [replace(GPU, nodes=1, maximum=5, machines=None)], replace(ELASTIC, wants=1)),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: some of its pods run on static nodes",
+        scene(1, (*on("static", 0, 2), Pod(1)), [STATIC], ELASTIC),
+        "create any.0 demand max=1",
+        "",
+        "",
+    ),
+    ("elastic: no room at all", scene(1, [Pod(0)], need=ELASTIC, limit=0), "", "", "limit_reached"),
+    (
+        "elastic: more, no room",
+        scene(1, (*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5), limit=3),
+        "",
+        "",
+        "limit_reached",
+    ),
+    (
+        "elastic: more, room for one",
+        scene(1, (*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5), limit=4),
+        "raise any.0 4",
+        "",
+        "limit_reached",
+    ),
+    (
+        "elastic: more, while GKE works on it",
+        scene(1, (*on("any.0", 0, 3), Pod(1)), [replace(GPU, busy=True)], replace(ELASTIC, wants=5)),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: more than GKE allows",
+        scene(1, [Pod(0)], need=replace(ELASTIC, wants=4000)),
+        "create any.0 demand max=1000",
+        "",
+        "",
+    ),
+    (
+        "elastic: stopped",
+        scene(1, (*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5), stop="no-create"),
+        "",
+        "",
+        "stopped",
+    ),
+    (
+        "elastic: stopped, and fewer",
+        scene(
+            1, on("any.0", 0, 1), [replace(GPU, maximum=5, nodes=1)], replace(ELASTIC, wants=1), stop="no-create"
+        ),
+        "",
+        "lower any.0 1",
+        "",
+    ),
+    ("elastic: nothing is wanted, and nothing is there", scene(1, (), (), replace(ELASTIC, wants=0)), "", "", ""),
+    ("elastic: its pods run on static nodes", scene(1, on("static", 0, 3), [STATIC], ELASTIC), "", "", ""),
+    (
+        "elastic: short, the next way gets the rest",
+        scene(1, (*on("any.0", 0, 1), Pod(1, age=800)), [STUCK], ELASTIC_LIST),
+        "create any.1 demand max=2",
+        "lower any.0 1",
+        "",
+    ),
+    (
+        "elastic: short, and GKE reports errors of its nodes",
+        scene(
+            1, (*on("any.0", 0, 1), Pod(1, age=800)), [replace(STUCK, state="RUNNING_WITH_ERROR")], ELASTIC_LIST
+        ),
+        "create any.1 demand max=2",
+        "lower any.0 1",
+        "",
+    ),
+    (
+        "elastic: short without a node",
+        scene(1, [Pod(0, age=800)], [replace(STUCK, nodes=0)], ELASTIC_LIST),
+        "create any.1 demand max=3",
+        "switch-off any.0",
+        "",
+    ),
+    (
+        "elastic: single way, it stays",
+        scene(1, (*on("any.0", 0, 1), Pod(1, age=800)), [STUCK], ELASTIC),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: within the patience",
+        scene(1, (*on("any.0", 0, 1), Pod(1, age=800)), [replace(STUCK, ready=100)], ELASTIC_LIST),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: a node came a moment ago",
+        scene(1, (*on("any.0", 0, 1), Pod(1, age=800)), [replace(STUCK, ready=60)], ELASTIC_LIST),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: it has all nodes and serves, nothing is useless",
+        scene(1, (*on("any.0", 0, 2), Pod(1, age=6000)), [GPU], replace(ELASTIC, wants=3)),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: all nodes, and none serves",
+        scene(1, [Pod(1, age=6000)], [replace(GPU, ready=1000)], ELASTIC),
+        "create any.1 demand max=3 round=1 useless=1",
+        "",
+        "",
+    ),
+    (
+        "elastic: two pools, one is too many",
+        scene(1, on("any.1", 0, 3), [GPU, replace(GPU, attempt=1)], ELASTIC),
+        "",
+        "delete any.0",
+        "",
+    ),
+    (
+        "part of a host: more",
+        scene(1, (*on("any.0", 0, 4), Pod(1)), [GPU], replace(PART, wants=5)),
+        "raise any.0 5",
+        "",
+        "",
+    ),
+    ("part of a host: none, used", scene(1, on("any.0", 0, 1), [GPU], replace(PART, wants=0)), "", "", ""),
+    (
+        "part of a host: none for one tick",
+        scene(1, (), [replace(GPU, spare_before=False)], replace(PART, wants=0)),
+        "",
+        "",
+        "",
+    ),
+    ("part of a host: none, warm", scene(1, (), [GPU], replace(PART, wants=0), warm=True), "", "mark any.0", ""),
+    ("elastic: over", scene(1, (), [GPU], ELASTIC, over=True), "", "delete any.0", ""),
+    (
+        "elastic: in the queue, room for all",
+        scene(1, (), (), ELASTIC, limit=3, **GANG),
+        "create any.0 demand max=3",
+        "",
+        "",
+    ),
+    (
+        "elastic: in the queue, room for a part",
+        scene(1, (), (), ELASTIC, limit=2, **GANG),
+        "",
+        "",
+        "limit_reached",
+    ),
+    (
+        "elastic: in the queue, nodes are missing",
+        scene(1, (), [replace(GPU, nodes=2)], ELASTIC, **GANG),
+        "",
+        "",
+        "",
+    ),
+    ("elastic: in the queue, all nodes", scene(1, (), [GPU], ELASTIC, **GANG), "", "", "check_ready"),
+]
