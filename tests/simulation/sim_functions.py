@@ -37,7 +37,7 @@ T = TypeVar("T")
 OBJECTS_MAX = 100_000
 """After so many new objects garbage is collected: some stories' worth."""
 BEGIN_SECONDS = 60.0
-"""For so long a new instance of `collect` counts fewer deletions than there were in a minute."""
+"""For so long a new instance counts neither the other one's creates nor all of its deletions."""
 MEMORY_MAX = 500
 """So many answers of a pure function are remembered."""
 
@@ -122,15 +122,15 @@ class Functions:
     def settle(self) -> None:
         """Let each function have one instance, with the same release and settings.
 
-        Where that is a new one, the deletions of this minute are counted anew, as by two instances.
+        Where that is a new one, it is a second one until the requests of the other have ended: each
+        counts its own creates, and its own deletions of this minute.
         """
         for role in Role:
             newest = self.live[role][-1]
             if newest.release or newest.ports.settings != build_settings(self._world.scenario, 0):
                 newest = self._start(role, 0, 0)
-                if role == Role.COLLECT:
-                    until = self._world.time.now + BEGIN_SECONDS
-                    self.several_until[role] = max(self.several_until[role], until)
+                until = self._world.time.now + BEGIN_SECONDS
+                self.several_until[role] = max(self.several_until[role], until)
             self.live[role] = [newest]
 
     def restart(self, role: Role, instance: Instance) -> None:

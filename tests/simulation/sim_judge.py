@@ -124,7 +124,7 @@ class Judge:
         if pool.status not in LIVE or now - pool.refused_at < HOUR_SECONDS:
             return False
         if pool.healthy_since is None and pool.autoscaled:
-            return now - pool.made_at < 110
+            return pool.status == PoolStatus.RUNNING and now - pool.made_at < 110
         return pool.healthy_since is not None and now - pool.healthy_since < 900
 
     def _is_taken(self, pool: Pool, made: Workload) -> bool:
