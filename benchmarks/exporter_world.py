@@ -24,8 +24,8 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 from benchmarks.samples import Template, completed_jobset, jobset_uid, sample_of
 from shared.kinds.table import KIND_NAMES
 from standins.cluster.store.selectors import parse_labels
-from standins.processes.addresses import HOST
-from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
+from standins.kit.addresses import HOST
+from standins.kit.local_answers import Answer, Asked, Handler, LocalAnswers
 
 _WAIT_SECONDS = 60.0
 _LIST_VERSION = 1_000_000

@@ -27,8 +27,8 @@ from benchmarks.samples import CLUSTER, NAMESPACE, SINCE, Template, jobset_name,
 from benchmarks.staging import make_environment
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
-from standins.processes.addresses import HOST, draw_ports
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.addresses import HOST, draw_ports
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 
 _NUMBER = re.compile(r"\b(\d{9})\b")
 """In the name of each object: which one it is."""

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.processes import PATIENCE_SECONDS
 
 
 def run_program(

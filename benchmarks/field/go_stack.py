@@ -16,9 +16,9 @@ from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
 from demo.stack.ports import answers, wait_until
 from demo.stack.stack import Stack
 from standins.controlplane.certificates import write_controller_credentials
-from standins.processes.addresses import HOST
-from standins.processes.child import Command
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.addresses import HOST
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.processes import Command
 
 GKE = "container.googleapis.com"
 _PIECE_BYTES = 65_536

@@ -14,9 +14,8 @@ import psutil
 
 from benchmarks.field.records import Call, Memory
 from demo.stack.supervisor import Supervisor
-from standins.processes.addresses import STAND_IN
-from standins.processes.kubeconfig import open_client
-from standins.processes.watching import Json, ResourceWatch
+from standins.kit.addresses import STAND_IN
+from standins.kit.kubernetes import Json, ResourceWatch, open_client
 
 PERIOD_SECONDS = 300.0
 """https://kubernetes.io/docs/reference/node/node-status/#heartbeats."""

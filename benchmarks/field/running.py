@@ -21,8 +21,8 @@ from demo.stack.commands import StackSettings
 from demo.stack.layout import FUNCTIONS, PROJECT_ROOT
 from demo.stack.stack import Stack
 from shared.version import VERSION
+from standins.kit.kubernetes import open_client
 from standins.kubelet.statuses import ended
-from standins.processes.kubeconfig import open_client
 
 Json = dict[str, Any]
 HOSTS, CHIPS = 4, 4

@@ -35,7 +35,7 @@ from demo.stack.ports import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from standins.google.gke.faults.scenario import ScenarioError
-from standins.processes.shutdown import exit_on_sigterm, refuse
+from standins.kit.lifecycle import exit_on_sigterm, refuse
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 _PLAIN_WIDTH = 200

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from demo.loop.manifests import BadManifest, Document
-from standins.processes.kubeconfig import open_client
+from standins.kit.kubernetes import open_client
 
 _CALL_SECONDS_MAX = 20.0
 _WRITTEN_BY_SERVER = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")

@@ -14,8 +14,8 @@ import httpx
 from demo.stack.commands import Addresses
 from demo.stack.layout import CLUSTER_PATH, DEAD_LETTER_SUBSCRIPTION
 from shared.model import labels
-from standins.processes.addresses import STAND_IN
-from standins.processes.kubeconfig import open_client
+from standins.kit.addresses import STAND_IN
+from standins.kit.kubernetes import open_client
 
 SETTLE_SECONDS = 30.0
 """How long something may be late; a good end is noticed at once. On a busy machine a function that

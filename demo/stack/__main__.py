@@ -20,8 +20,8 @@ from demo.stack.ports import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied, ProcessState
 from standins.google.gke.faults.scenario import ScenarioError
-from standins.processes.child import last_words
-from standins.processes.shutdown import refuse
+from standins.kit.lifecycle import refuse
+from standins.kit.processes import last_words
 
 _INTERRUPTED, _TERMINATED = 130, 143
 

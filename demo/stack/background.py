@@ -21,7 +21,7 @@ from demo.stack.commands import Addresses, StackSettings
 from demo.stack.layout import PROJECT_ROOT, SUPERVISOR, Layout
 from demo.stack.ports import wait_until
 from demo.stack.supervisor import ProcessState
-from standins.processes.child import last_lines
+from standins.kit.processes import last_lines
 
 _UP_SECONDS_MAX = 150.0
 _DOWN_SECONDS_MAX = 10.0

@@ -23,7 +23,7 @@ from demo.stack.layout import (
     Layout,
 )
 from shared.settings import Settings
-from standins.processes.child import Command
+from standins.kit.processes import Command
 
 THREADS = "80"
 """Of each function, as of an instance that is deployed; the framework has four for each core."""

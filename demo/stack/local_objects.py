@@ -8,7 +8,7 @@ import httpx
 
 from demo.stack.layout import ZONE
 from standins.google.gke.model.node_objects import labels_of_host
-from standins.processes.kubeconfig import open_client
+from standins.kit.kubernetes import open_client
 
 NODE = "cpu-0"
 NAMESPACE = "tpu-provisioner"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 
-from standins.processes.addresses import draw_ports, is_free
-from standins.processes.child import Command
+from standins.kit.addresses import draw_ports, is_free
+from standins.kit.processes import Command
 
 _PORT_MAX = 65_535
 _OPTIONS = {"cluster": ("--port",), "google": ("--rest-port", "--grpc-port")}

@@ -35,7 +35,7 @@ from demo.stack.supervisor import Supervisor
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.serving import Outputs
-from standins.processes.private_files import write_private
+from standins.kit.addresses import write_private
 
 _CLUSTER_SECONDS_MAX = 195.0
 """Longer than a control plane waits for one of its own parts, so that it can say which."""

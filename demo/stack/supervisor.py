@@ -11,8 +11,8 @@ from typing import Self
 
 from demo.stack.layout import Layout
 from demo.stack.ports import NotReady, read_ports, wait_until
-from standins.processes.child import Child, Command, describe_last_words
-from standins.processes.shutdown import hold_interrupts
+from standins.kit.lifecycle import hold_interrupts
+from standins.kit.processes import Child, Command, describe_last_words
 
 _LOOK_SECONDS = 0.1
 _BACKOFF_FIRST_SECONDS = 0.1

@@ -18,7 +18,7 @@ from demo.stack.background import NothingRuns, State, read_state
 from demo.stack.clusters import ClusterKind
 from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
 from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start
-from standins.processes.kubeconfig import open_client
+from standins.kit.kubernetes import open_client
 from tests.lives.cloud import wait_for
 
 both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]

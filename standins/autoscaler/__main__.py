@@ -9,10 +9,9 @@ import typer
 
 from standins.autoscaler.model import Autoscaler, Times
 from standins.autoscaler.node_groups import Looking, NodeGroups, PodsAndNodes
-from standins.processes.addresses import STAND_IN, check_url
-from standins.processes.journal import write_record
-from standins.processes.kubeconfig import KubeconfigError, open_client
-from standins.processes.shutdown import note_signals, refuse, wait_for_the_end
+from standins.kit.addresses import STAND_IN, check_url
+from standins.kit.kubernetes import KubeconfigError, open_client
+from standins.kit.lifecycle import note_signals, refuse, wait_for_the_end, write_record
 
 _TIMEOUT_SECONDS = 30.0
 _HEADERS = {"User-Agent": STAND_IN}

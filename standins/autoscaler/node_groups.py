@@ -10,7 +10,7 @@ import httpx
 from standins.autoscaler.model import Autoscaler
 from standins.autoscaler.picture import Action, Event, GiveUp, Group, Node, Pod, RemoveNodes, Resize, Seen
 from standins.autoscaler.reading import read_group, read_node, read_pod, read_template
-from standins.processes.journal import write_record
+from standins.kit.lifecycle import write_record
 
 Json = dict[str, Any]
 _API = "https://www.googleapis.com"

@@ -12,8 +12,8 @@ import httpx
 
 from standins.autoscaler_real.node_groups import NodeGroups
 from standins.autoscaler_real.provider import Provider
-from standins.processes.addresses import HOST, draw_ports
-from standins.processes.child import Child, Command, describe_last_words
+from standins.kit.addresses import HOST, draw_ports
+from standins.kit.processes import Child, Command, describe_last_words
 
 _START_SECONDS_MAX = 120.0
 _END_SECONDS = 2.0

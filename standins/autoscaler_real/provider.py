@@ -12,7 +12,7 @@ import grpc
 
 from standins.autoscaler_real.messages import CLASSES, SERVICE, render_node
 from standins.autoscaler_real.node_groups import Group, Instance, NodeGroups, Refused
-from standins.processes.addresses import HOST
+from standins.kit.addresses import HOST
 
 GPU_LABEL = "cloud.google.com/gke-accelerator"
 _OUT_OF_RESOURCES, _OTHER = 1, 99

@@ -9,10 +9,8 @@ import typer
 
 from standins.cluster.server import Settings, serve
 from standins.cluster.store.object_store import DEFAULT_HISTORY
-from standins.processes.addresses import PortTaken
-from standins.processes.journal import log_as_json
-from standins.processes.private_files import NotWritten, check_writable
-from standins.processes.shutdown import refuse
+from standins.kit.addresses import NotWritten, PortTaken, check_writable
+from standins.kit.lifecycle import log_as_json, refuse
 
 application = typer.Typer(no_args_is_help=True)
 

@@ -8,11 +8,10 @@ from standins.cluster.api.app import Api
 from standins.cluster.clock import Clock
 from standins.cluster.embedded import Cluster
 from standins.cluster.store.object_store import DEFAULT_HISTORY
-from standins.processes.http_server import serving
-from standins.processes.journal import write_record
-from standins.processes.kubeconfig import render_kubeconfig
-from standins.processes.private_files import write_ports, write_private
-from standins.processes.shutdown import note_signals, wait_for_the_end
+from standins.kit.addresses import write_ports, write_private
+from standins.kit.http_server import serving
+from standins.kit.kubernetes import render_kubeconfig
+from standins.kit.lifecycle import note_signals, wait_for_the_end, write_record
 
 _KEEP_ALIVE_SECONDS = 300
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from standins.processes.kubeconfig import open_client
+from standins.kit.kubernetes import open_client
 
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 MERGE = {"Content-Type": "application/merge-patch+json"}

@@ -31,7 +31,7 @@ from standins.controlplane.cache import (
 )
 from standins.controlplane.recipe import PRODUCTS, Binary, Product, find_additions, hash_sources
 from standins.controlplane.toolchain import NoToolchain, Progress, Toolchain, find_toolchain, go_environment
-from standins.processes.shutdown import hold_interrupts
+from standins.kit.lifecycle import hold_interrupts
 
 _LAST_LINES = 15
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from standins.controlplane.layout import Layout
-from standins.processes.addresses import HOST
+from standins.kit.addresses import HOST
 
 LIFETIME = timedelta(days=365)
 _PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey

@@ -26,8 +26,8 @@ from standins.controlplane.controllers import ControllersClash, choose_controlle
 from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
 from standins.controlplane.serving import Outputs, serve_until
 from standins.controlplane.toolchain import NoToolchain, Progress
-from standins.processes.private_files import check_writable
-from standins.processes.shutdown import refuse
+from standins.kit.addresses import check_writable
+from standins.kit.lifecycle import refuse
 
 _FAILED, _INTERRUPTED = 1, 130
 

@@ -15,8 +15,8 @@ from standins.controlplane import certificates
 from standins.controlplane.cache import Build
 from standins.controlplane.controllers import Controller, Setting
 from standins.controlplane.layout import Layout, Ports
-from standins.processes.addresses import HOST
-from standins.processes.child import Command
+from standins.kit.addresses import HOST
+from standins.kit.processes import Command
 
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"

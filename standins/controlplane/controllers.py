@@ -12,7 +12,7 @@ from typing import Any
 from standins.controlplane.chart import ManifestBroken, read_folder, read_objects
 from standins.controlplane.layout import ControllerPorts
 from standins.controlplane.recipe import UnknownAddition, find_additions
-from standins.processes.addresses import HOST
+from standins.kit.addresses import HOST
 
 Json = dict[str, Any]
 

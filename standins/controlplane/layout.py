@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TextIO
 
-from standins.processes.addresses import HOST, PortTaken, draw_ports, is_free
+from standins.kit.addresses import HOST, PortTaken, draw_ports, is_free
 
 
 class Layout:

@@ -1,7 +1,7 @@
 """One running control plane: starts its processes in order, prepares the API, and ends everything.
 
 Start it from a thread that lives as long as it does: Linux ends a child when the thread that made
-it ends. How a single process is started and ended is in `standins.processes.child`.
+it ends. How a single process is started and ended is in `standins.kit.processes`.
 """
 
 import os
@@ -41,9 +41,9 @@ from standins.controlplane.commands import (
 from standins.controlplane.controllers import JOBSET as JOBSET_CONTROLLER
 from standins.controlplane.controllers import choose_controllers, render_secret, webhook_url
 from standins.controlplane.layout import Layout, OwnFolder, choose_ports, remove_abandoned
-from standins.processes.child import Child, describe_last_words
-from standins.processes.kubeconfig import render_kubeconfig
-from standins.processes.private_files import write_private
+from standins.kit.addresses import write_private
+from standins.kit.kubernetes import render_kubeconfig
+from standins.kit.processes import Child, describe_last_words
 
 _START_SECONDS_MAX = 180.0
 """Ten on a machine that does nothing else; minutes where several of these start beside a test

@@ -8,7 +8,7 @@ import httpx
 from standins.controlplane.api_objects import exists
 from standins.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, SCHEDULER, Plan
 from standins.controlplane.controllers import Probe
-from standins.processes.addresses import HOST
+from standins.kit.addresses import HOST
 
 _SECONDS = 2.0
 

@@ -13,9 +13,8 @@ from standins.controlplane.chart import ManifestBroken
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
 from standins.controlplane.recipe import RecipeBroken
-from standins.processes.addresses import PortTaken
-from standins.processes.journal import write_record
-from standins.processes.private_files import write_ports, write_private
+from standins.kit.addresses import PortTaken, write_ports, write_private
+from standins.kit.lifecycle import write_record
 
 _LOOK_SECONDS = 0.1
 _EXPECTED = (ProcessDied, NotReady, PortTaken, ManifestBroken, BuildBroken, RecipeBroken, httpx.HTTPError, OSError)

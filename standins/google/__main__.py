@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from standins.processes.addresses import PortTaken
-from standins.processes.journal import log_as_json
-from standins.processes.private_files import NotWritten, check_writable
-from standins.processes.shutdown import refuse
+from standins.kit.addresses import NotWritten, PortTaken, check_writable
+from standins.kit.lifecycle import log_as_json, refuse
 
 app = typer.Typer(
     help="GKE with node pools, quotas and faults but no machines (--cluster), Pub/Sub (--pubsub), and reading "

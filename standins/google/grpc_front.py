@@ -10,7 +10,7 @@ import grpc
 
 from standins.google.api import Answer, Caller, Rule
 from standins.google.errors import ApiError
-from standins.processes.http_server import listen
+from standins.kit.http_server import listen
 
 HOST = "127.0.0.1"
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024

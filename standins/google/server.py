@@ -38,10 +38,9 @@ from standins.google.pubsub.model.broker import Broker
 from standins.google.pubsub.model.resources import Draft
 from standins.google.pubsub.push import PushSender, PushTools, TokenSigner
 from standins.google.pubsub.service import Service, list_services
-from standins.processes.http_server import serving
-from standins.processes.journal import write_record
-from standins.processes.private_files import write_ports
-from standins.processes.shutdown import note_signals, wait_for_the_end
+from standins.kit.addresses import write_ports
+from standins.kit.http_server import serving
+from standins.kit.lifecycle import note_signals, wait_for_the_end, write_record
 
 _TICK = 0.02
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]

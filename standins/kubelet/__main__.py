@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
+from standins.kit.kubernetes import KubeconfigError, open_async_client
+from standins.kit.lifecycle import note_signals, refuse, silence_cancelled_connects, wait_for_the_end, write_record
 from standins.kubelet.kubelet import Kubelet
 from standins.kubelet.watching import PodWatch
-from standins.processes.journal import silence_cancelled_connects, write_record
-from standins.processes.kubeconfig import KubeconfigError, open_async_client
-from standins.processes.shutdown import note_signals, refuse, wait_for_the_end
 
 
 async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:

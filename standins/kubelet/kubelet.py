@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 
+from standins.kit.lifecycle import write_record
 from standins.kubelet.run_plan import Plan, PlanError, plan_for
 from standins.kubelet.statuses import SIGTERM_EXIT_CODE, crashed, ended, running
 from standins.kubelet.watching import PodWatch
-from standins.processes.journal import write_record
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from standins.processes.journal import write_record
+from standins.kit.lifecycle import write_record
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 
 from cli.board import readings
 from cli.board.site import Board, listening
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.processes import PATIENCE_SECONDS
 from tests.browser.board_scene import Scene, a_bad_night
 from tests.browser.browser_tools import find_chromium
 from tests.cli.cli_world import a_deployment

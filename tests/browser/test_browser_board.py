@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.board.site import render_page
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.browser.board_scene import HOSTILE
 from tests.browser.browser_tools import find_axe
 from tests.browser.conftest import REBOUND, Shown

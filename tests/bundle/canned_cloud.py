@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID, POD_UID
 
 TEMPLATE: dict[str, Any] = {

@@ -18,8 +18,8 @@ from functions_framework import create_app
 from demo.stack.ports import listens
 from shared.model.errors import Throttled
 from shared.wiring import use
-from standins.processes.addresses import draw_ports
-from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
+from standins.kit.addresses import draw_ports
+from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
 from tests.bundle.canned_cloud import CannedCloud
 from tests.engine.world import World

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from standins.processes.addresses import draw_ports
-from standins.processes.stand_ins import wait_until
+from standins.kit.addresses import draw_ports
+from standins.kit.processes import wait_until
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle
 from tests.program_runs import run_python

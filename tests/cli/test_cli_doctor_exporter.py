@@ -11,7 +11,7 @@ from cli.diagnosis.cluster_checks import check_exporter
 from cli.diagnosis.findings import Finding, Result
 from cli.printing import short_cluster
 from exporter.health import Health, HealthServer, Role
-from standins.processes.local_answers import Answer, LocalAnswers
+from standins.kit.local_answers import Answer, LocalAnswers
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, with_settings
 

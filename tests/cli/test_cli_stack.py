@@ -14,8 +14,8 @@ from demo.stack.environments import operator_environment
 from demo.stack.layout import TOPIC
 from demo.stack.stack import Stack
 from shared.kinds.table import KINDS
-from standins.processes.kubeconfig import open_client
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.kubernetes import open_client
+from standins.kit.processes import PATIENCE_SECONDS
 from tests.cli.cli_world import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -12,8 +12,7 @@ import pytest
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import POOL, World, jobset, wait_for
-from standins.processes.child import Command
-from standins.processes.stand_ins import running, running_stand_in
+from standins.kit.processes import Command, running, running_stand_in
 from tests.log_records import read_records
 
 pytestmark = pytest.mark.cluster

@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 
 LIFETIME_SECONDS = 3599
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import urllib3
 
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.processes import running_stand_in
 
 
 @contextmanager

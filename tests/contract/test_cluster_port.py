@@ -18,7 +18,7 @@ from shared.kinds.replicas import TEMPLATE_HASH
 from shared.model import labels
 from shared.model.pools import PoolNode
 from shared.model.workloads import Disk, PodView, WorkloadView
-from standins.processes.stand_ins import wait_until
+from standins.kit.processes import wait_until
 from tests.builders import NOW, a_jobset
 from tests.contract.stand_ins import ask
 from tests.rules.rayclusters import a_raycluster

@@ -17,7 +17,7 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, KindAbsent, Rejected, StaleView
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID
 from tests.refusals import refuses
 from tests.rules.test_kueue import CHECKS, OWNER, a_workload

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.kubernetes import KubernetesApi
-from standins.processes.kubeconfig import open_client
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.kubernetes import open_client
+from standins.kit.processes import running_stand_in
 from tests.differential.differential_observer import Observer
 from tests.differential.differential_scenes import play
 from tests.differential.differential_stage import Stage

@@ -12,7 +12,7 @@ from exporter.watch import Follower
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.model.messages import Event, EventType
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.processes import PATIENCE_SECONDS
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer, write_certificates

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from standins.processes.local_answers import Answer, Handler, LocalAnswers
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.local_answers import Answer, Handler, LocalAnswers
+from standins.kit.processes import PATIENCE_SECONDS
 
 END, CUT, HANG = "end", "cut", "hang"
 """How a stream ends: properly, by a broken connection, or not before the server does."""

@@ -12,7 +12,7 @@ from shared.edges.kueue import read_queued
 from shared.model.kueue import QueuedWorkload
 from shared.model.messages import Event, EventType
 from shared.model.names import ObjectName
-from standins.processes.stand_ins import wait_until
+from standins.kit.processes import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes
 from tests.exporter.test_exporter_watch import Follow

@@ -19,7 +19,7 @@ import pytest
 
 from shared.model.messages import parse_message
 from shared.version import VERSION
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.processes import PATIENCE_SECONDS
 from tests.contract.stand_ins import stand_in
 from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event

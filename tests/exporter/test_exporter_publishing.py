@@ -14,7 +14,7 @@ from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Outbox, Pauses
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Event, EventType, Message
 from shared.model.names import ObjectName
-from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
+from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.clocks import StepClock
 from tests.exporter.exporter_builders import CLUSTER
 

@@ -15,7 +15,7 @@ from exporter.health import HEARTBEAT_SECONDS_MAX, Role
 from exporter.observed_objects import watch_pods, watch_workloads
 from exporter.watch import PAGE_SIZE
 from shared.kinds.jobset import JOBSET
-from standins.processes.stand_ins import wait_until
+from standins.kit.processes import wait_until
 from tests.exporter.exporter_builders import a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import (
     CUT,

@@ -21,7 +21,7 @@ from shared.edges.pubsub import PubsubTopic
 from shared.model.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Message
 from shared.version import VERSION
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 
 ANONYMOUS = AnonymousCredentials()  # type: ignore[no-untyped-call]
 TOPIC = "projects/p/topics/t"

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from standins.processes.local_answers import Answer, Handler, LocalAnswers
+from standins.kit.local_answers import Answer, Handler, LocalAnswers
 
 
 def write_certificates(folder: Path) -> None:

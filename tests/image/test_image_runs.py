@@ -18,7 +18,7 @@ from testcontainers.core.container import DockerContainer
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.controlplane.tests.controlplane_worlds import wait_for
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.processes import running_stand_in
 from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
 from tests.image.image_engine import IMAGE, Engine
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from standins.google.tests.test_generic_gcloud import APIS, find_documents
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.processes import running_stand_in
 from tests.infra.bench import ROOT
 
 pytestmark = [pytest.mark.tool, pytest.mark.slow, pytest.mark.timeout(1200)]

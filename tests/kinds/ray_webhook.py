@@ -15,7 +15,7 @@ from collections import Counter
 from typing import Any, Self
 
 from standins.controlplane.plane import ControlPlane
-from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.lives.jobset_bodies import HOSTS, TOPOLOGY
 
 Json = dict[str, Any]

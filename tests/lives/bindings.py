@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
-from standins.processes.stand_ins import PATIENCE_SECONDS
-from standins.processes.watching import ResourceWatch
+from standins.kit.kubernetes import ResourceWatch
+from standins.kit.processes import PATIENCE_SECONDS
 
 Json = dict[str, Any]
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"

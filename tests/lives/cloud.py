@@ -15,7 +15,7 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.stack import Stack
 from shared.model.errors import Rejected
 from shared.model.messages import parse_message
-from standins.processes.kubeconfig import open_client
+from standins.kit.kubernetes import open_client
 
 Json = dict[str, Any]
 T = TypeVar("T")

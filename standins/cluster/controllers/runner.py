@@ -18,7 +18,7 @@ from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import IN_FOREGROUND, delete
 from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
-from standins.processes.journal import write_record
+from standins.kit.lifecycle import write_record
 
 LATENCY_SECONDS = 0.002
 RETRY_VIRTUAL_SECONDS = 1.0

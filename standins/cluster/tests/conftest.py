@@ -9,9 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from standins.processes.child import Child
-from standins.processes.kubeconfig import open_client
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.kubernetes import open_client
+from standins.kit.processes import Child, running_stand_in
 
 _numbers = itertools.count()
 

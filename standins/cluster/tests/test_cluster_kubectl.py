@@ -11,7 +11,7 @@ import yaml
 
 from standins.cluster.tests.cluster_objects import jobset, replicated_job
 from standins.cluster.tests.conftest import RunningCluster
-from standins.processes.stand_ins import wait_until
+from standins.kit.processes import wait_until
 
 Json = dict[str, Any]
 

@@ -14,7 +14,7 @@ import httpx
 
 from standins.controlplane.api_objects import STRATEGIC, exists, is_refusal
 from standins.controlplane.plane import ControlPlane
-from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
+from standins.kit.processes import PATIENCE_SECONDS, wait_until
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from standins.google.gke.errors import LostReply
 from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.gke.model.node_objects import CallMade, Event, NodesDown, NodesDraining, NodeUp, PoolState
 from standins.google.gke.model.proto_messages import Message
-from standins.processes.addresses import STAND_IN
-from standins.processes.journal import write_record
+from standins.kit.addresses import STAND_IN
+from standins.kit.lifecycle import write_record
 
 _LOST = {"unavailable": Code.UNAVAILABLE, "deadline": Code.DEADLINE_EXCEEDED, "drop": Code.UNAVAILABLE}
 _CALLS_KEPT = 200_000

@@ -15,7 +15,7 @@ from standins.google.errors import ApiError
 from standins.google.gke.faults.fault_rules import AuditEntries
 from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.gke.model.node_objects import Event, OperationMoved
-from standins.processes.journal import write_record
+from standins.kit.lifecycle import write_record
 
 _PAUSE_SECONDS = 0.5
 _API = "google.container.v1.ClusterManager."

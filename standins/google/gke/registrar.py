@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 
 from standins.google.gke.model.node_objects import Event, Node, NodeChanged, NodesDown, NodesDraining, NodeUp
-from standins.processes.journal import write_record
-from standins.processes.kubeconfig import open_async_client
+from standins.kit.kubernetes import open_async_client
+from standins.kit.lifecycle import write_record
 
 _TIMEOUT_SECONDS = 10.0
 _MERGE = {"Content-Type": "application/merge-patch+json"}

@@ -15,9 +15,8 @@ import httpx
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from standins.processes.addresses import draw_ports
-from standins.processes.child import Command
-from standins.processes.stand_ins import running
+from standins.kit.addresses import draw_ports
+from standins.kit.processes import Command, running
 
 VARIABLE = "TEST_PUBSUB_EMULATOR"
 BELOW_SDK = "platform/pubsub-emulator/bin/cloud-pubsub-emulator"

@@ -25,7 +25,7 @@ from standins.google.gke.faults.scenario import Scenario
 from standins.google.gke.model.clock import ManualClock
 from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.server import Google, Settings
-from standins.processes.stand_ins import StandIn, running_stand_in
+from standins.kit.processes import StandIn, running_stand_in
 
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
 LONG = 5_000.0

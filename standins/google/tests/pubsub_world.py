@@ -17,7 +17,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from standins.google.tests.push_receiver import Receiver
-from standins.processes.stand_ins import PATIENCE_SECONDS
+from standins.kit.processes import PATIENCE_SECONDS
 
 PROJECT = "projects/conformance"
 ACCEPTED = "OK"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
-from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
+from standins.kit.local_answers import Answer, Asked, Handler, LocalAnswers
+from standins.kit.processes import PATIENCE_SECONDS, wait_until
 
 
 @dataclass

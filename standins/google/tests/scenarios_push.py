@@ -5,7 +5,7 @@ from typing import Any
 from standins.google.tests.pubsub_world import World, texts
 from standins.google.tests.push_receiver import Push, Receiver
 from standins.google.tests.scenarios_pull import scenario
-from standins.processes.stand_ins import wait_until
+from standins.kit.processes import wait_until
 
 QUICK = {"minimum_backoff": {"seconds": 0}, "maximum_backoff": {"seconds": 1}}
 ACCOUNT = "invoker@conformance.iam.gserviceaccount.com"

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.processes import running_stand_in
 
 pytestmark = [pytest.mark.tool, pytest.mark.slow]
 VARIABLE = "DISCOVERY_DOCUMENTS"

@@ -18,7 +18,7 @@ from standins.google.pubsub.push import ISSUER
 from standins.google.tests.emulator_process import DIFFERENCES, running_emulator
 from standins.google.tests.pubsub_world import World
 from standins.google.tests.scenarios_pull import SCENARIOS
-from standins.processes.stand_ins import running_stand_in
+from standins.kit.processes import running_stand_in
 
 
 @pytest.fixture(scope="module")

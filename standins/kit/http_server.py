@@ -13,7 +13,7 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
-from standins.processes.addresses import HOST, PortTaken
+from standins.kit.addresses import HOST, PortTaken
 
 _POLL_SECONDS = 0.01
 _BACKLOG = 512

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import httpx
 
-from standins.processes.addresses import HOST
+from standins.kit.addresses import HOST
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What all stand-ins share: addresses, child processes, logs and signals, Kubernetes clients."""
