@@ -11,38 +11,30 @@ import dataclasses
 import re
 import threading
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, NoCapacity, NoPlace, Throttled, Unavailable
+from shared.model.names import ParsedName
+from shared.model.pools import NodePool, Operation, PoolNode
 from shared.plan.limits import Means, count_nodes
+from shared.plan.scene import Way
+from shared.settings import Settings
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+Tries = Sequence[tuple[ParsedName, Operation]]
+"""Operations on pools with a name of ours, with that name."""
+Operations = Mapping[str, Tries]  # by the hash in the name
 
-    from shared.model.names import ParsedName
-    from shared.model.pools import NodePool, Operation, PoolNode
-    from shared.plan.scene import Way
-    from shared.settings import Settings
-
-    Tries = Sequence[tuple[ParsedName, Operation]]
-    """Operations on pools with a name of ours, with that name."""
-    Operations = Mapping[str, Tries]
-    """By the hash in the name."""
-
-WorkloadName = tuple[str, str, str]
-"""Kind, namespace and name."""
+WorkloadName = tuple[str, str, str]  # kind, namespace and name
 NO_LIMIT = 10**9
 SLOTS_WITHOUT_NUMBER = 20
-SENT_SECONDS = 1200.0
-"""How long a create that no list shows counts for a limit."""
+SENT_SECONDS = 1200.0  # how long a create that no list shows counts for a limit
 HELD_SECONDS = 150.0
 """How long room is held for a gang that no tick looks at again: it is gone, or gave up."""
 SHOWN_SECONDS = 15.0
 """How long one that a list shows is kept: longer than a look with an older list may act."""
-REST_SECONDS = 60.0
-"""How long creates of a cluster rest after a 429 without a number."""
+REST_SECONDS = 60.0  # how long creates of a cluster rest after a 429 without a number
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
@@ -59,8 +51,7 @@ class Key:
     kind: str
     namespace: str
     name: str
-    uid: str = ""
-    """Empty for the one that has the name now; else that one only, and it may be gone."""
+    uid: str = ""  # empty for the one that has the name now; else that one only, and it may be gone
 
     @property
     def workload(self) -> WorkloadName:
@@ -75,19 +66,15 @@ class Key:
 class Inventory:
     """The node pools of one cluster at one moment."""
 
-    began_at: float = 0.0
-    """When the list began, in unix seconds."""
-    pools: Mapping[str, NodePool] = field(default_factory=dict)
-    """All, by name."""
-    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)
-    """Ours."""
+    began_at: float = 0.0  # when the list began, in unix seconds
+    pools: Mapping[str, NodePool] = field(default_factory=dict)  # all, by name
+    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)  # ours
     nodes_before: Mapping[str, int] = field(default_factory=dict)
     """By pool, how many nodes it had when they were last read, if this list has none of them."""
     chips: Mapping[str, int] = field(default_factory=dict)
     """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
     machines counts as a whole."""
-    under_way: frozenset[str] = frozenset()
-    """Names of pools on which GKE works."""
+    under_way: frozenset[str] = frozenset()  # names of pools on which GKE works
     autoscaled: int = 0
 
 
@@ -116,17 +103,14 @@ class Entry:
     pool: str
     namespace: str
     chips: int = 0
-    maximum: int = 0
-    """Of an elastic pool that gets more nodes; 0 for a create."""
+    maximum: int = 0  # of an elastic pool that gets more nodes; 0 for a create
     way: Way | None = None
     holder: Key | None = None
     """Of what a gang that began still lacks, in place of an operation; None for what was sent."""
-    seconds: float = SENT_SECONDS
-    """How long it counts if no list shows it."""
+    seconds: float = SENT_SECONDS  # how long it counts if no list shows it
     sent_at: float = 0.0
     answered_at: float | None = None
-    shown_at: float | None = None
-    """When the first list began that shows it after GKE's answer."""
+    shown_at: float | None = None  # when the first list began that shows it after GKE's answer
 
     def is_unseen(self, inventory: Inventory) -> bool:
         """Return whether a list is too old to show what was sent."""
@@ -150,15 +134,12 @@ class Books:
     """What is counted in one cluster; threads share it."""
 
     settings: Settings
-    begun: bool
-    """Creates that ran before this process have been counted; without a limit none is."""
+    begun: bool  # creates that ran before this process have been counted; without a limit none is
     _entries: list[Entry] = field(default_factory=list)
     _operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
-    rests_until: float = 0.0
-    """Until then GKE takes no operation: it has said so."""
-    _left_to_deletions: int = 0
-    """Slots that slow creates gave back since the last tick."""
+    rests_until: float = 0.0  # until then GKE takes no operation: it has said so
+    _left_to_deletions: int = 0  # slots that slow creates gave back since the last tick
     _deletions: dict[str, float] = field(default_factory=dict)
     """When a pool was deleted without a word of its owner, in unix seconds."""
     _refusals: dict[Way, Refusal] = field(default_factory=dict)

@@ -6,29 +6,22 @@ A check is answered for all slices of a workload or for none: it is Ready when a
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from shared.engine.look import Standing
+from shared.engine.look import Look, Standing
+from shared.engine.outside import Ports, Queues
 from shared.engine.tell import Outcome, find_error
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
-from shared.model.kueue import find_seconds
+from shared.model.kueue import Check, CheckState, QueuedWorkload, find_seconds
 from shared.model.times import format_time
+from shared.model.workloads import WorkloadView
 from shared.plan.attempts import find_pause
 from shared.plan.counting import Census
-from shared.plan.scene import Queue
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from shared.engine.look import Look
-    from shared.engine.outside import Ports, Queues
-    from shared.model.kueue import Check, CheckState, QueuedWorkload
-    from shared.model.workloads import WorkloadView
-    from shared.plan.scene import Plan
+from shared.plan.scene import Plan, Queue
 
 _READY, _RETRY, _REJECTED, _PENDING = "Ready", "Retry", "Rejected", "Pending"
 _STATES = {

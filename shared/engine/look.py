@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
-from shared.engine.budget import Inventory
+from shared.engine.budget import Inventory, Key, Operations, Tries, WorkloadName
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.names import HASH_CHARACTERS, Claim, Owner, parse_name
-from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolStatus
+from shared.model.kueue import CheckState, QueuedWorkload
+from shared.model.names import HASH_CHARACTERS, Claim, Owner, ParsedName, Slot, parse_name
+from shared.model.pools import (
+    ELASTIC_SLOT,
+    UNDER_WAY,
+    Machines,
+    NodePool,
+    Operation,
+    PoolNode,
+    PoolStatus,
+)
 from shared.model.times import measure_seconds
+from shared.model.workloads import Parent, PodView, WorkloadView
 from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, view_pod
-from shared.plan.scene import Creation, Deletion, Pod, Pool, Queue, Stop, Whose, Word
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from shared.engine.budget import Key, Operations, Tries, WorkloadName
-    from shared.model.kueue import CheckState, QueuedWorkload
-    from shared.model.names import ParsedName, Slot
-    from shared.model.pools import Machines, NodePool, Operation, PoolNode
-    from shared.model.workloads import Parent, PodView, WorkloadView
-    from shared.plan.scene import Need, Scene, Way
-
+from shared.plan.scene import (
+    Creation,
+    Deletion,
+    Need,
+    Pod,
+    Pool,
+    Queue,
+    Scene,
+    Stop,
+    Way,
+    Whose,
+    Word,
+)
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
-LIST_SECONDS = 120.0
-"""How long after the end of its create a pool may be missing in GKE's list."""
+LIST_SECONDS = 120.0  # how long after the end of its create a pool may be missing in GKE's list
 CLAIMS_MAX = 10_000
 """So many claims are remembered: each tick asks for those of the same slots again."""
-SPARE_SLOTS = 8
-"""So many slots above those that it needs a workload may have used before."""
+SPARE_SLOTS = 8  # so many slots above those that it needs a workload may have used before
 _NOBODY = Owner(kind="", namespace="", name="")
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
-StopAndCause = tuple[Stop, str]
-"""What the label of a namespace forbids, and where it is."""
+StopAndCause = tuple[Stop, str]  # what the label of a namespace forbids, and where it is
 FREE: StopAndCause = Stop.NOTHING, ""
 
 
@@ -46,13 +54,10 @@ class Standing:
     """What Kueue says of a workload now."""
 
     queue: Queue = Queue.NONE
-    owner: WorkloadView | None = None
-    """As Kueue will resume it; None to take it as it is."""
-    queued: QueuedWorkload | None = None
-    """The Workload with our check, if that waits for an answer."""
+    owner: WorkloadView | None = None  # as Kueue will resume it; None to take it as it is
+    queued: QueuedWorkload | None = None  # the Workload with our check, if that waits for an answer
     check: CheckState | None = None
-    seconds: int = 0
-    """For how long a part of its pools is held."""
+    seconds: int = 0  # for how long a part of its pools is held
     lost_at: float = 0.0
     retried: bool = False
     answer: tuple[str, str] | None = None
@@ -66,19 +71,15 @@ class Lists:
 
     cluster: str
     inventory: Inventory
-    nodes: Mapping[str, Sequence[PoolNode]]
-    """By pool."""
+    nodes: Mapping[str, Sequence[PoolNode]]  # by pool
     pools_of: Mapping[str, str]
     pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
-    users: Mapping[str, Sequence[PodView]]
-    """The accelerator pods on each pool of ours."""
+    users: Mapping[str, Sequence[PodView]]  # the accelerator pods on each pool of ours
     operations: Operations
     began_at: float
-    until: float
-    """When the last act may begin."""
-    stops: dict[str, StopAndCause] = field(default_factory=dict)
-    """By namespace."""
+    until: float  # when the last act may begin
+    stops: dict[str, StopAndCause] = field(default_factory=dict)  # by namespace
     workloads: dict[WorkloadName, WorkloadView] = field(default_factory=dict)
     """Those that were listed; one that is not among them is read by its name."""
 
@@ -88,10 +89,8 @@ class Source:
     """What a look is made from, beside live reads."""
 
     lists: Lists | None = None
-    again: Look | None = None
-    """The look before it, whose pools are read anew by name."""
-    names: frozenset[str] = frozenset()
-    """Of these, those that must be."""
+    again: Look | None = None  # the look before it, whose pools are read anew by name
+    names: frozenset[str] = frozenset()  # of these, those that must be
     until: float | None = None
 
 
@@ -101,15 +100,12 @@ class Look:
 
     key: Key
     workload: WorkloadView | None
-    standing: Standing = Standing()
-    """What Kueue says of it."""
+    standing: Standing = Standing()  # what Kueue says of it
     parent: Parent | None = None
     stop: StopAndCause = FREE
     inventory: Inventory = Inventory()  # noqa: RUF009 -- it is frozen
-    pools: Mapping[str, NodePool] = field(default_factory=dict)
-    """Of the owner, by name."""
-    nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)
-    """By pool."""
+    pools: Mapping[str, NodePool] = field(default_factory=dict)  # of the owner, by name
+    nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)  # by pool
     missing_since: Mapping[str, float] = field(default_factory=dict)
     """By pool, when nodes that existed were first seen to be missing."""
     spare: frozenset[str] = frozenset()
@@ -118,8 +114,7 @@ class Look:
     wanted: Wanted
     refusals: Mapping[Way, str] = field(default_factory=dict)
     """The ways that GKE refused at once a moment ago, each with its words."""
-    operations: Operations | None = None
-    """None: they were not read."""
+    operations: Operations | None = None  # None: they were not read
     machines: Mapping[str, Machines | None] = field(default_factory=dict)
     """Of the pools about which GKE was asked; None: it gave no answer."""
     users: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
@@ -132,10 +127,8 @@ class Look:
     began_at: float
     users_read_at: float | None = None
     """When the pods on its nodes began to be read, one node after the other."""
-    until: float = 0.0
-    """When the last act may begin."""
-    errors: tuple[Exception, ...] = ()
-    """Why a fact about one pool could not be read."""
+    until: float = 0.0  # when the last act may begin
+    errors: tuple[Exception, ...] = ()  # why a fact about one pool could not be read
 
 
 def view(look: Look) -> Look:

@@ -6,21 +6,19 @@ Every method may raise the errors of `shared.model.errors`; a cluster is always 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from shared.engine.budget import Budget, Inventory, Key
-    from shared.engine.threads import Crew
-    from shared.model.decisions import Notice
-    from shared.model.kueue import Check, CheckState, QueuedWorkload
-    from shared.model.pools import Machines, NodePool, Operation, PoolNode
-    from shared.model.times import Clock
-    from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
-    from shared.needs.wanted import Wanted
-    from shared.settings import Settings
+from shared.engine.budget import Budget, Inventory, Key
+from shared.engine.threads import Crew
+from shared.model.decisions import Notice
+from shared.model.kueue import Check, CheckState, QueuedWorkload
+from shared.model.pools import Machines, NodePool, Operation, PoolNode
+from shared.model.times import Clock
+from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
+from shared.needs.wanted import Wanted
+from shared.settings import Settings
 
 
 class PoolReads(Protocol):
@@ -155,10 +153,8 @@ class Ports:
 
     settings: Settings
     pools: PoolReads
-    adds: PoolAdds | None = None
-    """None in `collect`."""
-    takes: PoolTakes | None = None
-    """None in `provision`."""
+    adds: PoolAdds | None = None  # None in `collect`
+    takes: PoolTakes | None = None  # None in `provision`
     clusters: Mapping[str, Cluster]
     queues: Mapping[str, Queues] = field(default_factory=dict)
     clock: Clock

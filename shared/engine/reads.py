@@ -7,54 +7,45 @@ too few. What a plan asks for beside that is added later, and the pods on nodes 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from shared.engine.budget import Inventory, count_chips, count_used
+from shared.engine.budget import Inventory, Key, Operations, WorkloadName, count_chips, count_used
 from shared.engine.kueue import read_standing
 from shared.engine.look import (
     Look,
+    Source,
     Standing,
+    StopAndCause,
     has_lost_nodes,
     is_over,
     sort_operations,
     view,
     want_nothing,
 )
+from shared.engine.outside import Ports
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.model.pools import UNDER_WAY
+from shared.model.pools import UNDER_WAY, NodePool, PoolNode
+from shared.model.workloads import Namespace, Parent, PodView, WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import list_volume_claims
-from shared.plan.scene import Fact, Scene, Stop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from shared.engine.budget import Key, Operations, WorkloadName
-    from shared.engine.look import Source, StopAndCause
-    from shared.engine.outside import Ports
-    from shared.model.pools import NodePool, PoolNode
-    from shared.model.workloads import Namespace, Parent, PodView, WorkloadView
-    from shared.plan.limits import Means
-    from shared.plan.scene import Ask
+from shared.plan.limits import Means
+from shared.plan.scene import Ask, Fact, Scene, Stop
 
 DELIVERY_SECONDS = 50.0
 """How long after its beginning a delivery begins an act; every request ends within 55 s."""
 SHARED_SECONDS = 2.0
 """How old a list of pools may be that another look has read, and how long ago a namespace was seen
 to have no stop; before a create only."""
-GETS_MAX = 16
-"""A fresh look at more pools reads by name those only that it is for."""
+GETS_MAX = 16  # a fresh look at more pools reads by name those only that it is for
 CLAIMS_MAX = 20
-UID_SECONDS = 60.0
-"""How long the UID of a cluster is not read again."""
+UID_SECONDS = 60.0  # how long the UID of a cluster is not read again
 KUBE_SYSTEM = "kube-system"
-READ_SECONDS = 60.0
-"""How long the reads that a plan asks for may take together."""
+READ_SECONDS = 60.0  # how long the reads that a plan asks for may take together
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
 
 

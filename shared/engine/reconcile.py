@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
 
-from shared.engine.budget import REFUSALS, Entry
-from shared.engine.look import Source, is_over
+from shared.engine.budget import REFUSALS, Books, Entry, Key
+from shared.engine.look import Lists, Look, Source, is_over
+from shared.engine.outside import Ports
 from shared.engine.reads import add_facts, read_cluster_uid, take_look
 from shared.engine.tell import (
+    Outcome,
     claim_slot,
     describe_act,
     explain_answer,
@@ -41,27 +43,17 @@ from shared.model.errors import (
     Throttled,
 )
 from shared.model.failures import decide_gke_answer
-from shared.model.pools import PoolStatus
+from shared.model.names import Slot
+from shared.model.pools import NodePool, PoolStatus
 from shared.needs.nodepool import build_body
 from shared.plan.counting import Census
 from shared.plan.plan import make_plan
 from shared.plan.scene import Act, Answer, Plan, Verb
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from shared.engine.budget import Books, Key
-    from shared.engine.look import Lists, Look
-    from shared.engine.outside import Ports
-    from shared.engine.tell import Outcome
-    from shared.model.names import Slot
-    from shared.model.pools import NodePool
-
 ROUNDS_MAX = 4
 POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
 """So many pools and nodes one fresh look may serve for what takes away; one pool of any size."""
-LOOKS_MAX = 3
-"""How often a pool is looked at whose looks took too long."""
+LOOKS_MAX = 3  # how often a pool is looked at whose looks took too long
 LISTS_SECONDS = 5.0
 """How old the lists of a tick may be from which something is created without a look of its own."""
 ACT_SECONDS = 45.0
@@ -110,13 +102,10 @@ class Run:
     key: Key
     ports: Ports
     books: Books
-    look: Look
-    """The last one, with its plan."""
+    look: Look  # the last one, with its plan
     plan: Plan
-    done: list[Outcome] = field(default_factory=list)
-    """What came of the acts."""
-    created: list[Act] = field(default_factory=list)
-    """The creates among them that GKE accepted."""
+    done: list[Outcome] = field(default_factory=list)  # what came of the acts
+    created: list[Act] = field(default_factory=list)  # the creates among them that GKE accepted
     errors: list[Exception] = field(default_factory=list)
 
     def add(self) -> None:
@@ -281,11 +270,9 @@ class Order:
     """One act that is ready to be done."""
 
     act: Act
-    outcome: Outcome
-    """If GKE accepts it."""
+    outcome: Outcome  # if GKE accepts it
     call: Callable[[], object]
-    entry: Entry | None = None
-    """What limits and slots count of a create, or of a higher maximum."""
+    entry: Entry | None = None  # what limits and slots count of a create, or of a higher maximum
 
 
 def order(act: Act, look: Look, ports: Ports) -> Order:

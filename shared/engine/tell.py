@@ -6,29 +6,23 @@ If an Event cannot be written, that is logged; it never undoes or repeats what w
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shared.engine.look import list_takers, make_claim
+from shared.engine.look import Look, list_takers, make_claim
+from shared.engine.outside import Cluster, Memory, Ports
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
 from shared.model.failures import RULES, classify_failure, leave_out_operations
-from shared.model.names import build_name
+from shared.model.messages import EndedOperation
+from shared.model.names import Claim, build_name
 from shared.model.pools import PoolStatus
+from shared.model.workloads import PodView, WorkloadView
+from shared.needs.nodepool import Demand
 from shared.plan.counting import Census
-from shared.plan.scene import Verb, Word
+from shared.plan.scene import Act, Answer, Need, Plan, Verb, Word
 from shared.plan.short import Trouble
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from shared.engine.look import Look
-    from shared.engine.outside import Cluster, Memory, Ports
-    from shared.model.messages import EndedOperation
-    from shared.model.names import Claim
-    from shared.model.workloads import PodView, WorkloadView
-    from shared.needs.nodepool import Demand
-    from shared.plan.scene import Act, Answer, Need, Plan
 
 _LOG = logging.getLogger("explain")
 TOLD_SECONDS = 1800.0
@@ -89,8 +83,7 @@ ENDED_BY_OPERATIONS = frozenset(
     {Reason.NO_OPERATION_SLOT, Reason.LIMIT_REACHED, Reason.POOL_GOES_FIRST}
 )
 """The end of an operation may let a workload go on that waits for one of these."""
-TAKERS_MAX = 3
-"""So many other workloads are named that use a pool."""
+TAKERS_MAX = 3  # so many other workloads are named that use a pool
 _CHANGES = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
 
 
@@ -115,12 +108,9 @@ class Outcome:
     pool: str = ""
     subject: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    pod: PodView | None = None
-    """That it is about, if it is about one pod."""
-    refused: bool = False
-    """GKE refused the act at once, so the next way may follow."""
-    error: Exception | None = None
-    """Why another delivery of the same message may help."""
+    pod: PodView | None = None  # that it is about, if it is about one pod
+    refused: bool = False  # GKE refused the act at once, so the next way may follow
+    error: Exception | None = None  # why another delivery of the same message may help
 
     @property
     def acted(self) -> bool:

@@ -7,22 +7,19 @@ works on it looks once more.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from shared.model.errors import OutOfTime, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 K = TypeVar("K")
 T = TypeVar("T")
 DELIVERIES_MAX = 16
 CALLS_AT_ONCE = 16  # assumes: creates-side-by-side
 SILENT_MAX = 3
-SILENCE_SECONDS = 30.0
-"""A cluster that gave no answer so many times rests so long."""
+SILENCE_SECONDS = 30.0  # a cluster that gave no answer so many times rests so long
 
 
 class Resting(Unavailable):
@@ -35,8 +32,7 @@ class Crew:
 
     _marked: dict[object, bool] = field(default_factory=dict)
     """Keys under way, and whether another delivery came for one of them."""
-    _working: dict[str, int] = field(default_factory=dict)
-    """By cluster, how many deliveries work."""
+    _working: dict[str, int] = field(default_factory=dict)  # by cluster, how many deliveries work
     _silent: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By cluster, how often in a row it gave no answer, and when it did so last."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

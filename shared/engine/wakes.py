@@ -9,14 +9,15 @@ queued workloads, `collect` from the owners of pools.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from shared.engine.budget import Key, count_used
+from shared.engine.budget import Key, WorkloadName, count_used
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
-from shared.engine.look import Lists, find_user
+from shared.engine.look import Lists, Look, find_user
+from shared.engine.outside import Ports
 from shared.engine.reads import (
     DELIVERY_SECONDS,
     list_inventory,
@@ -25,7 +26,7 @@ from shared.engine.reads import (
     read_stop,
     sort_nodes,
 )
-from shared.engine.reconcile import Role, reconcile
+from shared.engine.reconcile import Role, Run, reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
     Outcome,
@@ -41,33 +42,21 @@ from shared.kinds.table import KINDS, find_kind
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, OwnerKindUnknown, ProvisionerError
 from shared.model.labels import DEPLOYMENT
+from shared.model.messages import EndedOperation
 from shared.model.names import parse_name
-from shared.model.pools import PAID
+from shared.model.pools import PAID, NodePool
 from shared.model.times import FRESH_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from shared.engine.budget import WorkloadName
-    from shared.engine.look import Look
-    from shared.engine.outside import Ports
-    from shared.engine.reconcile import Run
-    from shared.model.messages import EndedOperation
-    from shared.model.pools import NodePool
-    from shared.model.workloads import PodView
+from shared.model.workloads import PodView
 
 LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
 """A look that begins later could outlive the request: one call of GKE may take 30 s."""
-TURNS_MAX = 3
-"""So many workloads are looked at for one free slot."""
+TURNS_MAX = 3  # so many workloads are looked at for one free slot
 ENDED_SECONDS = 7200.0
 """So long after its create the end of it is told; an older one is a message that comes again."""
-SLOW_SECONDS = 600.0
-"""The end of a create that took so long gives its operation slot to deletions."""
+SLOW_SECONDS = 600.0  # the end of a create that took so long gives its operation slot to deletions
 BEGIN_SECONDS, ACT_SECONDS, TICK_SECONDS = 30.0, 40.0, 50.0
 """How long after its beginning a tick begins with a workload, begins an act, and ends."""
-LISTED_MIN = 8
-"""So many workloads of a kind are read by a list; fewer are read by their names."""
+LISTED_MIN = 8  # so many workloads of a kind are read by a list; fewer are read by their names
 
 
 @dataclass(slots=True)
@@ -76,10 +65,8 @@ class Work:
 
     outcomes: list[Outcome] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
-    look: Look | None = None
-    """The last one."""
-    spare: frozenset[str] = frozenset()
-    """The pools that are too many by the last plan."""
+    look: Look | None = None  # the last one
+    spare: frozenset[str] = frozenset()  # the pools that are too many by the last plan
     refused: bool = False
     """Its owner was told that it gets nothing for a cause of its own, or of the operator."""
 
@@ -212,8 +199,7 @@ class Tick:
 
     outcomes: list[Outcome] = field(default_factory=list)
     errors: list[tuple[str, Exception]] = field(default_factory=list)
-    left: int = 0
-    """Keys for which no time was left; the next tick begins with them."""
+    left: int = 0  # keys for which no time was left; the next tick begins with them
     figures: dict[str, int] = field(default_factory=dict)
     """What it measured, for alerts; empty if the cluster could not be listed."""
 

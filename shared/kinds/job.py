@@ -9,9 +9,9 @@ controller created is a part of that controller's workload; a Job of a CronJob i
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from shared.kinds.kind import Kind, is_free, is_mistaken, is_one_host
+from shared.kinds.kind import Json, Kind, TemplateReader, is_free, is_mistaken, is_one_host
 from shared.kinds.objects import (
     is_index_below,
     parse_index,
@@ -21,11 +21,6 @@ from shared.kinds.objects import (
 )
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.kinds.kind import Json, TemplateReader
 
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
 _UNINDEXED = 0

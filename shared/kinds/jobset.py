@@ -7,9 +7,9 @@ https://github.com/ai-on-gke/tpu-provisioner.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from shared.kinds.kind import Kind
+from shared.kinds.kind import Json, Kind
 from shared.kinds.objects import (
     is_index_below,
     read_number,
@@ -20,11 +20,6 @@ from shared.kinds.objects import (
 )
 from shared.model import labels
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.kinds.kind import Json
 
 JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"

@@ -11,7 +11,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.kinds.objects import (
     read_flag,
@@ -25,13 +25,10 @@ from shared.kinds.objects import (
 from shared.model import labels
 from shared.model.errors import Rejected, TooManySlices
 from shared.model.times import parse_time
-from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.shapes.gpus import RACK_SCALE
 from shared.shapes.slices import TPU_TAINT
 from shared.shapes.tpus import find_shape
-
-if TYPE_CHECKING:
-    from shared.model.workloads import PodView
 
 Json = Mapping[str, Any]
 TemplateReader = Callable[[Json], PodTemplate]
@@ -52,12 +49,9 @@ class SliceOfPod:
 class Resource:
     """The API path of the objects of a kind."""
 
-    name: str
-    """The API's kind, as in ``kind:`` of a manifest."""
-    api_version: str
-    """Group and version, as in a manifest."""
-    plural: str
-    """As in the API's paths."""
+    name: str  # the API's kind, as in ``kind:`` of a manifest
+    api_version: str  # group and version, as in a manifest
+    plural: str  # as in the API's paths
     other_versions: tuple[str, ...] = ()
     """Further versions that the API serves, with the same fields."""
 
@@ -99,29 +93,24 @@ class Kind(Resource, ABC):
     pin_label: str = ""
     """Node label by which the kind's controller pins a slice's pods; its value is
     ``namespace_slice``."""
-    pin_taint: str = ""
-    """Taint on the nodes of a pinned slice, which its pods tolerate."""
+    pin_taint: str = ""  # taint on the nodes of a pinned slice, which its pods tolerate
     parents: tuple[Resource, ...] = ()
     """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
     watched: bool = True
     """Whether the exporter watches the workloads too. For bare pods only the tick reads them."""
-    whole: bool = False
-    """All slices of a workload wait for each other."""
-    groups_apart: bool = False
-    """No group of a workload waits for another one."""
+    whole: bool = False  # all slices of a workload wait for each other
+    groups_apart: bool = False  # no group of a workload waits for another one
     exclusive: str = "exclusive placement"
     """What keeps the pods of a slice on one pool, in the words of a manifest."""
     endings: tuple[str, ...] = ()
     """Conditions that end a workload; ``Failed`` is a failure, any other a success."""
-    suspension: str = "Suspended"
-    """The condition that reports a suspension by ``spec.suspend``."""
+    suspension: str = "Suspended"  # the condition that reports a suspension by ``spec.suspend``
     controller: str = ""
     """The name of its own controller in ``spec.managedBy``; with another one its pods are in
     another cluster."""
     queued: bool = False
     """It gets its pools before it has pods, if Kueue waits for them; see `list_templates`."""
-    install: str = ""
-    """Command that installs the kind, if every cluster needs it; else empty."""
+    install: str = ""  # command that installs the kind, if every cluster needs it; else empty
 
     def find_owner(self, pod: PodView) -> str:
         """Return the workload's name, by the pod; empty if the pod is not of this kind.

@@ -8,9 +8,9 @@ no terminal state: a pool is deleted with its group, or when a queue holds all p
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from shared.kinds.kind import Kind, is_free, merge_requests
+from shared.kinds.kind import Json, Kind, is_free, merge_requests
 from shared.kinds.objects import (
     UnexpectedValue,
     is_index_below,
@@ -25,11 +25,6 @@ from shared.kinds.objects import (
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.kinds.kind import Json
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 SET_NAME = f"{_PREFIX}name"

@@ -16,9 +16,9 @@ A RayJob creates a RayCluster and may keep it after its end; it is read for one 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from shared.kinds.kind import Kind, Resource, is_mistaken, name_slice
+from shared.kinds.kind import Json, Kind, Resource, TemplateReader, is_mistaken, name_slice
 from shared.kinds.objects import (
     parse_index,
     read_controller,
@@ -31,11 +31,6 @@ from shared.kinds.objects import (
 from shared.model import labels
 from shared.model.errors import SlicesMayMix, SliceUnknown
 from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.kinds.kind import Json, TemplateReader
 
 CLUSTER = "ray.io/cluster"
 GROUP = "ray.io/group"

@@ -10,18 +10,12 @@ them at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from shared.kinds.kind import Kind, is_mistaken, is_one_host
+from shared.kinds.kind import Json, Kind, is_mistaken, is_one_host
 from shared.kinds.objects import read_number, read_surge, read_text
 from shared.model.errors import SliceUnknown
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.kinds.kind import Json
-    from shared.model.workloads import PodTemplate
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 _APPS = "apps/v1"
 TEMPLATE_HASH = "pod-template-hash"

@@ -5,22 +5,17 @@ A new kind of workload is a class in its own module, and a name in `_CONTROLLED`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
-from shared.kinds.kind import Kind
+from shared.kinds.kind import Json, Kind
 from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.kinds.objects import read_controller, read_text
 from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
 from shared.model.errors import OwnerKindUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from shared.kinds.kind import Json
 
 _CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
 _OF_NODES = ("DaemonSet", "Node")

@@ -9,20 +9,13 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """What to do about one slice or pool."""
 
-    CREATE = "create"
-    """Create a node pool."""
-    RESIZE = "resize"
-    """Bound an elastic pool to more or fewer nodes."""
-    DELETE = "delete"
-    """Delete the pool, after one more look."""
-    WAIT = "wait"
-    """Something is in progress; a later look decides again."""
-    KEEP = "keep"
-    """Leave the pool as it is."""
-    REFUSE = "refuse"
-    """Create nothing for this demand; an Event tells its owner why."""
-    NOTHING = "nothing"
-    """There is nothing to do."""
+    CREATE = "create"  # create a node pool
+    RESIZE = "resize"  # bound an elastic pool to more or fewer nodes
+    DELETE = "delete"  # delete the pool, after one more look
+    WAIT = "wait"  # something is in progress; a later look decides again
+    KEEP = "keep"  # leave the pool as it is
+    REFUSE = "refuse"  # create nothing for this demand; an Event tells its owner why
+    NOTHING = "nothing"  # there is nothing to do
 
 
 class Reason(StrEnum):
@@ -149,8 +142,7 @@ class Notice:
     reason: str
     message: str
     warning: bool
-    about: str = ""
-    """Why, and which pool: the Event's name follows from the object and from this."""
+    about: str = ""  # why, and which pool: the Event's name follows from the object and from this
 
 
 _OF_VERDICT = {

@@ -16,8 +16,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 JSON_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Not JSON, or of another shape; not UTF-8; nested more deeply than the stack, which takes about
 1,000 levels."""
-_SHOWN_MAX = 120
-"""Characters of a wrong value."""
+_SHOWN_MAX = 120  # characters of a wrong value
 
 
 class ProvisionerError(Exception):
@@ -162,8 +161,7 @@ class InvalidRequest(ProvisionerError):
     """GKE does not accept the request; the same request fails again."""
 
     reason = Reason.REQUEST_INVALID
-    status: str = ""
-    """Google's canonical code; empty if the answer has none, as that of a proxy."""
+    status: str = ""  # Google's canonical code; empty if the answer has none, as that of a proxy
 
 
 class Misconfigured(ProvisionerError):

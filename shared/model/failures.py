@@ -32,16 +32,12 @@ class Failure(StrEnum):
     RESERVATION = "reservation"
     """The reservation is missing, is used up, is not ready, or does not fit the pool."""
     ADDRESSES = "addresses"
-    ZONE = "zone"
-    """The zone does not offer the machine."""
-    SHAPE = "shape"
-    """GKE or Compute Engine does not accept the pool as it is described."""
+    ZONE = "zone"  # the zone does not offer the machine
+    SHAPE = "shape"  # GKE or Compute Engine does not accept the pool as it is described
     PERMISSIONS = "permissions"
-    POLICY = "policy"
-    """An organisation policy forbids the pool."""
+    POLICY = "policy"  # an organisation policy forbids the pool
     INTERNAL = "internal"
-    UNKNOWN = "unknown"
-    """The table does not know the words."""
+    UNKNOWN = "unknown"  # the table does not know the words
 
 
 RULES = {

@@ -7,15 +7,11 @@ https://kueue.sigs.k8s.io/docs/concepts/admission_check/.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from shared.model.names import ObjectName
 from shared.model.times import read_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
 """For how long a part of the pools is held, from the creation of the first: by default, and the
@@ -29,15 +25,12 @@ class Check:
     """One AdmissionCheck that this provisioner answers."""
 
     name: str
-    active: bool
-    """Whether its condition ``Active`` is True, without which no queue uses it."""
+    active: bool  # whether its condition ``Active`` is True, without which no queue uses it
     generation: int = 0
     seconds: int = SECONDS
     """For how long a part of the pools is held where the workload does not say it."""
-    problem: str = ""
-    """Why it cannot be answered; empty if it can."""
-    words: str = ""
-    """The message of that condition."""
+    problem: str = ""  # why it cannot be answered; empty if it can
+    words: str = ""  # the message of that condition
 
     @property
     def is_marked(self) -> bool:
@@ -50,13 +43,10 @@ class CheckState:
     """The state of one check of a Workload."""
 
     name: str
-    state: str
-    """``Pending``, ``Ready``, ``Retry`` or ``Rejected``."""
+    state: str  # ``Pending``, ``Ready``, ``Retry`` or ``Rejected``
     message: str = ""
-    since: str = ""
-    """The time of the last change of `state`, as the API writes it."""
-    retries: int = 0
-    """How often it has been ``Retry``, as Kueue counts."""
+    since: str = ""  # the time of the last change of `state`, as the API writes it
+    retries: int = 0  # how often it has been ``Retry``, as Kueue counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +56,8 @@ class QueuedWorkload:
     namespace: str
     name: str
     uid: str
-    version: str
-    """``metadata.resourceVersion``."""
-    owner: ObjectName = NOBODY
-    """The object that it is for."""
+    version: str  # ``metadata.resourceVersion``
+    owner: ObjectName = NOBODY  # the object that it is for
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By pod set, the flavors whose node labels its pods get."""
     counts: dict[str, int] = field(default_factory=dict)

@@ -10,15 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from shared.model.errors import MalformedEvent
 from shared.model.names import KINDS, ObjectName
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 SOURCE_PREFIX = "//container.googleapis.com/"
 SCHEMA_VERSION = 1
@@ -69,13 +67,11 @@ class Event:
     """One message: which object to look at, in which cluster, and why."""
 
     type: EventType
-    cluster: str
-    """``projects/P/locations/L/clusters/C``."""
+    cluster: str  # ``projects/P/locations/L/clusters/C``
     subject: ObjectName
     cause: str = ""
     """What was seen, in the words of the exporter: a second suspension has another time."""
-    time: str = ""
-    """RFC 3339; no decision uses it."""
+    time: str = ""  # RFC 3339; no decision uses it
 
     @property
     def covers_all_leaders(self) -> bool:
@@ -186,12 +182,10 @@ class EndedOperation:
 
     cluster: str
     """``projects/P/locations/L/clusters/C``; the location is the cluster's, a region or zone."""
-    pool: str
-    """From ``resource.labels.nodepool_name``."""
+    pool: str  # from ``resource.labels.nodepool_name``
     created: bool
     """Whether it is a create that succeeded: the code in ``protoPayload.status`` is absent or 0."""
-    deleted: bool = False
-    """Whether it is a delete, whatever came of it."""
+    deleted: bool = False  # whether it is a delete, whatever came of it
     problem: str = ""
     """GKE's words, or its code, about an operation that failed; empty after success."""
 

@@ -8,16 +8,13 @@ see the same scene compute the same name, so GKE refuses the second create.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import Broken, NameUnfit
 from shared.model.times import SECONDS_MAX, parse_count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +24,7 @@ class ObjectName:
     kind: str
     namespace: str
     name: str
-    uid: str
-    """Empty only in a demand, if the pods do not carry their workload's."""
+    uid: str  # empty only in a demand, if the pods do not carry their workload's
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -38,8 +34,7 @@ _JOBSET = "JobSet"
 KINDS = (_JOBSET, "RayCluster", "LeaderWorkerSet", "Job", "Deployment", "StatefulSet", "Pod")
 """The API's names of kinds. `shared.kinds.table` says what each of them means."""
 
-Slot = int | str
-"""The number of a pool within its need; for a pinned need the key of its slice."""
+Slot = int | str  # the number of a pool within its need; for a pinned need the key of its slice
 
 POOL_NAME_LENGTH_MAX = 40  # assumes: name-length
 """The API names this limit and the pattern below when it answers 400."""
@@ -51,8 +46,7 @@ _SUFFIX_LENGTH_MAX = 4
 """Two digits of the attempt in base 36, and the mark of a successor of a useless pool."""
 ATTEMPTS_MAX = 36**2
 _PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - len("--") - HASH_CHARACTERS - _SUFFIX_LENGTH_MAX
-NAMES_MAX = 10_000
-"""So many parsed names are remembered: each tick meets those of an hour again."""
+NAMES_MAX = 10_000  # so many parsed names are remembered: each tick meets those of an hour again
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _OUR_NAME = re.compile(
@@ -64,15 +58,12 @@ _OUR_NAME = re.compile(
 class Claim:
     """The identity of one slot of one need: the same after a restart, another for a new owner."""
 
-    cluster: str
-    """``projects/P/locations/L/clusters/C``."""
+    cluster: str  # ``projects/P/locations/L/clusters/C``
     kind: str
     namespace: str
-    name: str
-    """The workload's name."""
+    name: str  # the workload's name
     owner_uid: str
-    need: str
-    """The key of the need."""
+    need: str  # the key of the need
     slot: Slot
 
     @cached_property
@@ -93,8 +84,7 @@ class ParsedName:
 
     hash: str
     attempt: int
-    useless: int
-    """How many pools of its slot before it had helped nobody."""
+    useless: int  # how many pools of its slot before it had helped nobody
 
 
 def build_name(claim: Claim, attempt: int, useless: int = 0) -> str:
@@ -126,12 +116,9 @@ class Try:
     """Which try of a slot a pool is."""
 
     attempt: int = 0
-    candidate: int = 0
-    """Which way of its fallback list it is, from 0."""
-    round: int = 0
-    """How many lists of its slot had ended when it was made."""
-    useless: int = 0
-    """How many pools of its slot before it had helped nobody."""
+    candidate: int = 0  # which way of its fallback list it is, from 0
+    round: int = 0  # how many lists of its slot had ended when it was made
+    useless: int = 0  # how many pools of its slot before it had helped nobody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +131,9 @@ class Owner(Try):
     uid: str = ""
     need: str = ""
     slot: Slot | None = None
-    created_at: int | None = None
-    """Unix seconds; GKE does not record when a pool was created."""
+    created_at: int | None = None  # unix seconds; GKE does not record when a pool was created
     cluster_uid: str = ""
-    warm_seconds: int = 0
-    """How long the pool may stay without use after its workload is finished."""
+    warm_seconds: int = 0  # how long the pool may stay without use after its workload is finished
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from shared.model.decisions import Decision
-    from shared.model.pools import PoolShape
-    from shared.model.workloads import Toleration
+from shared.model.decisions import Decision
+from shared.model.pools import PoolShape
+from shared.model.workloads import Toleration
 
 
 class Tier(StrEnum):
@@ -35,8 +33,7 @@ class Reservation:
     """One reservation, or a part of it; without a name none."""
 
     name: str = ""
-    project: str = ""
-    """Empty: the cluster's own."""
+    project: str = ""  # empty: the cluster's own
     block: str = ""
     subblock: str = ""
 
@@ -82,15 +79,11 @@ class Way:
 class Pod:
     """One pod that wants accelerators and has not ended."""
 
-    need: str
-    """The key of its need; empty for a pod of another workload."""
-    slice: str
-    """The key of its slice."""
-    pool: str = ""
-    """The pool of its node; empty while it is bound to none."""
+    need: str  # the key of its need; empty for a pod of another workload
+    slice: str  # the key of its slice
+    pool: str = ""  # the pool of its node; empty while it is bound to none
     created_at: float = 0.0
-    waits: bool = False
-    """It is Unschedulable, and neither gated nor nominated nor terminating."""
+    waits: bool = False  # it is Unschedulable, and neither gated nor nominated nor terminating
     terminating: bool = False
     ends_by: float | None = None
     """Until when a terminating pod is waited for, in unix seconds; None: without a bound."""
@@ -124,32 +117,22 @@ class Asks:
 class Need:
     """What the groups of a workload whose pods ask the same ask for."""
 
-    key: str
-    """A hash of what the pods ask. It makes names, and decides nothing."""
+    key: str  # a hash of what the pods ask. It makes names, and decides nothing.
     asks: Asks
-    most: int = 1
-    """Slices that the workload's controller may hold now, by spec and status."""
-    hosts: int = 1
-    """Nodes of one pool."""
+    most: int = 1  # slices that the workload's controller may hold now, by spec and status
+    hosts: int = 1  # nodes of one pool
     ways: tuple[Way, ...] = (Way(Tier.ON_DEMAND),)
-    pin: str = ""
-    """The key of the only slice that its pool may serve."""
+    pin: str = ""  # the key of the only slice that its pool may serve
     nodes: int | None = None
     """How many nodes the spec wants now, if GKE's autoscaler may give any number; None: slices."""
-    part: bool = False
-    """Its pods use less than half of a host."""
-    waits_for: Decision | None = None
-    """Why it gets nothing now."""
-    never: Decision | None = None
-    """Why it can never be served."""
+    part: bool = False  # its pods use less than half of a host
+    waits_for: Decision | None = None  # why it gets nothing now
+    never: Decision | None = None  # why it can never be served
     of_flavor: bool = False
     """A flavor of Kueue brings that, so with another one the need may be served."""
-    apart: bool = False
-    """No other part of the workload waits for its pods."""
-    loose: bool = False
-    """It has several slices, and nothing keeps the pods of each on one pool."""
-    warm_seconds: int = 0
-    """How long its pools may stay without use after the workload is over."""
+    apart: bool = False  # no other part of the workload waits for its pods
+    loose: bool = False  # it has several slices, and nothing keeps the pods of each on one pool
+    warm_seconds: int = 0  # how long its pools may stay without use after the workload is over
     flex_wait_seconds: int = 0
     """How long a flex-start pool may wait for its first node; 0: without end."""
 

@@ -7,19 +7,15 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.names import Owner, parse_owner
-
-if TYPE_CHECKING:
-    from shared.model.workloads import Taint
+from shared.model.workloads import Taint
 
 _TPU_MACHINE = re.compile(r"(?:ct|tpu)[0-9].*-([1-9][0-9]?)t")  # assumes: tpu-machines
 """The name of a machine with TPUs ends with its number of chips."""
 _NUMBER = re.compile(r"[0-9]+")
-ELASTIC_SLOT = "any"
-"""The slot of the one pool of an elastic need."""
+ELASTIC_SLOT = "any"  # the slot of the one pool of an elastic need
 
 
 class PoolStatus(StrEnum):
@@ -29,17 +25,12 @@ class PoolStatus(StrEnum):
     """
 
     UNKNOWN = "STATUS_UNSPECIFIED"
-    PROVISIONING = "PROVISIONING"
-    """Being created; cannot be deleted yet."""
+    PROVISIONING = "PROVISIONING"  # being created; cannot be deleted yet
     RUNNING = "RUNNING"
-    RUNNING_WITH_ERROR = "RUNNING_WITH_ERROR"
-    """Exists and is partly usable."""
-    RECONCILING = "RECONCILING"
-    """Being updated, upgraded or repaired."""
-    STOPPING = "STOPPING"
-    """Being deleted; cannot be revived."""
-    ERROR = "ERROR"
-    """Creation failed; the name stays in use until the pool is deleted."""
+    RUNNING_WITH_ERROR = "RUNNING_WITH_ERROR"  # exists and is partly usable
+    RECONCILING = "RECONCILING"  # being updated, upgraded or repaired
+    STOPPING = "STOPPING"  # being deleted; cannot be revived
+    ERROR = "ERROR"  # creation failed; the name stays in use until the pool is deleted
 
 
 UNDER_WAY = (  # assumes: one-operation
@@ -59,12 +50,9 @@ class PoolShape:
 
     accelerator: str
     topology: str = ""
-    hosts: int = 0
-    """Nodes of a whole pool; 0 for one whose number of nodes may change."""
-    units: int = 0
-    """Chips or GPUs of a node."""
-    sharing: str = ""
-    """How pods share a GPU."""
+    hosts: int = 0  # nodes of a whole pool; 0 for one whose number of nodes may change
+    units: int = 0  # chips or GPUs of a node
+    sharing: str = ""  # how pods share a GPU
 
     @property
     def gpus(self) -> bool:
@@ -84,32 +72,24 @@ class NodePool:
 
     name: str
     status: PoolStatus
-    labels: dict[str, str] = field(default_factory=dict)
-    """The node labels of its configuration."""
+    labels: dict[str, str] = field(default_factory=dict)  # the node labels of its configuration
     taints: tuple[Taint, ...] = ()
     machine_type: str = ""
-    accelerator: str = ""
-    """The type of its GPUs; empty for TPUs, which the machine names."""
+    accelerator: str = ""  # the type of its GPUs; empty for TPUs, which the machine names
     gpus_per_node: int = 0
     sharing: str = ""
-    topology: str = ""
-    """Of its placement; empty for a single host."""
-    policy: str = ""
-    """The name of the resource policy of its placement."""
+    topology: str = ""  # of its placement; empty for a single host
+    policy: str = ""  # the name of the resource policy of its placement
     node_count: int = 0
     """As requested at creation; for an autoscaled pool the most nodes that it may have."""
     zones: tuple[str, ...] = ()
     spot: bool = False
     flex_start: bool = False
-    reservation: str = ""
-    """Path of the reservation whose machines it takes."""
+    reservation: str = ""  # path of the reservation whose machines it takes
     autoscaled: bool = False
-    group_urls: tuple[str, ...] = ()
-    """URLs of its managed instance groups, one for each zone."""
-    error: str = ""
-    """GKE's own description of what is wrong."""
-    deployment: str = ""
-    """Which deployment made it, by a label of its machines."""
+    group_urls: tuple[str, ...] = ()  # URLs of its managed instance groups, one for each zone
+    error: str = ""  # GKE's own description of what is wrong
+    deployment: str = ""  # which deployment made it, by a label of its machines
 
     @cached_property
     def owner(self) -> Owner | None:
@@ -166,32 +146,25 @@ class PoolNode:
     name: str
     pool: str
     ready: bool
-    ready_at: float | None = None
-    """Unix seconds of its condition Ready; None if it is not Ready."""
-    idle_since: float | None = None
-    """By our taint, in unix seconds."""
-    closed: bool = False
-    """Our taint keeps new pods off."""
+    ready_at: float | None = None  # unix seconds of its condition Ready; None if it is not Ready
+    idle_since: float | None = None  # by our taint, in unix seconds
+    closed: bool = False  # our taint keeps new pods off
 
 
 @dataclass(frozen=True, slots=True)
 class FillError:
     """Why a pool did not get its nodes at some time."""
 
-    message: str
-    """GKE's words, with the code if there is one."""
-    at: float | None = None
-    """Unix seconds; None if it is not told, or for what is true now."""
+    message: str  # GKE's words, with the code if there is one
+    at: float | None = None  # unix seconds; None if it is not told, or for what is true now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
     """The machines of a pool, as its instance groups report them."""
 
-    present: int = 0
-    """How many are there, if only starting."""
-    coming: int = 0
-    """How many more are being made without an error."""
+    present: int = 0  # how many are there, if only starting
+    coming: int = 0  # how many more are being made without an error
     errors: tuple[FillError, ...] = ()
     """What kept the groups from making machines, as long as they remember it."""
 
@@ -208,7 +181,6 @@ class Operation:
     pool: str
     creates: bool
     ended: bool
-    error: str = ""
-    """GKE's words about what failed; empty for one that succeeded or still runs."""
+    error: str = ""  # GKE's words about what failed; empty for one that succeeded or still runs
     began_at: float | None = None
     ended_at: float | None = None

@@ -6,23 +6,17 @@ This module reads no clock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from shared.model.errors import NotAllowed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.model.errors import Rejected
+from shared.model.errors import NotAllowed, Rejected
 
 COUNT_MAX = 2**31 - 1
 """Counts are int32 in the API of Kubernetes:
 https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#primitive-types."""
-SECONDS_MAX = 2**40
-"""Unix seconds in 35,000 years."""
-AHEAD_SECONDS_MAX = 60.0
-"""Clocks of machines that are synchronised differ by far less."""
+SECONDS_MAX = 2**40  # unix seconds in 35,000 years
+AHEAD_SECONDS_MAX = 60.0  # clocks of machines that are synchronised differ by far less
 FRESH_SECONDS = 5.0
 """A leader that has waited for less is left out, because its message is about to be handled."""
 TERMINATION_SECONDS = 600.0

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import UnsupportedSelector
 from shared.model.names import ObjectName
 from shared.model.times import TERMINATION_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _OF_SOFTWARE = re.compile(r"(.*\.)?(nvidia\.com|networks\.io)")
 """Domains of labels that software gives to nodes, for example ``nvidia.com/gpu.clique``."""
@@ -73,10 +70,8 @@ class Disk:
     """What a PersistentVolumeClaim means for the nodes of its pods."""
 
     claim: str
-    zones: tuple[str, ...] = ()
-    """Sorted; empty if it fixes none."""
-    storage_class: str = ""
-    """Of a volume that does not exist yet: the class that names its zones."""
+    zones: tuple[str, ...] = ()  # sorted; empty if it fixes none
+    storage_class: str = ""  # of a volume that does not exist yet: the class that names its zones
     unbound: str = ""
     """Why the claim has no volume that a pod could wait beside; it has no zones then."""
 
@@ -129,12 +124,10 @@ class TopologyTerm:
     """One required term of a pod. Preferred terms never keep a pod off a node."""
 
     kind: TermKind
-    key: str
-    """Of the node label; nodes with the same value of it are together."""
+    key: str  # of the node label; nodes with the same value of it are together
     selector: tuple[Requirement, ...] | None = None
     """Of the other pods; None matches none, and an empty one matches all."""
-    domains_min: int = 1
-    """How many values the label must have (``minDomains``)."""
+    domains_min: int = 1  # how many values the label must have (``minDomains``)
 
     def keeps_apart(self, key: str, own: Mapping[str, str]) -> bool:
         """Return whether two pods with the same labels may not share a value of a node label.
@@ -172,20 +165,16 @@ class PodTemplate:
     """Required node affinity as a whole: one term is enough, and all of it must hold."""
     topology_terms: tuple[TopologyTerm, ...] = ()
     """Required pod affinity and anti-affinity, and spread constraints that keep pods waiting."""
-    claims_devices: bool = False
-    """The pod has ``resourceClaims``, for example for networks."""
+    claims_devices: bool = False  # the pod has ``resourceClaims``, for example for networks
     volume_claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims of its volumes, by name. A template does not name those of
     ephemeral volumes, because their names begin with the pod's."""
     chips: int = 0
     """``google.com/tpu`` that it uses at one time: of its containers, or of an init container."""
-    gpus: int = 0
-    """``nvidia.com/gpu``, counted alike: whole GPUs, partitions, or shares of one."""
-    cpu_millis: int = 0
-    """CPU request of the whole pod, in thousandths of a vCPU."""
+    gpus: int = 0  # ``nvidia.com/gpu``, counted alike: whole GPUs, partitions, or shares of one
+    cpu_millis: int = 0  # CPU request of the whole pod, in thousandths of a vCPU
     memory_bytes: int = 0
-    storage_bytes: int = 0
-    """Ephemeral storage, which is on the boot disk."""
+    storage_bytes: int = 0  # ephemeral storage, which is on the boot disk
     tolerations: tuple[Toleration, ...] = ()
     other_resources: tuple[str, ...] = ()
     """Extended resources that it requests beside its accelerators, by name."""
@@ -297,16 +286,13 @@ class PodView:
     node_name: str = ""
     nominated_node: str = ""
     phase: str = "Pending"
-    created_at: float | None = None
-    """Unix seconds; None when unknown."""
+    created_at: float | None = None  # unix seconds; None when unknown
     deleting: bool = False
     deleting_since: float | None = None
     """Unix seconds at which its grace period ends; None while it is not being deleted."""
     gates: tuple[str, ...] = ()
-    unschedulable: bool = False
-    """Condition PodScheduled is False with reason Unschedulable."""
-    scheduler_message: str = ""
-    """The scheduler's own words about why it is Unschedulable."""
+    unschedulable: bool = False  # condition PodScheduled is False with reason Unschedulable
+    scheduler_message: str = ""  # the scheduler's own words about why it is Unschedulable
     unschedulable_since: float | None = None
     """Unix seconds of the condition's last transition; None when unknown."""
 
@@ -339,30 +325,25 @@ class PodView:
 class SliceGroup:
     """Slices of equal shape within one workload: a replicated job, a worker group."""
 
-    name: str
-    """Empty if the kind has only one group."""
-    replicas: int = 1
-    """How many slices are needed now."""
+    name: str  # empty if the kind has only one group
+    replicas: int = 1  # how many slices are needed now
     slots: int | None = None
     """How many slices there are in all, if `replicas` counts those at one time; 0: unknown."""
     grows: int = 0
     """How many slices an autoscaler, or a person, may ask for; 0: no more than `replicas`."""
-    hosts: int = 0
-    """Pods per slice; 0 if the kind does not define it."""
+    hosts: int = 0  # pods per slice; 0 if the kind does not define it
     pods: int = 0
     """Pods at one time per replica, if not the same as `hosts`; 0: as many as hosts, or one."""
     template: PodTemplate = field(default_factory=PodTemplate)
     """Of the pods that request accelerators."""
-    pinned: bool = False
-    """The pods select nodes with the label of their slice (`Kind.pin_label`)."""
+    pinned: bool = False  # the pods select nodes with the label of their slice (`Kind.pin_label`)
     elastic: bool = False
     """Each pod can run on any node of its shape: one pool for all pods, whose size changes."""
     whole: bool = False
     """The pods of a slice need a pool of their own, even if their accelerators form no slice."""
     beside: str = ""
     """Name of the group on whose first slice these pods without chips run; empty for none."""
-    over: int = 0
-    """How many of its slices have ended and come no more."""
+    over: int = 0  # how many of its slices have ended and come no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,26 +358,22 @@ class Parent(ObjectName):
 class WorkloadView(ObjectName):
     """One live workload of any kind."""
 
-    generation: int = 0
-    """``metadata.generation``: the version of the spec."""
+    generation: int = 0  # ``metadata.generation``: the version of the spec
     groups: tuple[SliceGroup, ...] = ()
     templates: dict[str, PodTemplate] = field(default_factory=dict)
     """The pod templates of the spec, by the role of the pods; see `Kind.find_role`."""
     marks: dict[str, str] = field(default_factory=dict)
     """Its own labels and annotations that rules about suspended workloads read."""
-    created_at: float | None = None
-    """Unix seconds; None when unknown."""
+    created_at: float | None = None  # unix seconds; None when unknown
     deleting: bool = False
     deleting_since: float | None = None
-    suspended: bool = False
-    """By its spec."""
+    suspended: bool = False  # by its spec
     suspended_since: float | None = None
     """Unix seconds of the condition that reports it; None without that condition."""
     suspend_set_at: float | None = None
     """Unix seconds at which the field of its spec was last written at the latest, by the API
     server's own record; None without that record."""
-    terminal: str = ""
-    """The condition that ended it; ``Failed`` is a failure, any other a success."""
+    terminal: str = ""  # the condition that ended it; ``Failed`` is a failure, any other a success
     terminal_since: float | None = None
     managed_elsewhere: bool = False
     """Another controller runs it, for example in another cluster; nothing runs in this one."""
@@ -404,14 +381,12 @@ class WorkloadView(ObjectName):
     """The object of an unknown kind that controls it, as ``Kind name``; empty for none."""
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
-    disks: tuple[Disk, ...] = ()
-    """The disks of its pods' claims, as far as a look has read them."""
+    disks: tuple[Disk, ...] = ()  # the disks of its pods' claims, as far as a look has read them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
     """A namespace as it is now."""
 
-    uid: str
-    """That of ``kube-system`` is unique to its cluster."""
+    uid: str  # that of ``kube-system`` is unique to its cluster
     labels: Mapping[str, str]

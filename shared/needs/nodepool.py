@@ -10,31 +10,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded, NotAllowed
-from shared.model.names import build_name, build_owner_labels
-from shared.model.needs import Tier
+from shared.model.names import Claim, Try, build_name, build_owner_labels
+from shared.model.needs import Need, Tier, Way
 from shared.model.times import read_seconds
-from shared.model.workloads import SPOT_TAINT
+from shared.model.workloads import SPOT_TAINT, PodTemplate, SliceGroup
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity
-from shared.needs.ways import find_unbound, list_ways
-from shared.shapes.catalogue import GPUS, Placement
+from shared.needs.ways import Wish, find_unbound, list_ways
+from shared.settings import Settings
+from shared.shapes.catalogue import GPUS, Placement, Shape
 from shared.shapes.slices import find_disk
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.model.names import Claim, Try
-    from shared.model.needs import Need, Way
-    from shared.model.workloads import PodTemplate, SliceGroup
-    from shared.needs.ways import Wish
-    from shared.settings import Settings
-    from shared.shapes.catalogue import Shape
 
 Json = dict[str, Any]
 
@@ -51,17 +43,13 @@ class Demand:
     need: Need
     wish: Wish
     shape: Shape
-    index: int = 0
-    """Of the way that was chosen."""
-    empty: bool = False
-    """GKE's autoscaler makes the nodes of the pool, and not its creation."""
+    index: int = 0  # of the way that was chosen
+    empty: bool = False  # GKE's autoscaler makes the nodes of the pool, and not its creation
     node_labels: dict[str, str]
     """Labels that the pods select or copy, or that the setting copies from them; none of ours."""
-    networks: tuple[str, ...]
-    """``network:subnetwork`` pairs."""
+    networks: tuple[str, ...]  # ``network:subnetwork`` pairs
     node_service_account: str
-    disk_gb: int
-    """Size of the boot disk; 0: GKE's default."""
+    disk_gb: int  # size of the boot disk; 0: GKE's default
 
     @property
     def way(self) -> Way:

@@ -9,24 +9,19 @@ of an earlier template waits for its rollout. Annotations are the spec's.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import PodContradictsSpec, Rejected, UnsupportedSelector
-from shared.model.workloads import PodTemplate
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.needs.refusals import find_other_server
 from shared.needs.selectors import OF_TIER, list_copied_labels
+from shared.settings import Settings
 from shared.shapes.slices import find_slice_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from shared.kinds.kind import Kind, SliceOfPod
-    from shared.model.workloads import PodView, SliceGroup, WorkloadView
-    from shared.settings import Settings
 
 KEY_CHARACTERS = 13
 _KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
@@ -38,8 +33,7 @@ _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE
 _OF_PLACED = (labels.NODE_POOL, labels.HOSTNAME)
 """By these a controller sends a pod to nodes that it has chosen, for example to those of a leader
 that runs."""
-NO_GROUP = "-"
-"""In place of the name of a group, for pods that the spec has no slice for now."""
+NO_GROUP = "-"  # in place of the name of a group, for pods that the spec has no slice for now
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,14 +43,11 @@ class Place:
     pod: PodView
     slice: str = ""
     """Empty for a pod that the spec has no slice for now; of an elastic group one for all pods."""
-    group: SliceGroup | None = None
-    """None for pods that need no nodes by the spec."""
+    group: SliceGroup | None = None  # None for pods that need no nodes by the spec
     asks: PodTemplate = field(default_factory=PodTemplate)
     """The template of its group with what the pods of its slice add."""
-    key: str = ""
-    """Of the need: the hash of that."""
-    sizes: bool = False
-    """Its slice needs nodes that are large enough for it."""
+    key: str = ""  # of the need: the hash of that
+    sizes: bool = False  # its slice needs nodes that are large enough for it
     refusal: Decision | None = None
     lost: Decision | None = None
     """Why its slice is not clear, so that the pods of others would wait for it in vain."""
@@ -100,8 +91,7 @@ class _Finder:
     workload: WorkloadView
     settings: Settings
     groups: Mapping[str, SliceGroup]
-    keys: Mapping[str, str]
-    """Of the needs of the groups, where no pod adds anything."""
+    keys: Mapping[str, str]  # of the needs of the groups, where no pod adds anything
     tried: dict[tuple[str, int, int], Rejected | None] = field(default_factory=dict)
     """Why pods of a key with their CPU and memory are refused; None if they are not."""
 

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindNotServed, NotAllowed, OwnerKindUnknown, UnknownResource
-from shared.settings import is_allowed
+from shared.model.workloads import PodTemplate, WorkloadView
+from shared.settings import Settings, is_allowed
 from shared.shapes.catalogue import TPUS
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.model.workloads import PodTemplate, WorkloadView
-    from shared.settings import Settings
 
 _FLAGS = (labels.DISABLE_AUTOPROVISIONING, labels.PARTIAL_SLICE)
 """Keys of true or false. The module that reads another key checks its values."""
@@ -32,14 +27,12 @@ _BY_QUEUE = (
     "kueue.x-k8s.io/podset-required-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
-_OF_NETWORKS = "networking.gke.io*"
-"""GKE gives these resources to nodes with additional networks."""
+_OF_NETWORKS = "networking.gke.io*"  # GKE gives these resources to nodes with additional networks
 _DYNAMIC = (
     "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an "
     f"operator creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
-_CUBE = 64
-"""Chips of one node pool, 4x4x4, of which GKE joins several to a larger slice."""
+_CUBE = 64  # chips of one node pool, 4x4x4, of which GKE joins several to a larger slice
 _JOINED = frozenset(family.accelerator for family in TPUS.values() if family.joins_pools)
 
 

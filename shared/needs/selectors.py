@@ -7,21 +7,14 @@ and never be used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from shared.model import labels
 from shared.model.errors import CapacityConflict, NotAllowed, UnsupportedSelector
-from shared.model.needs import Tier
-from shared.model.workloads import Requirement, is_own
-from shared.settings import is_allowed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.model.needs import Way
-    from shared.model.workloads import PodTemplate
-    from shared.settings import Settings
-    from shared.shapes.catalogue import Shape
+from shared.model.needs import Tier, Way
+from shared.model.workloads import PodTemplate, Requirement, is_own
+from shared.settings import Settings, is_allowed
+from shared.shapes.catalogue import Shape
 
 _OF_ACCELERATOR = (
     *(labels.ACCELERATOR, labels.TOPOLOGY),

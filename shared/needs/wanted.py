@@ -12,38 +12,30 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shared.kinds.kind import merge_requests, name_slice
 from shared.kinds.table import get_kind
 from shared.model import labels
+from shared.model.decisions import Decision
 from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Pod
 from shared.model.pools import PoolShape
-from shared.model.workloads import Toleration
+from shared.model.workloads import PodView, SliceGroup, Toleration, WorkloadView
 from shared.needs.nodepool import Demand, build_demand
-from shared.needs.pods import KEY_CHARACTERS, make_key, place_pods
+from shared.needs.pods import KEY_CHARACTERS, Place, make_key, place_pods
 from shared.needs.refusals import check_resources, find_other_owner, find_other_server
 from shared.needs.selectors import list_required
 from shared.needs.ways import Wish
-from shared.shapes.catalogue import Placement
+from shared.settings import Settings
+from shared.shapes.catalogue import Placement, Shape
 from shared.shapes.slices import find_slice_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from shared.model.decisions import Decision
-    from shared.model.workloads import PodView, SliceGroup, WorkloadView
-    from shared.needs.pods import Place
-    from shared.settings import Settings
-    from shared.shapes.catalogue import Shape
 
 NO_NEED = "-"
 """In place of the key, for pods of the workload that belong to no need of its spec now."""
 _ANY_FLAVOR = (Toleration(key=labels.SPOT, operator="Exists"),)
-_NOWHERE = Asks(PoolShape(""))
-"""What no pool offers."""
+_NOWHERE = Asks(PoolShape(""))  # what no pool offers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +55,7 @@ class Wanted:
     """By the key of the need: what the body of a pool is built from."""
     pods: tuple[Pod, ...] = ()
     refusals: tuple[PodRefusal, ...] = ()
-    left: tuple[tuple[Need, Decision], ...] = ()
-    """What somebody else serves, and why."""
+    left: tuple[tuple[Need, Decision], ...] = ()  # what somebody else serves, and why
 
     @property
     def refused(self) -> bool:
@@ -109,16 +100,11 @@ class Part:
 
     group: SliceGroup
     """With what live pods add; of an elastic group `replicas` are the pods of this part."""
-    key: str
-    """Of its need: a hash of what the spec and the live pods ask."""
-    most: int
-    """Slices that the workload's controller may hold now; of a pinned one each time 1."""
-    pins: Sequence[str] = ()
-    """Its slices, if each is pinned to nodes of its own."""
-    added: bool = False
-    """Live pods add something to the spec."""
-    unseen: bool = False
-    """None of its pods is live."""
+    key: str  # of its need: a hash of what the spec and the live pods ask
+    most: int  # slices that the workload's controller may hold now; of a pinned one each time 1
+    pins: Sequence[str] = ()  # its slices, if each is pinned to nodes of its own
+    added: bool = False  # live pods add something to the spec
+    unseen: bool = False  # None of its pods is live
 
 
 def list_parts(
@@ -217,12 +203,10 @@ class Answer:
 
     need: Need
     demand: Demand | None = None
-    other: Decision | None = None
-    """Somebody else serves its pods."""
+    other: Decision | None = None  # somebody else serves its pods
 
 
-Answers = dict[tuple[str, str, str], Answer]
-"""By `Place.part`."""
+Answers = dict[tuple[str, str, str], Answer]  # by `Place.part`
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from shared.capacity_texts import FLEX_SECONDS_MAX, FLEX_SECONDS_MIN, UnreadableList, read_ways
 from shared.model import labels
@@ -24,7 +24,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
 from shared.model.needs import Reservation, Tier, Way
 from shared.model.times import read_seconds
-from shared.model.workloads import SPOT_TAINT
+from shared.model.workloads import SPOT_TAINT, Disk, PodTemplate, SliceGroup, WorkloadView
 from shared.needs.refusals import check_listed
 from shared.needs.selectors import (
     CHECKED_BY_GKE,
@@ -33,18 +33,10 @@ from shared.needs.selectors import (
     list_tiers,
     read_node_labels,
 )
-from shared.settings import WAIT_SECONDS_MAX, is_allowed
-from shared.shapes.catalogue import TPUS
+from shared.settings import WAIT_SECONDS_MAX, Settings, is_allowed
+from shared.shapes.catalogue import TPUS, Shape
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from shared.model.workloads import Disk, PodTemplate, SliceGroup, WorkloadView
-    from shared.settings import Settings
-    from shared.shapes.catalogue import Shape
-
-WAYS_MAX = 16
-"""A round of them takes hours when each one needs 35 minutes to fail."""
+WAYS_MAX = 16  # a round of them takes hours when each one needs 35 minutes to fail
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
@@ -58,8 +50,7 @@ class Wish:
     cluster: str
     workload: WorkloadView
     group: SliceGroup
-    template: PodTemplate
-    """Of the group, with what live pods add."""
+    template: PodTemplate  # of the group, with what live pods add
     shape: Shape
     settings: Settings
 

@@ -6,19 +6,13 @@ them is held for a time and then given back, so that two workloads never hold ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from shared.model.decisions import Reason
 from shared.plan.attempts import may_use
-from shared.plan.counting import list_demands
-from shared.plan.scene import Answer, Word
+from shared.plan.counting import Census, Slice, list_demands
+from shared.plan.scene import Answer, Need, Pool, Word
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from shared.plan.counting import Census, Slice
-    from shared.plan.scene import Need, Pool
 
 
 def decide_check(census: Census) -> Reason | None:

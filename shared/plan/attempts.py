@@ -7,23 +7,16 @@ of this program forgets nothing. GKE's own list of operations is the record of o
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from shared.model.decisions import Reason
-from shared.model.names import ATTEMPTS_MAX
+from shared.model.names import ATTEMPTS_MAX, Slot
 from shared.model.needs import NodeSource, Tier
 from shared.model.pools import ELASTIC_SLOT, PoolStatus
-from shared.plan.limits import count_nodes
-from shared.plan.scene import Act, Verb, Whose, Word
+from shared.plan.counting import Census
+from shared.plan.limits import Means, count_nodes
+from shared.plan.scene import Act, Creation, Deletion, Need, Pool, Verb, Way, Whose, Word
 from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble, is_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from shared.model.names import Slot
-    from shared.plan.counting import Census
-    from shared.plan.limits import Means
-    from shared.plan.scene import Creation, Deletion, Need, Pool, Way
 
 PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800

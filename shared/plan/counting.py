@@ -8,21 +8,17 @@ runs on it, else one of the need that asks most.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from shared.model import labels
+from shared.model.names import Slot
 from shared.model.pools import PoolStatus
-from shared.plan.scene import Queue, Word
+from shared.model.workloads import Taint
+from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Queue, Scene, Word
 from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole, lacks_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from shared.model.names import Slot
-    from shared.model.workloads import Taint
-    from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Scene
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -73,12 +69,9 @@ class Slice:
 
     need: Need
     pods: tuple[Pod, ...] = ()
-    asks: Asks
-    """What the spec asks, and what its live pods add."""
-    places: frozenset[str] = frozenset()
-    """The pools on which its pods run."""
-    outside: int = 0
-    """How many of its pods run on pools that are not its owner's."""
+    asks: Asks  # what the spec asks, and what its live pods add
+    places: frozenset[str] = frozenset()  # the pools on which its pods run
+    outside: int = 0  # how many of its pods run on pools that are not its owner's
     waiting_since: float | None = None
     """When its oldest pod that waits was created; None if none waits."""
 

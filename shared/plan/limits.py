@@ -7,16 +7,11 @@ the spec: `provision` raises it, `collect` lowers it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
-from shared.model.pools import FAILED
-from shared.plan.scene import Act, Verb
-
-if TYPE_CHECKING:
-    from shared.model.pools import PoolStatus
-    from shared.plan.counting import Census
-    from shared.plan.scene import Need, Pool
+from shared.model.pools import FAILED, PoolStatus
+from shared.plan.counting import Census
+from shared.plan.scene import Act, Need, Pool, Verb
 
 ELASTIC_NODES_MAX = 1000
 """The most nodes of one node pool: https://cloud.google.com/kubernetes-engine/quotas."""

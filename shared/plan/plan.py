@@ -9,20 +9,16 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
+from shared.model.names import Slot
 from shared.plan.answers import decide_check, list_notices
 from shared.plan.attempts import find_record, list_free_slots, plan_attempt
 from shared.plan.counting import Census, Slice
 from shared.plan.limits import Means, count_chips, count_nodes, count_wanted, size_pool, waits
 from shared.plan.pool import find_spare, plan_ends, plan_opens, plan_records, plan_takes
-from shared.plan.scene import Act, Answer, Ask, Fact, Plan, Queue, Stop, Verb
+from shared.plan.scene import Act, Answer, Ask, Fact, Need, Plan, Pool, Queue, Scene, Stop, Verb
 from shared.plan.short import is_whole, lacks_nodes
-
-if TYPE_CHECKING:
-    from shared.model.names import Slot
-    from shared.plan.scene import Need, Pool, Scene
 
 YOUNG_SECONDS = 60
 """A workload so young has no earlier try, and GKE has no error of a pool that young."""
@@ -33,12 +29,10 @@ class Life(StrEnum):
     """What the state of a workload means for its pools."""
 
     LIVE = "live"
-    QUEUED = "queued"
-    """It is suspended, and Kueue holds quota for it."""
+    QUEUED = "queued"  # it is suspended, and Kueue holds quota for it
     RESTS = "rests"
     """It is suspended for less than the grace: only failed pools with a successor go."""
-    UNKNOWN = "unknown"
-    """It could not be read, so nothing is done."""
+    UNKNOWN = "unknown"  # it could not be read, so nothing is done
     OVER = "over"
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
+from shared.plan.counting import Census
 from shared.plan.limits import Means, count_wanted, lower_maximum
-from shared.plan.scene import Act, Verb, Whose
+from shared.plan.scene import Act, Pod, Pool, Verb, Whose
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from shared.plan.counting import Census
-    from shared.plan.scene import Pod, Pool
 
 TICK_SECONDS = 60
 

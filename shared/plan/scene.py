@@ -6,21 +6,15 @@ read, or could not be read, and never counts as absent.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from shared.model.names import Try
+from shared.model.decisions import Reason
+from shared.model.names import Slot, Try
 from shared.model.needs import Asks, Need, Pod, Way
-from shared.model.pools import PoolStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.model.decisions import Reason
-    from shared.model.names import Slot
-    from shared.model.pools import PoolShape
-    from shared.model.workloads import Taint
+from shared.model.pools import PoolShape, PoolStatus
+from shared.model.workloads import Taint
 
 __all__ = ["Asks", "Need", "Pod", "Way"]
 
@@ -29,8 +23,7 @@ class Whose(StrEnum):
     """Who made a pool. Only the first two are ours to change."""
 
     DEPLOYMENT = "deployment"
-    GO = "go"
-    """The Go TPU Provisioner: its pools have no slot, and their attempt is 0."""
+    GO = "go"  # the Go TPU Provisioner: its pools have no slot, and their attempt is 0
     OTHER = "other"
 
 
@@ -38,10 +31,8 @@ class Word(StrEnum):
     """What GKE says of the nodes that a pool lacks."""
 
     NONE = ""
-    CAUSE = "cause"
-    """GKE cannot make them, and says why."""
-    LOST = "lost"
-    """They existed, and GKE has lost them."""
+    CAUSE = "cause"  # GKE cannot make them, and says why
+    LOST = "lost"  # they existed, and GKE has lost them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,34 +46,24 @@ class Pool(Try):
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """Of its nodes, with those that GKE sets."""
     taints: tuple[Taint, ...] = ()
-    need: str = ""
-    """The key of the need that it was made for, by its label."""
+    need: str = ""  # the key of the need that it was made for, by its label
     slot: Slot | None = None
     created_at: float = 0.0
     autoscaled: bool = False
-    maximum: int = 0
-    """The most nodes that GKE may make."""
-    busy: bool = False
-    """An operation of GKE works on it."""
-    ready: int | None = None
-    """Ready nodes."""
-    nodes: int | None = None
-    """All of its nodes; None for those that are Ready."""
+    maximum: int = 0  # the most nodes that GKE may make
+    busy: bool = False  # an operation of GKE works on it
+    ready: int | None = None  # Ready nodes
+    nodes: int | None = None  # all of its nodes; None for those that are Ready
     ready_since: float | None = None
     """Since when its youngest node is Ready; None without a Ready node."""
-    word: Word | None = Word.NONE
-    """None: it was not read."""
+    word: Word | None = Word.NONE  # None: it was not read
     word_at: float = 0.0
-    cause: str = ""
-    """GKE's own words about the nodes that it lacks."""
+    cause: str = ""  # GKE's own words about the nodes that it lacks
     machines: int | None = 0
     """How many machines GKE has made or makes for it; None: it was not read."""
-    users_read: bool = True
-    """The pods of others on its nodes are in the scene."""
-    spare_before: bool = False
-    """The tick before this one found it too many."""
-    idle_since: float | None = None
-    """By the taint of a warm pool."""
+    users_read: bool = True  # the pods of others on its nodes are in the scene
+    spare_before: bool = False  # the tick before this one found it too many
+    idle_since: float | None = None  # by the taint of a warm pool
     closed_since: float | None = None
     warm_seconds: int = 0
     """How long it may stay without use after its workload is finished, by its label."""
@@ -112,8 +93,7 @@ class Pool(Try):
 class Queue(StrEnum):
     """What Kueue says of a workload with our AdmissionCheck."""
 
-    NONE = ""
-    """It has no such check."""
+    NONE = ""  # it has no such check
     QUOTA = "quota"
     WAITS = "waits"
 
@@ -133,12 +113,9 @@ class Creation:
     need: str
     slot: Slot
     attempt: int
-    began_at: float = 0.0
-    """Unix seconds."""
-    failed: bool = False
-    """It ended in an error."""
-    pending: bool = False
-    """The list of pools does not show its pool yet, which may still come."""
+    began_at: float = 0.0  # unix seconds
+    failed: bool = False  # it ended in an error
+    pending: bool = False  # the list of pools does not show its pool yet, which may still come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +125,8 @@ class Deletion:
     need: str
     slot: Slot
     attempt: int = 0
-    useless: int = 0
-    """How many pools of its slot before it had helped nobody, by its name."""
-    began_at: float = 0.0
-    """Unix seconds."""
+    useless: int = 0  # how many pools of its slot before it had helped nobody, by its name
+    began_at: float = 0.0  # unix seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,42 +136,28 @@ class Scene:
     now: float
     needs: tuple[Need, ...] = ()
     pods: tuple[Pod, ...] = ()
-    pools: tuple[Pool, ...] = ()
-    """Of this owner, and each other pool on which one of its pods runs."""
+    pools: tuple[Pool, ...] = ()  # of this owner, and each other pool on which one of its pods runs
     over: bool = False
     owner_known: bool = True
-    owner_created_at: float | None = None
-    """None: it does not say."""
-    suspended_since: float | None = None
-    """None: it is not suspended."""
+    owner_created_at: float | None = None  # None: it does not say
+    suspended_since: float | None = None  # None: it is not suspended
     queue: Queue = Queue.NONE
     quota_lost_at: float = 0.0
-    retried: bool = False
-    """Our check said Retry since its quota was reserved."""
-    part_held_since: float | None = None
-    """Since when Kueue's check has a part of its pools."""
-    part_seconds: int = 900
-    """For how long it is held."""
-    room: int = 10**9
-    """Chips that the limits leave beside all pools that are listed and sent."""
-    slots: int = 20
-    """Free operation slots of GKE."""
+    retried: bool = False  # our check said Retry since its quota was reserved
+    part_held_since: float | None = None  # since when Kueue's check has a part of its pools
+    part_seconds: int = 900  # for how long it is held
+    room: int = 10**9  # chips that the limits leave beside all pools that are listed and sent
+    slots: int = 20  # free operation slots of GKE
     stop: Stop = Stop.NOTHING
-    refused: frozenset[Way] = frozenset()
-    """Ways that GKE refused at once a moment ago."""
-    creations: tuple[Creation, ...] | None = ()
-    """None: they were not read."""
-    deletions: tuple[Deletion, ...] = ()
-    """Read with `creations`."""
+    refused: frozenset[Way] = frozenset()  # ways that GKE refused at once a moment ago
+    creations: tuple[Creation, ...] | None = ()  # None: they were not read
+    deletions: tuple[Deletion, ...] = ()  # read with `creations`
     takers_served: bool = False
     """A workload whose pods are on a pool of this one has a pool on its way."""
     parent_over: bool = False
-    autoscaled: int = 0
-    """How many pools of the cluster GKE's autoscaler fills."""
-    creation_seconds: int = 3600
-    """How long a pool may lack nodes without a word of GKE."""
-    grace_seconds: int = 300
-    """How long a suspended workload keeps its pools."""
+    autoscaled: int = 0  # how many pools of the cluster GKE's autoscaler fills
+    creation_seconds: int = 3600  # how long a pool may lack nodes without a word of GKE
+    grace_seconds: int = 300  # how long a suspended workload keeps its pools
 
 
 class Verb(StrEnum):
@@ -217,14 +178,11 @@ class Act(Try):
     """One change of one pool."""
 
     verb: Verb
-    pool: str = ""
-    """Its name; empty for a create, whose name follows from need, slot and attempt."""
+    pool: str = ""  # its name; empty for a create, whose name follows from need, slot and attempt
     need: str = ""
     slot: Slot = 0
-    empty: bool = False
-    """GKE's autoscaler makes the nodes."""
-    whole: bool = False
-    """An elastic pool keeps all of its nodes, and goes as a whole."""
+    empty: bool = False  # GKE's autoscaler makes the nodes
+    whole: bool = False  # an elastic pool keeps all of its nodes, and goes as a whole
     maximum: int = 0
     labels: frozenset[tuple[str, str]] = frozenset()
     """What the live pods of its slice ask beside the spec."""
@@ -237,16 +195,14 @@ class Answer:
     reason: Reason
     need: str = ""
     pool: str = ""
-    slices: str = ""
-    """Their names."""
+    slices: str = ""  # their names
 
 
 class Fact(StrEnum):
     """What a plan may ask for."""
 
     OPERATIONS = "operations"
-    MACHINES = "machines"
-    """What keeps machines away from a pool."""
+    MACHINES = "machines"  # what keeps machines away from a pool
     USERS = "users"
 
 
@@ -262,8 +218,7 @@ class Ask:
 class Plan:
     """The acts of both functions, and what their owner is told."""
 
-    asks: tuple[Ask, ...] = ()
-    """What must be read before the plan holds; then it has no acts."""
+    asks: tuple[Ask, ...] = ()  # what must be read before the plan holds; then it has no acts
     adds: tuple[Act, ...] = ()
     takes: tuple[Act, ...] = ()
     answers: tuple[Answer, ...] = ()

@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from shared.model.needs import Tier
 from shared.model.pools import FAILED, PoolStatus
-from shared.plan.scene import Word
+from shared.plan.scene import Need, Pool, Scene, Word
 
-if TYPE_CHECKING:
-    from shared.plan.scene import Need, Pool, Scene
-
-CAUSE_SECONDS = 120
-"""How long a pool may lack nodes after GKE has said why."""
+CAUSE_SECONDS = 120  # how long a pool may lack nodes after GKE has said why
 LOSS_SECONDS = 600
 USELESS_SECONDS = 900
-USELESS_MAX = 3
-"""So many useless pools of a slot, and its need is refused."""
+USELESS_MAX = 3  # so many useless pools of a slot, and its need is refused
 
 
 class Trouble(StrEnum):
@@ -41,10 +35,8 @@ class Service:
 
     waiting_since: float | None = None
     """When the oldest pod was created that waits for this pool; None if none does."""
-    own: int = 0
-    """Pods of its workload on its nodes."""
-    strangers: int = 0
-    """Pods of others on its nodes."""
+    own: int = 0  # pods of its workload on its nodes
+    strangers: int = 0  # pods of others on its nodes
 
 
 def find_trouble(pool: Pool, need: Need, service: Service, scene: Scene) -> Trouble:

@@ -20,18 +20,14 @@ import bisect
 import difflib
 import math
 import pkgutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from shared.model import labels
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from shared.model.errors import Rejected
+from shared.model.errors import Rejected
 
 MIB = 1024**2
 GIB = 1024**3
@@ -40,13 +36,10 @@ _RESERVED_CPU = ((1, 60.0), (1, 10.0), (2, 5.0), (math.inf, 2.5))  # assumes: no
 _RESERVED_MEMORY = ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (math.inf, 0.02))
 """Shares that GKE reserves of the first GiB, of the next, and so on."""
 _EVICTION_BYTES = 100 * MIB
-DISK_GB_DEFAULT = 100
-"""The boot disk that GKE makes if a node pool names no size."""
-DISK_GB_MAX = 65_536
-"""64 TiB: https://cloud.google.com/compute/docs/disks."""
+DISK_GB_DEFAULT = 100  # the boot disk that GKE makes if a node pool names no size
+DISK_GB_MAX = 65_536  # 64 TiB: https://cloud.google.com/compute/docs/disks
 _DISK_GB_STEP = 10
-_DISK_KEPT = 0.1
-"""The share of the disk at which the kubelet begins to evict pods."""
+_DISK_KEPT = 0.1  # the share of the disk at which the kubelet begins to evict pods
 NEAREST_SHOWN = 4
 _N1_CPUS = (4, 8, 16, 32, 64, 96)
 _N1_LINES = {"standard": 3.75, "highmem": 6.5}
@@ -57,8 +50,7 @@ class Placement(StrEnum):
     """How GKE places the hosts of a multi-host slice."""
 
     NONE = "none"
-    COMPACT = "compact"
-    """``placement_policy: {type: COMPACT, tpu_topology}``."""
+    COMPACT = "compact"  # ``placement_policy: {type: COMPACT, tpu_topology}``
     WORKLOAD_POLICY = "workload-policy"
     """``placement_policy: {policy_name}``: a regional resource policy that must already exist."""
 
@@ -67,19 +59,14 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One machine type of a family."""
 
     name: str
-    chips: int
-    """TPU chips or GPUs of one host. Of TPUs a pod must request all."""
+    chips: int  # TPU chips or GPUs of one host. Of TPUs a pod must request all.
     cpus: int
-    memory_gb: float
-    """GiB."""
-    by_name_only: bool = False
-    """Chosen only by an explicit instance-type selector."""
+    memory_gb: float  # GiB
+    by_name_only: bool = False  # chosen only by an explicit instance-type selector
     single_host: str = ""
     """The TPU topology of one such host alone; empty if it forms slices of several only."""
-    multi_host: bool = False
-    """Whether several such hosts form one TPU slice."""
-    networks: bool = False
-    """Reaches other hosts by additional networks."""
+    multi_host: bool = False  # whether several such hosts form one TPU slice
+    networks: bool = False  # reaches other hosts by additional networks
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,11 +76,9 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of TPUs the value of ``cloud.google.com/gke-tpu-accelerator``; of GPUs that of
     ``cloud.google.com/gke-accelerator``, and the type's name in the API."""
     machines: tuple[Machine, ...] = ()  # assumes: gpu-machines
-    boot_disks: tuple[str, ...]
-    """Accepted boot disk types, the default first."""
+    boot_disks: tuple[str, ...]  # accepted boot disk types, the default first
 
-    generation: str = ""
-    """Of TPUs, as the following seven."""
+    generation: str = ""  # of TPUs, as the following seven
     placement: Placement = Placement.COMPACT
     """For multi-host slices; a single host never has a placement."""
     flex_start: bool = False
@@ -106,8 +91,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Every valid topology of the multi-host machine, for two-dimensional families."""
     cubes_max: int = 0
     """The largest slice in cubes of 64 chips, for three-dimensional families; 0 for the others."""
-    joins_pools: bool = False
-    """GKE's slice controller joins pools of one cube to larger slices."""
+    joins_pools: bool = False  # GKE's slice controller joins pools of one cube to larger slices
     quota: str = ""
     """The regional quota of its chips, where Google lists it with those of Compute Engine."""
 
@@ -117,10 +101,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     local_disks: bool = False
     """The machines have local SSDs, which GKE uses for the ephemeral storage of pods:
     https://cloud.google.com/kubernetes-engine/docs/concepts/local-ssd."""
-    partitions: dict[str, int] = {}
-    """Partition sizes (MIG), and how many of each one GPU has."""
-    compact: bool = False
-    """GKE places the hosts of one slice close together."""
+    partitions: dict[str, int] = {}  # partition sizes (MIG), and how many of each one GPU has
+    compact: bool = False  # GKE places the hosts of one slice close together
     rack_topology: str = ""
     """``1xGPUS`` if GPUs are connected across hosts, so that several hosts are one slice; a
     workload policy has the same topology:
@@ -174,8 +156,7 @@ class GpuSharing:
     strategy: str = ""
     clients: int = 0
     driver: str = "DEFAULT"
-    units: int = 1
-    """How many units of ``nvidia.com/gpu`` one GPU is."""
+    units: int = 1  # how many units of ``nvidia.com/gpu`` one GPU is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +168,7 @@ class Shape:
     topology: str
     node_count: int
     placement: Placement
-    gpus: GpuSharing | None = None
-    """None for TPUs."""
+    gpus: GpuSharing | None = None  # None for TPUs
     pods_per_node: int = 1
 
     def __str__(self) -> str:
@@ -212,12 +192,9 @@ class Room:
     """What the operator sets: the share of DaemonSets on each node, and the largest boot disk."""
 
     cpu_millis: int = 0
-    memory_bytes: int = 0
-    """Of DaemonSets, as the CPU."""
-    pods: int = 128
-    """The most pods of workloads on one node."""
-    disk_gb: int = DISK_GB_MAX
-    """The largest boot disk."""
+    memory_bytes: int = 0  # of DaemonSets, as the CPU
+    pods: int = 128  # the most pods of workloads on one node
+    disk_gb: int = DISK_GB_MAX  # the largest boot disk
 
 
 def measure_allocatable(machine: Machine, room: Room) -> tuple[int, int]:

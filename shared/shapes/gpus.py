@@ -6,14 +6,16 @@ The machine with the fewest GPUs that satisfies the pod's GPUs, CPU and memory i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import UnknownGpu, UnsupportedShape
 from shared.model.times import parse_count
+from shared.model.workloads import PodTemplate
 from shared.shapes.catalogue import (
     GPUS,
+    Family,
     GpuSharing,
+    Machine,
     Placement,
     Room,
     Shape,
@@ -22,10 +24,6 @@ from shared.shapes.catalogue import (
     measure_storage,
     refuse_family,
 )
-
-if TYPE_CHECKING:
-    from shared.model.workloads import PodTemplate
-    from shared.shapes.catalogue import Family, Machine
 
 CLIENTS_MIN, CLIENTS_MAX = 2, 48
 """How many pods may share one GPU: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus."""
@@ -39,8 +37,7 @@ DRIVERS = {
 """Values of the driver selector, and their names in the API."""
 RACK_SCALE = frozenset(family.accelerator for family in GPUS.values() if family.rack_topology)
 """GPUs that are connected across hosts, so that several hosts are one slice."""
-NODES_MAX = 1000
-"""Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
+NODES_MAX = 1000  # nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas
 GPU_KEYS = (labels.GPU_ACCELERATOR, labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_CLIENTS)
 """Node labels that only GPU nodes have."""
 _FIELD = f"resources.{labels.GPU_RESOURCE} (sum over containers)"

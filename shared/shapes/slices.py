@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from shared.model import labels
-from shared.model.errors import HostsDiffer, NotAllowed, UnsupportedShape
-from shared.model.workloads import Taint
+from shared.model.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
+from shared.model.workloads import PodTemplate, SliceGroup, Taint, WorkloadView
 from shared.shapes.catalogue import (
     DISK_GB_DEFAULT,
     GIB,
     NEAREST_SHOWN,
+    Room,
+    Shape,
     describe_size,
     find_disk_size,
     measure_allocatable,
@@ -20,13 +22,6 @@ from shared.shapes.catalogue import (
 )
 from shared.shapes.gpus import GPU_KEYS, NODES_MAX, find_gpu_shape
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from shared.model.errors import Rejected
-    from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-    from shared.shapes.catalogue import Room, Shape
 
 _CORES_PER_POD = 8
 TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")

@@ -8,17 +8,19 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from shared.model import labels
-from shared.model.errors import UnsupportedShape
-from shared.shapes.catalogue import NEAREST_SHOWN, TPUS, Placement, Shape, refuse_family
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.model.errors import Rejected
-    from shared.shapes.catalogue import Family, Machine
+from shared.model.errors import Rejected, UnsupportedShape
+from shared.shapes.catalogue import (
+    NEAREST_SHOWN,
+    TPUS,
+    Family,
+    Machine,
+    Placement,
+    Shape,
+    refuse_family,
+)
 
 TOPOLOGY_FORM = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
 CUBE_CHIPS = 64

@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_951, 2_000),
-    "shared/model": (2_179, 1_600),
-    "shared/needs": (1_896, 1_300),
-    "shared/plan": (1_900, 1_900),
-    "shared/engine": (2_890, 1_950),
+    "shared/model": (2_048, 1_600),
+    "shared/needs": (1_835, 1_300),
+    "shared/plan": (1_780, 1_900),
+    "shared/engine": (2_803, 1_950),
     "shared/edges": (2_855, 2_100),
-    "shared/kinds": (1_449, 1_300),
-    "shared/shapes": (885, 760),
-    "standins demo benchmarks": (29_166, 20_000),
-    " ".join(DEPLOYED): (17_100, 14_000),
+    "shared/kinds": (1_405, 1_300),
+    "shared/shapes": (856, 760),
+    "standins demo benchmarks": (29_165, 20_000),
+    " ".join(DEPLOYED): (16_597, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
