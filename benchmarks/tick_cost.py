@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
-from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.process import SYSTEM_CLOCK
 from shared.engine.budget import Budget
 from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports
 from shared.engine.reconcile import Role

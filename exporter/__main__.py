@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
-from shared.edges.logs import start_logging
+from shared.edges.process import start_logging
 from shared.model.errors import Misconfigured
 from shared.settings import name_variable
 

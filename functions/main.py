@@ -15,7 +15,7 @@ import functions_framework
 from flask import Response, jsonify
 
 from shared.deliver import TICK_PATH, deliver, deliver_tick
-from shared.edges.logs import start_logging
+from shared.edges.process import start_logging
 from shared.engine.reconcile import Role
 from shared.wiring import check_settings, get_process, open_clients
 

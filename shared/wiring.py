@@ -12,11 +12,11 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
 from shared.edges.google import GoogleAccount
 from shared.edges.kueue import KueueQueues
+from shared.edges.process import SYSTEM_CLOCK
 from shared.engine.budget import Budget
 from shared.engine.outside import Ports
 from shared.engine.reconcile import Role

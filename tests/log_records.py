@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shared.edges.logs import StructuredFormatter
+from shared.edges.process import StructuredFormatter
 
 
 def read_records(log: Path, *, among_text: bool = False) -> list[dict[str, Any]]:

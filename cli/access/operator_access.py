@@ -15,12 +15,12 @@ from cli.access.cli_settings import OperatorSettings, find_log_project, read_env
 from cli.access.kubeconfig import connection_from_kubeconfig
 from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkePools, open_apis
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
+from shared.edges.process import SYSTEM_CLOCK
 from shared.engine.budget import Budget
 from shared.engine.outside import Ports
 from shared.engine.threads import Crew

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from shared.edges import kubernetes
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.events import EventWriter
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
+from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds.objects import read_objects, read_text, read_texts
 from shared.kinds.table import (
     PARENT,

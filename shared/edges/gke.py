@@ -1,55 +1,53 @@
-"""GKE's node pools by google-cloud-container, in the words of `shared.engine.outside`.
+"""GKE's node pools and their machines, in the words of `shared.engine.outside`.
 
-Each function gets a class with its own verb only. The client speaks REST: a channel of gRPC does
-not survive a fork, and gunicorn forks. It repeats no call, because the caller looks again.
+By google-cloud-container; each function gets a class with its own verb only. The client speaks
+REST: a channel of gRPC does not survive a fork, and gunicorn forks. It repeats no call, because the
+caller looks again. The machines of a pool are those of Compute Engine's instance groups: a pool of
+ours has one zone and one group, and one that was changed by hand may have more.
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
+https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 """
 
 from __future__ import annotations
 
 import math
+import re
 import threading
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import msgspec
 from google.api_core.client_options import ClientOptions
 from google.cloud.container_v1 import types as api
 from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
-from google.cloud.container_v1.services.cluster_manager.transports import (
-    ClusterManagerRestTransport,
-)
 from google.protobuf import json_format
 
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.connection import Connection, GkeConnection, TokenFile
-from shared.edges.google import Deadline, GoogleSession, bound_session, translate_errors
+from shared.edges.google import TIMEOUT_SECONDS, GoogleSession, bound_session
 from shared.edges.kubernetes import AGENT, KubernetesApi
-from shared.edges.machines import InstanceGroups
+from shared.edges.process import SYSTEM_CLOCK
+from shared.kinds.objects import UnexpectedValue, read_flag, read_object, read_objects, read_text
 from shared.model import labels
-from shared.model.errors import ClusterNotFound, NotFound, Unavailable
-from shared.model.pools import NodePool, Operation, parse_status
+from shared.model.errors import JSON_ERRORS, ClusterNotFound, NotFound, Unavailable
+from shared.model.pools import FillError, Machines, NodePool, Operation, parse_status
 from shared.model.times import bound_count, parse_time
 from shared.model.workloads import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shared.edges.google import GoogleAccount
-    from shared.model.pools import Machines
+    from shared.kinds.objects import Json
     from shared.model.times import Clock
     from shared.settings import ClusterSettings
 
 CLUSTER_SECONDS = 50
 """How long GKE's description of a cluster is not read again: each tick does."""
-
-
-class _Transport(ClusterManagerRestTransport):
-    """REST, with each request sent once and in time."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        bound_session(self._session, self._host)
+_WORDS_MAX, _GROUP_WORDS_MAX = 600, 400
+_UNREADABLE = "GKE's answer cannot be read"
 
 
 class GkePools:
@@ -67,6 +65,7 @@ class GkePools:
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._gke = GoogleSession(endpoint, account, clock=clock)
         self._compute = InstanceGroups(compute_endpoint or endpoint, account, clock=clock)
+        self.read_machines = self._compute.read_machines
         self._clusters_lock = threading.Lock()
         self._clusters: dict[str, tuple[Any, float]] = {}
         """By name: GKE's description of a cluster, and when that was read, in unix seconds."""
@@ -78,7 +77,7 @@ class GkePools:
 
     def list(self, cluster: str) -> Sequence[NodePool]:
         """Return every pool of a cluster."""
-        answer = self.call("list_node_pools", api.ListNodePoolsRequest(parent=cluster), cluster)
+        answer = self._call("list_node_pools", api.ListNodePoolsRequest(parent=cluster), cluster)
         pools = api.ListNodePoolsResponse.pb(answer).node_pools  # assumes: list-after-create
         return [read_pool(pool) for pool in pools]
 
@@ -86,21 +85,18 @@ class GkePools:
         """Return one pool, or None if GKE says that it has none of that name."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            answer = self.call("get_node_pool", api.GetNodePoolRequest(name=path), path)
+            answer = self._call("get_node_pool", api.GetNodePoolRequest(name=path), path)
         except NotFound as error:  # assumes: read-after-create
             _expect_named(name, error)
             return None
-        pool = read_pool(api.NodePool.pb(answer))
-        if pool.name != name:
-            raise Unavailable(
-                f"GKE's answer cannot be read: it is about node pool {pool.name!r}, not {name!r}"
-            )
-        return pool
+        _expect_about("node pool", answer.name, name)
+        return read_pool(api.NodePool.pb(answer))
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
         """Return the creates and deletes of a cluster's pools, from its location's operations."""
         location, _, name = cluster.rpartition("/clusters/")
-        answer = self.call("list_operations", api.ListOperationsRequest(parent=location), location)
+        request = api.ListOperationsRequest(parent=location)
+        answer = self._call("list_operations", request, location)
         # A target names the project by its number, and a zone by ``zones``.
         place = location.rpartition("/")[2]
         path = f"/{place}/clusters/{name}/nodePools/"  # assumes: operation-fields
@@ -109,10 +105,6 @@ class GkePools:
             for each in api.ListOperationsResponse.pb(answer).operations
             if each.operation_type in MADE and path in each.target_link
         ]
-
-    def read_machines(self, pool: NodePool) -> Machines:
-        """Return what the instance groups of a pool say of their machines."""
-        return self._compute.read_machines(pool)
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel of a cluster, or empty, read `CLUSTER_SECONDS` ago at most."""
@@ -126,12 +118,11 @@ class GkePools:
         """
         described = self._describe(cluster)
         ways = described.control_plane_endpoints_config
-        host, authority = ways.dns_endpoint_config.endpoint, ""  # assumes: dns-endpoint
-        if private:
-            host = ways.ip_endpoints_config.private_endpoint
+        way, host, authority = "DNS endpoint", ways.dns_endpoint_config.endpoint, ""
+        if private:  # assumes: dns-endpoint
+            way, host = "private address", ways.ip_endpoints_config.private_endpoint
             authority = described.master_auth.cluster_ca_certificate
         if not host:
-            way = "private address" if private else "DNS endpoint"
             raise Unavailable(f"cluster {cluster} has no {way} for its Kubernetes API")
         return f"https://{host}", authority
 
@@ -144,21 +135,18 @@ class GkePools:
                 return described
             request = api.GetClusterRequest(name=cluster)
             try:
-                described = api.Cluster.pb(self.call("get_cluster", request, cluster))
+                described = api.Cluster.pb(self._call("get_cluster", request, cluster))
             except NotFound as error:  # which would be taken for the absence of an object in it
                 raise ClusterNotFound(str(error)) from error
-            if described.name != cluster.rpartition("/")[2]:
-                what = f"it is about cluster {described.name!r}"
-                raise Unavailable(f"GKE's answer cannot be read: {what}")
+            _expect_about("cluster", described.name, cluster.rpartition("/")[2])
             self._clusters[cluster] = described, now
             return described
 
-    def call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
+    def _call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
         """Return the answer to one call, which is made once."""
-        deadline = Deadline(self._clock, promptly=promptly)
-        call = f"{type(request).__name__.removesuffix('Request')} {about}"
-        with translate_errors(call):
-            return getattr(self._client, method)(request, retry=None, timeout=deadline)
+        words = f"{type(request).__name__.removesuffix('Request')} {about}"
+        with self._gke.asking(words, promptly=promptly):
+            return getattr(self._client, method)(request, retry=None, timeout=TIMEOUT_SECONDS)
 
     def _bound(self, cluster: str, name: str, *, least: int, most: int) -> None:
         """Give GKE's autoscaler new bounds for a pool; a maximum of 0 turns it off."""
@@ -167,15 +155,18 @@ class GkePools:
             enabled=most > 0, min_node_count=least, max_node_count=most
         )  # assumes: set-autoscaling
         request = api.SetNodePoolAutoscalingRequest(name=path, autoscaling=scaling)
-        self.call("set_node_pool_autoscaling", request, path, promptly=True)
+        self._call("set_node_pool_autoscaling", request, path, promptly=True)
 
     @cached_property
     def _client(self) -> ClusterManagerClient:
-        return ClusterManagerClient(
+        client = ClusterManagerClient(
             credentials=self._account.credentials,
-            transport=_Transport,
+            transport="rest",
             client_options=ClientOptions(api_endpoint=self._endpoint),
         )
+        session: Any = vars(client.transport)["_session"]  # no option has it
+        bound_session(session, self._endpoint, self._clock)
+        return client
 
 
 def open_apis(
@@ -204,7 +195,7 @@ class GkeAdds(GkePools):
         """Submit one pool; promptly, because the stop was read just now."""
         # By the session: the way of a body through the client takes a quarter of an event.
         body = {"nodePool": node_pool}  # assumes: fields
-        self._gke.call("POST", f"v1/{cluster}/nodePools", body, promptly=True)
+        self._gke.call("POST", f"v1/{cluster}/nodePools", body)
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
@@ -217,8 +208,9 @@ class GkeTakes(GkePools):
     def delete(self, cluster: str, name: str) -> None:
         """Submit a deletion; an absent pool is success."""
         path = f"{cluster}/nodePools/{name}"
+        request = api.DeleteNodePoolRequest(name=path)
         try:
-            self.call("delete_node_pool", api.DeleteNodePoolRequest(name=path), path, promptly=True)
+            self._call("delete_node_pool", request, path, promptly=True)
         except NotFound as error:  # assumes: missing-pool
             _expect_named(name, error)
 
@@ -229,11 +221,16 @@ class GkeTakes(GkePools):
 
 def _expect_named(name: str, error: NotFound) -> None:
     """Pass over a 404 that names the pool; any other one proves nothing about it."""
-    if isinstance(error, ClusterNotFound) or name not in str(error):
+    if name not in str(error):
         raise Unavailable(f"cannot tell whether node pool {name} exists: {error}") from error
 
 
-_ERROR_LENGTH_MAX = 600
+def _expect_about(what: str, name: str, expected: str) -> None:
+    """Pass over an answer about what was asked for."""
+    if name != expected:
+        raise Unavailable(f"{_UNREADABLE}: it is about {what} {name!r}, not {expected!r}")
+
+
 _EFFECTS = {
     api.NodeTaint.Effect.NO_SCHEDULE: "NoSchedule",
     api.NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
@@ -249,9 +246,11 @@ MADE = (CREATES, api.Operation.Type.DELETE_NODE_POOL)
 def read_pool(pool: Any) -> NodePool:
     """Return one pool of an answer; one without a name is none of GKE's."""
     if not pool.name:
-        raise Unavailable("GKE's answer cannot be read: a node pool has no name")
+        raise Unavailable(f"{_UNREADABLE}: a node pool has no name")
     config, gpus = pool.config, list(pool.config.accelerators)
     affinity, words = config.reservation_affinity, [each.message for each in pool.conditions]
+    # An autoscaled pool starts empty: what it may grow to is what was asked for.
+    nodes = pool.autoscaling.max_node_count or pool.initial_node_count  # assumes: initial-count
     return NodePool(
         name=pool.name,
         status=parse_status(pool.status),
@@ -265,10 +264,7 @@ def read_pool(pool: Any) -> NodePool:
         sharing=_read_sharing(gpus[0]) if gpus else "",
         topology=pool.placement_policy.tpu_topology,
         policy=pool.placement_policy.policy_name.rpartition("/")[2],
-        # An autoscaled pool starts empty: what it may grow to is what was asked for.
-        node_count=max(
-            0, pool.autoscaling.max_node_count or pool.initial_node_count
-        ),  # assumes: initial-count
+        node_count=max(0, nodes),
         zones=tuple(pool.locations),
         spot=config.spot,
         flex_start=config.flex_start,
@@ -298,7 +294,100 @@ def read_operation(operation: Any, pool: str) -> Operation:
         pool=pool,
         creates=operation.operation_type == CREATES,
         ended=ended,
-        error=error[:_ERROR_LENGTH_MAX] if ended else "",
+        error=error[:_WORDS_MAX] if ended else "",
         began_at=parse_time(operation.start_time),
         ended_at=parse_time(operation.end_time) if ended else None,
     )
+
+
+_LEAVING = ("DELETING", "ABANDONING")  # assumes: group-actions
+_ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED", "TERMINATED")
+"""The status of an instance is empty as long as there is no machine."""
+_PAGES_MAX = 20
+_GROUP_PATH = re.compile(r"projects/[^/]+/(?:zones|regions)/[^/]+/instanceGroupManagers/[^/]+$")
+_ANSWER = msgspec.json.Decoder(dict[str, object])
+
+
+class InstanceGroups(GoogleSession):
+    """What Compute Engine knows of the machines of pools."""
+
+    def read_machines(self, pool: NodePool) -> Machines:
+        """Return how many machines there are and come, and what keeps the others away."""
+        present, coming, errors = 0, 0, list[FillError]()
+        try:
+            for url in pool.group_urls:
+                machines = self._read_group(url, max(pool.node_count, 1) - present)
+                present, coming = present + machines.present, coming + machines.coming
+                errors += machines.errors
+        except (UnexpectedValue, *JSON_ERRORS) as error:
+            raise Unavailable(f"{_UNREADABLE}: {error}") from error
+        return Machines(present=present, coming=coming, errors=tuple(dict.fromkeys(errors)))
+
+    def _read_group(self, url: str, most: int) -> Machines:
+        """Return what one group says of its machines, of which there may be so many.
+
+        A group that makes all machines of a slice or none lists them as being created while it has
+        no capacity for them, and only its operation says so. The errors of the group are read if
+        machines are absent and none comes; and, because GKE's autoscaler takes back what it asked
+        for in vain, if the pool may have more than it has.
+        """
+        path = _GROUP_PATH.search(url)
+        if path is None:
+            raise Unavailable(f"GKE's answer names an instance group with an unknown path: {url}")
+        group = path[0]
+        rows = self._list_instances(group)
+        absent = [each for each in rows if read_text(each, "instanceStatus") in _ABSENT]
+        present = len(rows) - len(absent)
+        failed = [list(_list_errors(row, "lastAttempt", "errors", "errors")) for row in absent]
+        of_bulk, in_vain = ([], False) if present else self._read_bulk(group)
+        coming = 0 if in_vain else failed.count([])
+        errors = list(chain.from_iterable(failed))
+        if not coming and (absent or present < most):
+            errors += [*self._list_errors(group), *of_bulk]
+        return Machines(present=present, coming=coming, errors=tuple(errors))
+
+    def _read_bulk(self, group: str) -> tuple[list[FillError], bool]:
+        """Return why the operation that makes all machines or none failed, and if it goes on."""
+        answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}"))
+        bulk = read_object(answer, "status", "bulkInstanceOperation")  # assumes: bulk-operation
+        check = read_object(bulk, "lastProgressCheck")
+        errors = list(_list_errors(check, "error", "errors", at=read_text(check, "timestamp")))
+        goes_on = read_flag(bulk, "inProgress")
+        return errors, goes_on and bool(errors)
+
+    def _list_instances(self, group: str) -> list[Json]:
+        """Return a group's instances that are not leaving. GKE's groups answer in pages of 500."""
+        rows: list[Json] = []
+        page = ""
+        for _ in range(_PAGES_MAX):
+            answer = _ANSWER.decode(
+                self.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
+            )
+            rows += read_objects(answer, "managedInstances")
+            token = read_text(answer, "nextPageToken")
+            if not token:  # assumes: group-pages
+                return [each for each in rows if not _is_leaving(each)]
+            page = f"?pageToken={quote(token, safe='')}"
+        raise Unavailable(f"{_UNREADABLE}: {group} has more than {_PAGES_MAX} pages of instances")
+
+    def _list_errors(self, group: str) -> Iterator[FillError]:
+        answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}/listErrors"))
+        for each in read_objects(answer, "items"):  # assumes: group-errors
+            if error := read_object(each, "error"):
+                yield _make_error(error, read_text(each, "timestamp"))
+
+
+def _is_leaving(row: Json) -> bool:
+    if not read_text(row, "instance"):
+        raise UnexpectedValue("managedInstances.instance", "", "a name")
+    return read_text(row, "currentAction").startswith(_LEAVING)
+
+
+def _list_errors(body: Json, *path: str, at: str = "") -> Iterator[FillError]:
+    for error in read_objects(body, *path):
+        yield _make_error(error, at)
+
+
+def _make_error(error: Json, at: str) -> FillError:
+    words = filter(None, (read_text(error, "code"), read_text(error, "message")))
+    return FillError(": ".join(words)[:_GROUP_WORDS_MAX], parse_time(at))

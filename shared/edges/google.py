@@ -1,13 +1,14 @@
 """Google's APIs as this process asks them: its account, a session for REST, and what they refuse.
 
 By google-auth and requests. Each request is sent once and in time: requests repeats nothing by
-itself, but its timeout starts again with each piece of an answer, so a `Deadline` bounds a call.
+itself, but its timeout starts again with each piece of an answer, so `OnceInTime` bounds a call.
 Whoever asks Google raises the leaves of `shared.model.errors` that the table below finds:
 `Unavailable` when there was no answer, or none that can be read; `Denied` without credentials.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -22,19 +23,19 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession, Request
 from google.protobuf.json_format import ParseError
-from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.adapters import HTTPAdapter
 
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.connection import CONNECTIONS_MAX
+from shared.edges.process import SYSTEM_CLOCK
 from shared.model import errors
 from shared.model.errors import JSON_ERRORS
-from shared.model.failures import Failure, classify_failure
+from shared.model.failures import classify_failure
 from shared.model.times import parse_count
 from shared.settings import Credentials
 from shared.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from shared.model.times import Clock
 
@@ -89,76 +90,38 @@ class GoogleAccount:
             return credentials.token or ""
 
 
-class Deadline(urllib3.Timeout):
-    """The time of one call: from its beginning, with the access token, to the end of its answer.
+class OnceInTime(HTTPAdapter):
+    """Sends each request once, follows no redirection, and bounds the time of the whole answer."""
 
-    It is the `timeout` of a call of google-api-core or google-auth, and arrives unchanged where the
-    request is sent. A request for an access token, which gets it too, takes it for five seconds.
-    """
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Prepare, on a clock that goes on while an instance is frozen."""
+        super().__init__(pool_maxsize=CONNECTIONS_MAX)
+        self._clock = clock
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK, *, promptly: bool = False) -> None:
-        """Begin, on a clock that goes on while an instance is frozen.
-
-        A prompt request rests on a look that was made just now: it is sent within `PROMPT_SECONDS`
-        or not at all.
-        """
-        super().__init__(total=_TOKEN_SECONDS)
-        self._clock, self._promptly, self._began = clock, promptly, clock.now()
-
-    def __call__(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the call with this deadline, as google-api-core applies a timeout."""
-        return partial(call, timeout=self)
-
-    def start_sending(self) -> urllib3.Timeout:
-        """Return the time that is left for connection and answer, else raise `requests.Timeout`.
-
-        A request that must be prompt is not sent by a clock that was set back.
-        """
-        passed = self._clock.now() - self._began
-        limit = PROMPT_SECONDS if self._promptly else TIMEOUT_SECONDS
-        if passed >= limit or (self._promptly and passed < 0):
-            raise requests.Timeout("not sent: getting an access token took too long")
-        return urllib3.Timeout(connect=limit - passed, total=TIMEOUT_SECONDS - passed)
-
-    def read(self, answer: urllib3.HTTPResponse) -> Iterator[bytes]:
-        """Yield an answer piece by piece; `requests.Timeout` when the time is over."""
-        while piece := answer.read1(_PIECE_BYTES, decode_content=True):
-            yield piece
-            if self._clock.now() - self._began >= TIMEOUT_SECONDS:
-                raise requests.Timeout(f"the answer takes more than {TIMEOUT_SECONDS:.0f} s")
-
-
-class OnceInTime(BaseAdapter):
-    """Sends each request once, within the deadline of its call, and follows no redirection."""
-
-    def __init__(self, adapter: BaseAdapter) -> None:
-        """Take an adapter for its connections; google-auth's has the client certificate."""
-        super().__init__()
-        self._adapter = adapter
-
-    def send(  # type: ignore[override]  # the name of an option is that of requests' base class
-        self, request: requests.PreparedRequest, *, timeout: Deadline, **options: Any
+    def send(  # type: ignore[override]  # requests' base class allows more kinds of timeout
+        self, request: requests.PreparedRequest, *, timeout: float, **options: Any
     ) -> requests.Response:
         """Return the answer, read to its end, else raise a `requests.RequestException`."""
-        options["stream"] = True
-        response = self._adapter.send(request, timeout=timeout.start_sending(), **options)  # type: ignore[arg-type]
+        until = self._clock.now() + timeout
+        response = super().send(request, timeout=timeout, **(options | {"stream": True}))
         try:
-            response._content = b"".join(timeout.read(response.raw))  # noqa: SLF001 -- what requests itself sets
+            pieces = []
+            while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
+                pieces.append(piece)
+                if self._clock.now() >= until:
+                    raise requests.Timeout(f"the answer takes more than {timeout:.0f} s")
         except urllib3.exceptions.HTTPError as error:
             raise requests.ConnectionError(error, request=request) from error
         finally:
             response.close()
+        response._content = b"".join(pieces)  # noqa: SLF001 -- what requests itself sets
         if _REDIRECT <= response.status_code < _REFUSAL:
             raise requests.TooManyRedirects(f"HTTP {response.status_code}", request=request)
         return response
 
-    def close(self) -> None:
-        """Close the kept connections."""
-        self._adapter.close()
 
-
-def bound_session(session: AuthorizedSession, url: str) -> AuthorizedSession:
-    """Return the session, which from now on sends each request once and within its `Deadline`.
+def bound_session(session: AuthorizedSession, url: str, clock: Clock) -> AuthorizedSession:
+    """Return the session, which from now on sends each request once and in time.
 
     The variables for proxies and authorities are read once, for the host of the URL: to read all
     variables for each request takes a tenth of the CPU of an event.
@@ -166,12 +129,8 @@ def bound_session(session: AuthorizedSession, url: str) -> AuthorizedSession:
     for name, value in session.merge_environment_settings(url, {}, None, None, None).items():
         setattr(session, name, value)
     session.trust_env = False
-    for prefix, adapter in list(session.adapters.items()):
-        # Any other is google-auth's, with the client certificate of mutual TLS.
-        plain = type(adapter) is HTTPAdapter
-        session.mount(
-            prefix, OnceInTime(HTTPAdapter(pool_maxsize=CONNECTIONS_MAX) if plain else adapter)
-        )
+    for prefix in list(session.adapters):
+        session.mount(prefix, OnceInTime(clock))
     session.headers["User-Agent"] = f"tpu-provisioner/{VERSION}"
     return session
 
@@ -189,25 +148,32 @@ class GoogleSession:
     def session(self) -> Any:  # google-auth has no types
         """The session, opened at its first use: no earlier, as no fork may share it."""
         session = AuthorizedSession(self._account.credentials)  # type: ignore[no-untyped-call]
-        return bound_session(session, self._endpoint)
+        return bound_session(session, self._endpoint, self._clock)
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        promptly: bool = False,
-    ) -> bytes:
-        """Return the body of a successful answer; `body` is sent as JSON, below the base URL."""
-        deadline = Deadline(self._clock, promptly=promptly)
-        with translate_errors(f"{method} {path}"):
+    @contextmanager
+    def asking(self, request: str, *, promptly: bool = False) -> Iterator[None]:
+        """Raise our errors for those of the one request that the block sends, as it is called.
+
+        A prompt request rests on a look that was made just now: it is sent within `PROMPT_SECONDS`
+        or not at all, also not by a clock that was set back.
+        """
+        began = self._clock.now()
+        with translate_errors(request):
+            self._account.give_token()
+            passed = self._clock.now() - began
+            if promptly and not 0 <= passed < PROMPT_SECONDS:
+                raise requests.Timeout("not sent: getting an access token took too long")
+            yield
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        """Return the body of a successful answer. A body of ours is JSON, and sent promptly."""
+        with self.asking(f"{method} {path}", promptly=body is not None):
             response = self.session.request(
                 method,
                 f"{self._endpoint}/{path}",
                 data=None if body is None else msgspec.json.encode(body),
                 headers={"Content-Type": "application/json"},
-                timeout=deadline,
+                timeout=TIMEOUT_SECONDS,
             )
             if response.status_code >= _REFUSAL:
                 raise from_http_response(response)  # type: ignore[no-untyped-call]
@@ -226,64 +192,59 @@ class ErrorBody(msgspec.Struct):
 
 _DECODER = msgspec.json.Decoder(dict[str, ErrorBody])
 _NO_ANSWER = (GoogleAPIError, GoogleAuthError, requests.RequestException)
-_KINDS: dict[str, type[errors.ProvisionerError]] = {
-    "ALREADY_EXISTS": errors.AlreadyExists,  # assumes: create-existing
-    "ABORTED": errors.StaleView,
+_REFUSALS: tuple[tuple[str, str, type[errors.ProvisionerError]], ...] = (
+    # GKE answers with 400, 404 or 429.
+    ("", r"\Areservation\n", errors.ReservationUnfit),  # assumes: reservation-refusal
+    ("NOT_FOUND", "/nodePools/|node pool", errors.NotFound),
+    ("NOT_FOUND", "/clusters/", errors.ClusterNotFound),  # assumes: missing-cluster
+    ("NOT_FOUND", "", errors.NotFound),
+    ("PERMISSION_DENIED", r"\A.*\n.*IAM_PERMISSION_DENIED", errors.Denied),
+    ("PERMISSION_DENIED", r"\A(quota|.*\n.*QUOTA)", errors.NoCapacity),  # assumes: quota-or-rights
+    ("PERMISSION_DENIED", "", errors.Denied),
+    ("", "not have access to service account", errors.Denied),  # assumes: service-account-refusal
+    # As quoted in
+    # https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations and in
+    # public issue threads.
+    ("", r"\A.*\n.*CLUSTER_ALREADY_HAS_OPERATION|incompatible operation", errors.Busy),
+    ("", "is currently (creating|deleting|upgrading)|Cluster is currently being", errors.Busy),
     # assumes: duplicate-create, create-while-deleting, delete-while-creating
-    "FAILED_PRECONDITION": errors.Busy,
-    "RESOURCE_EXHAUSTED": errors.Throttled,  # assumes: throttled
-    "NOT_FOUND": errors.NotFound,
-    "PERMISSION_DENIED": errors.Denied,
-    "UNAUTHENTICATED": errors.Denied,
-    "INVALID_ARGUMENT": errors.InvalidRequest,
-    "OUT_OF_RANGE": errors.InvalidRequest,
-    "UNIMPLEMENTED": errors.InvalidRequest,  # assumes: resize-slice
-    "CANCELLED": errors.Unavailable,
-    "UNKNOWN": errors.Unavailable,
-    "INTERNAL": errors.Unavailable,
-    "DATA_LOSS": errors.Unavailable,
-    "UNAVAILABLE": errors.Unavailable,
-    "DEADLINE_EXCEEDED": errors.Unavailable,
-}
-"""What a refusal means by its canonical code."""
+    ("FAILED_PRECONDITION", "", errors.Busy),
+    ("ALREADY_EXISTS", "", errors.AlreadyExists),  # assumes: create-existing
+    ("ABORTED", "", errors.StaleView),
+    ("RESOURCE_EXHAUSTED", "", errors.Throttled),  # assumes: throttled
+    ("UNAUTHENTICATED", "", errors.Denied),
+    ("UNIMPLEMENTED", "", errors.InvalidRequest),  # assumes: resize-slice
+    ("CANCELLED", "", errors.Unavailable),
+)
+"""What a refusal means: its canonical code, a pattern, the error. The first match counts; of others
+the HTTP status says whether the server failed. The pattern looks at three lines: the class of the
+failure, the reasons of the details, and the message."""
+_STATUSES = {code for code, _, _ in _REFUSALS if code}
 _CODES = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
-    408: "DEADLINE_EXCEEDED",
+    408: "CANCELLED",
     409: "ALREADY_EXISTS",
     429: "RESOURCE_EXHAUSTED",
     499: "CANCELLED",
     501: "UNIMPLEMENTED",
 }
 """The code of an answer that names none, as that of a proxy, by its HTTP status."""
-_BUSY_TEXTS = (
-    "incompatible operation",
-    "is currently creating",
-    "is currently deleting",
-    "is currently upgrading",
-    "Cluster is currently being",
-)
-"""As quoted in https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations
-and in public issue threads."""
 
 
 @contextmanager
 def translate_errors(request: str) -> Iterator[None]:
-    """Raise our errors for those of a Google client inside the block, with the request for logs."""
+    """Raise our errors for those of a Google client inside the block.
+
+    The request is a note on the error, for logs, and not part of its text, which Events show.
+    """
     try:
         yield
     except (*_NO_ANSWER, *UNREADABLE, ParseError) as error:
-        raise note_request(_classify_error(error), request) from error
-
-
-def note_request(error: errors.ProvisionerError, request: str) -> errors.ProvisionerError:
-    """Return the error with the request beside its text, where `find_request` finds it.
-
-    It is a note on the error and not part of its text, because Events show the text to users.
-    """
-    error.add_note(request)
-    return error
+        refusal = _classify_error(error)
+        refusal.add_note(request)
+        raise refusal from error
 
 
 def find_request(error: Exception) -> str:
@@ -292,31 +253,21 @@ def find_request(error: Exception) -> str:
 
 
 def _classify_error(error: Exception) -> errors.ProvisionerError:
-    if isinstance(error, GoogleAPICallError):
-        return _classify_call_error(error)
-    if isinstance(error, GoogleAuthError):
-        return _classify_account_error(error)
-    problem = "no answer" if isinstance(error, _NO_ANSWER) else "the answer cannot be read"
-    return errors.Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
-
-
-def _classify_call_error(error: GoogleAPICallError) -> errors.ProvisionerError:
     """Return the error that a refused call means, over REST and over gRPC.
 
     Over REST the library keeps only the HTTP status, so the canonical code is read from its answer.
     """
-    body = getattr(error.response, "content", None)
-    if isinstance(body, bytes):
-        status = getattr(error.response, "status_code", error.code or 0)
-        return classify_refusal(status, body, error.response.headers.get("Retry-After"))
-    if error.code is None and error.grpc_status_code is None:
-        return errors.Unavailable(f"no answer: {error}")
-    refusal = ErrorBody(
-        message=str(error.message or ""),
-        status=error.grpc_status_code.name if error.grpc_status_code else "",
-        details=[{"reason": error.reason}],
-    )
-    return _classify(error.code or 0, refusal)
+    if isinstance(error, GoogleAuthError):
+        return _classify_account_error(error)
+    response = getattr(error, "response", None)
+    if isinstance(error, GoogleAPICallError) and isinstance(response, requests.Response):
+        pause = response.headers.get("Retry-After")
+        return classify_refusal(response.status_code, response.content, pause)
+    if isinstance(error, GoogleAPICallError) and error.grpc_status_code is not None:
+        details, code = [{"reason": error.reason}], error.grpc_status_code.name
+        return _classify(error.code or 0, ErrorBody(str(error.message or ""), code, details))
+    problem = "no answer" if isinstance(error, _NO_ANSWER) else "the answer cannot be read"
+    return errors.Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
 
 
 def classify_refusal(
@@ -349,44 +300,13 @@ def _classify(
 
 
 def _find_kind(http_status: int, error: ErrorBody) -> type[errors.ProvisionerError]:
-    """Return the error that a refusal means: by its text where the code alone would mislead."""
-    message = error.message
-    reasons = {str(each.get("reason", "")) for each in error.details}
-    code = _find_code(http_status, error.status)
-    if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
-        return errors.ReservationUnfit  # assumes: reservation-refusal
-    if code == "NOT_FOUND":  # assumes: missing-cluster
-        return errors.ClusterNotFound if _is_about_cluster(message) else errors.NotFound
-    if code == "PERMISSION_DENIED":  # assumes: quota-or-rights
-        return errors.NoCapacity if _is_about_quota(message, reasons) else errors.Denied
-    if "does not have access to service account" in message:  # assumes: service-account-refusal
-        return errors.Denied
-    if _is_busy(message, reasons):
-        return errors.Busy
-    return _KINDS.get(
-        code, errors.Unavailable if http_status >= _SERVER_ERROR else errors.InvalidRequest
-    )
-
-
-def _is_about_cluster(message: str) -> bool:
-    of_pool = "/nodePools/" in message or "node pool" in message
-    return "/clusters/" in message and not of_pool
-
-
-def _find_code(http_status: int, status: str) -> str:
-    """Return the canonical code; empty for an answer that has none."""
-    return status if status in _KINDS else _CODES.get(http_status, "")
-
-
-def _is_busy(message: str, reasons: set[str]) -> bool:
-    busy = any(text in message for text in _BUSY_TEXTS)
-    return busy or "CLUSTER_ALREADY_HAS_OPERATION" in reasons
-
-
-def _is_about_quota(message: str, reasons: set[str]) -> bool:
-    code = any("QUOTA" in reason for reason in reasons)
-    quota = code or classify_failure(message) == Failure.QUOTA
-    return quota and "IAM_PERMISSION_DENIED" not in reasons
+    code = error.status if error.status in _STATUSES else _CODES.get(http_status, "")
+    reasons = " ".join(str(each.get("reason", "")) for each in error.details)
+    lines = "\n".join((classify_failure(error.message), reasons, error.message))
+    for of, words, kind in _REFUSALS:
+        if of in ("", code) and re.search(words, lines):
+            return kind
+    return errors.Unavailable if http_status >= _SERVER_ERROR else errors.InvalidRequest
 
 
 def _classify_account_error(error: GoogleAuthError) -> errors.ProvisionerError:

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
-from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds.objects import UnexpectedValue
 from shared.model import errors
 from shared.model.decisions import Reason

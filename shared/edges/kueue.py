@@ -10,9 +10,9 @@ import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes import JsonObject, reading
 from shared.edges.pods import read_workload
+from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds.objects import (
     read_controller,
     read_held_conditions,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from google.api_core.gapic_v1.client_info import ClientInfo
 
-from shared.edges.google import note_request, translate_errors
+from shared.edges.google import translate_errors
 from shared.model.errors import InvalidRequest, Unavailable
 from shared.version import VERSION
 
@@ -70,7 +70,7 @@ class PubsubTopic:
             if error.status == "INVALID_ARGUMENT":
                 raise
             # By a proxy, for example: it says nothing of the messages.
-            raise note_request(Unavailable(str(error)), f"Publish {self.name}") from error
+            raise Unavailable(f"{self.name}: {error}") from error
         return list(ids)
 
     def close(self) -> None:

@@ -124,7 +124,7 @@ class CannedRest(GoogleSession):
         super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
         self.answer, self.asked = answer, list[str]()
 
-    def call(self, method: str, path: str, body: Any = None, *, promptly: bool = False) -> bytes:
+    def call(self, method: str, path: str, body: Any = None) -> bytes:
         """Return the answer."""
         self.asked.append(f"{method} {path}")
         return self.answer

@@ -7,9 +7,9 @@ from typing import Any
 
 from google.cloud.container_v1 import ClusterManagerClient
 
-from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google import GoogleAccount
+from shared.edges.process import SYSTEM_CLOCK
 from shared.model.names import Claim, Try
 from shared.model.times import Clock
 from shared.needs.nodepool import build_body

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from shared.edges.gke import InstanceGroups
 from shared.edges.google import GoogleAccount
-from shared.edges.machines import InstanceGroups
 from shared.model.errors import Unavailable
 from shared.model.pools import FillError, Machines, NodePool, PoolStatus
 from shared.settings import Credentials
@@ -33,10 +33,7 @@ class _Compute(InstanceGroups):
         self.asked: list[tuple[str, Any]] = []
         self.answers = answers
 
-    def call(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, promptly: bool = False
-    ) -> bytes:
-        assert promptly == (body is not None)
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
         self.asked.append((path, body))
         last = path.partition("?")[0].rpartition("/")[2]
         answer = self.answers.get(path.partition("?")[2] or (last if last in CALLS else "get"), {})

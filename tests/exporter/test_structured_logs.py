@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from shared.edges.logs import start_logging
+from shared.edges.process import start_logging
 from shared.version import VERSION
 
 pytestmark = pytest.mark.usefixtures("restored_logging")

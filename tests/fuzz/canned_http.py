@@ -47,14 +47,20 @@ class CannedHttp:
 class CannedAdapter(HTTPAdapter):
     """The same in place of the connections of requests, which google-auth's sessions use."""
 
-    def __init__(self, http: CannedHttp) -> None:
-        super().__init__()
-        self._http = http
+    _http: CannedHttp
 
     def send(self, request: requests.PreparedRequest, *_positional: Any, **_options: Any) -> requests.Response:
         """Answer as the network does."""
         raw = self._http.request(str(request.method), str(request.url), body=request.body)  # type: ignore[arg-type]
         return self.build_response(request, raw)
+
+
+class CannedOnce(OnceInTime, CannedAdapter):
+    """The deadline of the product over canned answers."""
+
+    def __init__(self, http: CannedHttp) -> None:
+        super().__init__()
+        self._http = http
 
 
 def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
@@ -63,5 +69,5 @@ def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
     pools.open()
     transport: Any = pools._client.transport
     for session in (transport._session, pools._compute.session):
-        session.mount("https://", OnceInTime(CannedAdapter(http)))
+        session.mount("https://", CannedOnce(http))
     return pools

@@ -41,9 +41,9 @@ GOOGLE_CALLS = {
     ("shared/edges/gke.py", "a client", "list_operations"),
     ("shared/edges/gke.py", "a client", "delete_node_pool"),
     ("shared/edges/gke.py", "a client", "set_node_pool_autoscaling"),
-    ("shared/edges/machines.py", "GET", "compute/v1/{}"),
-    ("shared/edges/machines.py", "GET", "compute/v1/{}/listErrors"),
-    ("shared/edges/machines.py", "POST", "compute/v1/{}/listManagedInstances{}"),
+    ("shared/edges/gke.py", "GET", "compute/v1/{}"),
+    ("shared/edges/gke.py", "GET", "compute/v1/{}/listErrors"),
+    ("shared/edges/gke.py", "POST", "compute/v1/{}/listManagedInstances{}"),
     ("shared/edges/pubsub.py", "a client", "publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, answer_error
 from shared.edges import kubernetes
-from shared.edges.google import classify_refusal, find_request, note_request
+from shared.edges.google import classify_refusal, find_request
 from shared.model import errors
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import (
@@ -213,7 +213,8 @@ def test_each_refusal_of_gke_is_the_error_that_says_what_to_do(
 
     assert type(error) is kind
     assert str(error) == f"{message or 'the answer has no error text'} ({f'HTTP {http} {status}'.rstrip()})"
-    assert find_request(note_request(error, "POST x")) == "POST x"
+    error.add_note("POST x")
+    assert find_request(error) == "POST x"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Writes logs as one JSON object per line on standard output, for Cloud Logging.
+"""What this process has of its own: the time of day, and logs for Cloud Logging.
 
-Starts logging for a whole process; records are written with the standard `logging` module, their
-facts in `extra`. Source: https://cloud.google.com/logging/docs/structured-logging.
+A log record is one JSON object on a line of standard output, its facts in `extra`:
+https://cloud.google.com/logging/docs/structured-logging.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from pythonjsonlogger.msgspec import MsgspecFormatter
@@ -18,6 +19,16 @@ from shared.version import VERSION
 if TYPE_CHECKING:
     from types import TracebackType
 
+
+class SystemClock:
+    """`shared.model.times.Clock` of this machine; the rules never read it themselves."""
+
+    def now(self) -> float:
+        """Return unix seconds."""
+        return time.time()
+
+
+SYSTEM_CLOCK = SystemClock()
 _RECORD_FIELDS = ("levelname", "message", "name", "exc_info", "stack_info")
 _NAMES = {  # assumes: log-fields
     "levelname": "severity",
@@ -45,11 +56,7 @@ class StructuredFormatter(MsgspecFormatter):
 
 
 def start_logging(service: str) -> None:
-    """Send every log record of this process to standard output, as one JSON object each.
-
-    Replaces the handlers of the root logger; warnings and uncaught exceptions, of threads too, are
-    recorded.
-    """
+    """Send all records, warnings and uncaught errors of this process to standard output."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(StructuredFormatter(service))
     root = logging.getLogger()
