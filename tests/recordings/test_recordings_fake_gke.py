@@ -101,7 +101,7 @@ class Replay:
         pool = {"name": "default-pool", "initialNodeCount": cluster.get("initialNodeCount", 0)}
         pool |= {"config": cluster["nodeConfig"]} if "nodeConfig" in cluster else {}
         pool |= cluster.get("nodePools", [{}])[0]
-        parent = f"/v1beta1/{each.path}/{cluster['name']}"
+        parent = f"/v1/{each.path}/{cluster['name']}"
         self._http.post(f"{parent}/nodePools", json={"nodePool": pool}).raise_for_status()
         self._world.advance(LONG_SECONDS)
 
@@ -123,7 +123,7 @@ class Replay:
         self._operation = ""
 
     def _play_operation(self, each: Exchange) -> None:
-        url = f"/{each.version}/{each.path.rpartition('/')[0]}/{self._operation}"
+        url = f"/v1/{each.path.rpartition('/')[0]}/{self._operation}"
         first = self._http.get(url).json()["status"]
         self._world.advance(LONG_SECONDS)
         if first not in STATES[:2]:
@@ -131,7 +131,7 @@ class Replay:
         self._judge(each, self._http.get(url))
 
     def _send(self, each: Exchange) -> httpx.Response:
-        url = f"/{each.version}/{each.path}"
+        url = f"/v1/{each.path}"
         return self._http.request(each.method, url, params=each.query, json=each.body or None)
 
     def _judge(
