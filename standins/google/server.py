@@ -18,11 +18,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from standins.google.admin import GkeActions, PubsubActions, build_routes
 from standins.google.api import Api
 from standins.google.cloud_logging import LogReader
 from standins.google.discovery import Documents
 from standins.google.generic import ROUTES, Generic
-from standins.google.gke.admin import Admin as GkeAdmin
 from standins.google.gke.compute_rest import ComputeRest
 from standins.google.gke.faults.fault_rules import FaultPlan
 from standins.google.gke.faults.scenario import load_scenario, parse_scenario
@@ -32,12 +32,10 @@ from standins.google.gke.model.clock import Clock, ManualClock, ScaledClock
 from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.gke.registrar import Registrar, connect
 from standins.google.grpc_front import HOST, GrpcFront
-from standins.google.pubsub.admin import Admin as PubsubAdmin
-from standins.google.pubsub.bells import Bells, Timekeeper
-from standins.google.pubsub.model.broker import Broker
-from standins.google.pubsub.model.resources import Draft
-from standins.google.pubsub.push import PushSender, PushTools, TokenSigner
+from standins.google.pubsub.broker import Broker
+from standins.google.pubsub.push import Bells, PushSender, keep_time
 from standins.google.pubsub.service import Service, list_services
+from standins.google.pubsub.subscription import PubsubMessage
 from standins.kit.addresses import write_ports
 from standins.kit.http_server import serving
 from standins.kit.lifecycle import note_signals, wait_for_the_end, write_record
@@ -188,13 +186,14 @@ class GkePart:
         self._sink = None
         if topic := settings.operations_topic:
             self._sink = LogSink(
-                self.gke, lambda data, attributes: broker.publish(topic, [Draft(data, attributes, "")])
+                self.gke,
+                lambda data, attributes: broker.publish(topic, [PubsubMessage(data=data, attributes=attributes)]),
             )
             self.gke.listen(self._sink.note)
         speed = 0.0 if settings.manual_clock else settings.speed
         self.api = GkeFront(self.gke, speed, CuttableProtocol.cut).api
-        admin = GkeAdmin(self.gke, calls, clock if isinstance(clock, ManualClock) else None)
-        self.routes = [*admin.routes(), *ComputeRest(self.gke).routes()]
+        actions = GkeActions(self.gke, calls, clock if isinstance(clock, ManualClock) else None)
+        self.routes = [*build_routes(actions.by_name), *ComputeRest(self.gke).routes()]
         self.tasks: list[asyncio.Task[None]] = []
 
     async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
@@ -224,9 +223,8 @@ class PubsubPart:
         service, services = Service(broker, self._bells), list_services()
         self._grpc = GrpcFront(services, service.answer)
         self.api = Api([rule for rules in services.values() for rule in rules], service.answer)
-        self._signer = TokenSigner(time.time)
         self._sender: PushSender | None = None
-        self.routes = PubsubAdmin(broker, self._signer, self.drop_connections).routes()
+        self.routes = build_routes(PubsubActions(broker, self.drop_connections).by_name)
         self.tasks: list[asyncio.Task[None]] = []
 
     async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
@@ -237,9 +235,9 @@ class PubsubPart:
         await running.enter_async_context(client)
         running.push_async_callback(self._grpc.stop)
         await self._grpc.start(self._port)
-        self._sender = PushSender(PushTools(self._broker, self._bells, client, self._signer))
+        self._sender = PushSender(self._broker, self._bells, client)
         running.push_async_callback(self._sender.stop)
-        self.tasks = [asyncio.create_task(Timekeeper(self._broker).run(), name="timekeeper")]
+        self.tasks = [asyncio.create_task(keep_time(self._broker), name="timekeeper")]
         running.callback(self.tasks[0].cancel)
         return {"grpc": f"{HOST}:{self._grpc.port}"}
 

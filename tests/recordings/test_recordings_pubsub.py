@@ -13,8 +13,14 @@ from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
 pytestmark = pytest.mark.recordings
 NOT_FOUND = httpx.codes.NOT_FOUND
-KINDS = ("topics", "subscriptions", "snapshots")
-NOT_SERVED = ("schemaSettings", "noWrapper", "enableMessageOrdering", "enableExactlyOnceDelivery")
+KINDS = ("topics", "subscriptions")
+NOT_SERVED = (
+    "schemaSettings",
+    "noWrapper",
+    "enableMessageOrdering",
+    "enableExactlyOnceDelivery",
+    "retainAckedMessages",
+)
 """Features that the stand-in refuses by name. They are left out of requests and answers."""
 EXPORTS = ("bigqueryConfig", "cloudStorageConfig")
 """The same; their subscriptions are left out, because other terms of them differ too."""

@@ -1,5 +1,5 @@
 """A local Pub/Sub broker: what the service documents, also what Google's emulator leaves out.
 
-`model` is the broker without I/O, `service` its operations on messages of the API, `push` the
-sender of push requests. See standins/google/pubsub/README.md.
+`broker`, `subscription` and `limits` do no I/O, `service` has the operations on messages of the
+API, `push` the sender of push requests. See standins/google/pubsub/README.md.
 """

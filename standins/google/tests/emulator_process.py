@@ -168,9 +168,6 @@ DIFFERENCES: dict[str, Difference] = {
     "a_push_states_the_attempt_under_a_dead_letter_policy": Difference(
         ["absent", "absent", "absent"], "Leaves the delivery attempt out of pushes."
     ),
-    "a_push_is_signed_when_the_config_asks_for_it": Difference(
-        "absent", "Sends no token, whatever the push config asks for."
-    ),
     "only_the_documented_statuses_acknowledge": Difference(
         {200: "ack", 201: "ack", 202: "nack", 203: "ack", 204: "ack", 301: "nack", 404: "nack", 500: "nack"},
         "Takes 202 for a nack and 203 for an ack.",

@@ -21,6 +21,7 @@ from standins.kit.processes import PATIENCE_SECONDS
 
 PROJECT = "projects/conformance"
 ACCEPTED = "OK"
+DAY = {"seconds": 86_400}
 _QUIET_SECONDS = 1.5
 _FIRST_SECONDS = 20.0
 """Of the wait for what comes: a busy machine delivers it late."""

@@ -4,7 +4,7 @@ import datetime as dt
 import time
 from functools import partial
 
-from standins.google.tests.pubsub_world import PROJECT, World, refusal
+from standins.google.tests.pubsub_world import DAY, PROJECT, World, refusal
 from standins.google.tests.scenarios_pull import scenario
 
 DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
@@ -92,7 +92,8 @@ def _seek(world: World, subscription: str, moment: dt.datetime, **patience: floa
 
 @scenario(documented=(["late"], ["early", "late"]))
 def a_seek_to_a_time_brings_back_retained_messages(world: World) -> object:
-    topic, subscription = world.pair(retain_acked_messages=True)
+    topic = world.topic(message_retention_duration=DAY)
+    subscription = world.subscription(topic)
     start = _moment()
     moment = _published_and_acked(world, topic, subscription, "early")
     _published_and_acked(world, topic, subscription, "late")
@@ -113,17 +114,3 @@ def a_seek_to_the_future_purges(world: World) -> object:
     world.publish(topic, "a", "b")
     later = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
     return _seek(world, subscription, later, first_seconds=_NOTHING_CAME_SECONDS)
-
-
-@scenario(documented=["after", "pending"])
-def a_snapshot_restores_what_was_pending_and_what_came_after(world: World) -> object:
-    topic, subscription = world.pair()
-    _published_and_acked(world, topic, subscription, "acked")
-    world.publish(topic, "pending")
-    world.lease(subscription, world.pull_count(subscription, 1), 0)
-    snapshot = world.name("snapshots")
-    world.subscriber.create_snapshot(request={"name": snapshot, "subscription": subscription})
-    world.publish(topic, "after")
-    world.drain(subscription)
-    world.subscriber.seek(request={"subscription": subscription, "snapshot": snapshot})
-    return sorted(world.drain(subscription))

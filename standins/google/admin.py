@@ -1,0 +1,129 @@
+"""What the real services do not have, under ``/admin/``: calls, pools, faults, messages, counters.
+
+An action gets the query and the body of a request, and returns what is answered as JSON. What it
+cannot use it says by a ValueError.
+"""
+
+import base64
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from standins.google.errors import ApiError, error_response
+from standins.google.gke.faults.fault_rules import parse_fault
+from standins.google.gke.front import CallLog
+from standins.google.gke.model.clock import ManualClock
+from standins.google.gke.model.fake_gke import FakeGke
+from standins.google.pubsub.broker import Broker
+from standins.google.pubsub.subscription import timestamp
+
+Json = dict[str, Any]
+Action: TypeAlias = Callable[[Mapping[str, str], Any], Json | Awaitable[Json]]
+
+
+def build_routes(actions: Mapping[str, Action]) -> list[Route]:
+    """Return the routes of actions, each under its verb and name, such as ``GET calls``."""
+    return [
+        Route(f"/admin/{name}", _serve(action), methods=[verb])
+        for key, action in actions.items()
+        for verb, _, name in [key.partition(" ")]
+    ]
+
+
+def _serve(action: Action) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            answer = action(request.query_params, json.loads(await request.body() or "{}"))
+            return JSONResponse(await answer if inspect.isawaitable(answer) else answer)
+        except ApiError as error:
+            return error_response(error)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+
+    return endpoint
+
+
+class GkeActions:
+    """Calls, pools, faults and the clock of GKE; `clock` is None when it runs by itself."""
+
+    def __init__(self, gke: FakeGke, calls: CallLog, clock: ManualClock | None) -> None:
+        self._gke, self._clock = gke, clock
+        self.by_name: dict[str, Action] = {
+            "GET calls": lambda _query, _body: {"calls": calls.listed()},
+            "GET pools": lambda _query, _body: {"pools": gke.pools()},
+            "GET faults": lambda _query, _body: {"faults": gke.faults.listed()},
+            "POST faults": self._add_faults,
+            "DELETE faults": self._clear_faults,
+            "POST clock": self._advance,
+        }
+
+    def _add_faults(self, _query: Mapping[str, str], body: Any) -> Json:
+        wanted = body.get("faults", [body]) if isinstance(body, dict) else body
+        added = [self._gke.faults.add(fault) for fault in [parse_fault(raw) for raw in wanted]]
+        return {"added": [{"number": armed.number, **msgspec.to_builtins(armed.fault)} for armed in added]}
+
+    def _clear_faults(self, query: Mapping[str, str], _body: Any) -> Json:
+        number = query.get("number")
+        if number is not None and not number.isdigit():
+            raise ValueError(f"number: {number!r} is not the number of a fault")
+        return {"removed": self._gke.faults.clear(None if number is None else int(number))}
+
+    def _advance(self, _query: Mapping[str, str], body: Any) -> Json:
+        if self._clock is None:
+            raise ValueError("the clock runs by itself; start with --manual-clock to move it by hand")
+        try:
+            self._clock.advance(float(body["advance_seconds"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f'a body like {{"advance_seconds": 60}} is wanted, not {body!r}') from error
+        self._gke.agenda.run_due()
+        return {"now": self._clock.now()}
+
+
+class PubsubActions:
+    """Messages and counters of the broker; `disconnect` drops connections and aborts pushes."""
+
+    def __init__(self, broker: Broker, disconnect: Callable[[], Awaitable[int]]) -> None:
+        self._broker, self._disconnect = broker, disconnect
+        self.by_name: dict[str, Action] = {
+            "GET messages": self._list_messages,
+            "GET subscriptions": self._list_subscriptions,
+            "POST disconnect": self._drop,
+        }
+
+    def _list_messages(self, query: Mapping[str, str], _body: Any) -> Json:
+        published = self._broker.topic(query.get("topic", "")).published
+        return {"messages": [_describe_message(message) for message in published]}
+
+    def _list_subscriptions(self, _query: Mapping[str, str], _body: Any) -> Json:
+        self._broker.settle()
+        rows = [
+            {
+                "name": each.name,
+                "topic": each.topic,
+                "pushEndpoint": each.terms.push_config.push_endpoint,
+                **each.counters,
+                "outstanding": each.outstanding,
+                "backlog": each.backlog,
+            }
+            for each in self._broker.subscriptions.values()
+        ]
+        return {"subscriptions": rows}
+
+    async def _drop(self, _query: Mapping[str, str], _body: Any) -> Json:
+        return {"abortedPushes": await self._disconnect()}
+
+
+def _describe_message(message: Any) -> Json:
+    return {
+        "messageId": message.message_id,
+        "publishTime": timestamp(message.publish_time),
+        "attributes": dict(message.attributes),
+        "data": base64.b64encode(message.data).decode(),
+        "orderingKey": message.ordering_key,
+    }
