@@ -12,7 +12,7 @@ from cli.exit_codes import EPILOG, ExitCode, end_with, told
 from cli.explaining import explain
 from cli.messages.commands import dead_letters, replay
 from cli.moments import repeat
-from cli.planning.plan_run import Request, run_plan, show_plan
+from cli.planning.plan_run import run_plan, show_plan
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.shared_options import AsJson, Follow, Namespace, Output  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
@@ -161,9 +161,6 @@ def plan(
     ] = "",
     output: Output = Format.TABLE,
     *,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", "-R", help="Read folders inside of folders too.")
-    ] = False,
     diff: Annotated[
         bool, typer.Option("--diff", help="Compare with the node pools that run; needs the settings.")
     ] = False,
@@ -178,11 +175,10 @@ def plan(
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
-    request = Request(files=tuple(files), cluster=cluster, zone=zone, recursive=recursive, diff=diff, prices=price)
     with told():
         form = choose_format(output, as_json=as_json)
-        planned = run_plan(request)
-    show_plan(planned, form, prices=request.prices)
+        planned = run_plan(files, cluster=cluster, zone=zone, diff=diff, prices=price)
+    show_plan(planned, form)
     end_with(planned.code)
 
 

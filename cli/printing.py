@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _GAP = "   "
 F = TypeVar("F", bound=StrEnum)
-R_contra = TypeVar("R_contra", contravariant=True)
+R = TypeVar("R")
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -68,23 +68,41 @@ def print_data(data: Any, form: Format) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[R_contra]):
-    """One column of a table."""
+class Column(Generic[R]):
+    """One column of an answer: for people by its heading, for programs by its key."""
 
-    heading: str
-    show: Callable[[R_contra], str | Text]
-    """Returns its cell for a row."""
+    key: str
+    """In JSON and YAML; empty: for people only."""
+    get: Callable[[R], Any] | None = None
+    """Returns its value for a row; by default the row's attribute of that key."""
+    heading: str = ""
+    """Empty: for programs only."""
+    show: Callable[[R], str | Text] | None = None
+    """Returns its cell, if that is not just the value."""
     wide: bool = False
     """It is shown by ``-o wide`` only."""
 
+    def read(self, row: R) -> Any:
+        """Return its value for a row."""
+        return self.get(row) if self.get else getattr(row, self.key)
 
-def print_table(
-    console: Console, columns: Sequence[Column[R_contra]], rows: Sequence[R_contra], *, wide: bool
-) -> None:
+    def write(self, row: R) -> str | Text:
+        """Return its cell for a row."""
+        if self.show is not None:
+            return self.show(row)
+        value = self.read(row)
+        return "-" if value in (None, "") else str(value)
+
+
+def as_data(columns: Sequence[Column[R]], row: R) -> dict[str, Any]:
+    """Return a row for programs."""
+    return {column.key: column.read(row) for column in columns if column.key}
+
+
+def print_table(console: Console, columns: Sequence[Column[R]], rows: Sequence[R], *, wide: bool = False) -> None:
     """Print rows by their columns."""
-    shown = [column for column in columns if wide or not column.wide]
-    headings = [column.heading for column in shown]
-    print_columns(console, headings, [[column.show(row) for column in shown] for row in rows])
+    shown = [column for column in columns if column.heading and (wide or not column.wide)]
+    print_columns(console, [each.heading for each in shown], [[each.write(row) for each in shown] for row in rows])
 
 
 def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
@@ -116,6 +134,11 @@ def print_line(console: Console, text: str | Text = "") -> None:
         console.print(text)
     else:
         console.out(str(text), highlight=False)
+
+
+def warn(text: str) -> None:
+    """Print one line on standard error."""
+    sys.stderr.write(f"{_escape(text)}\n")
 
 
 def _escape(text: str | Text) -> str | Text:

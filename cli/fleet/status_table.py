@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cli.printing import Column, count, format_age, format_minute, print_line, print_table, short_cluster, styled
 from shared.model.times import parse_time
@@ -43,63 +43,63 @@ def _show_attempt(row: WaitingRow) -> str:
     return f"{row.attempt} ({row.candidate})" if row.candidate else str(row.attempt)
 
 
+def _show_failures(row: WaitingRow) -> str:
+    return f"{row.failures} x {row.failure}" if row.failures else "-"
+
+
 def _show_next(row: WaitingRow) -> str:
     at = parse_time(row.next_try)
     return "-" if at is None else format_minute(at)
 
 
-_WIDE: list[Column[Row]] = [
-    Column("CLUSTER", lambda row: short_cluster(row.cluster), wide=True),
-    Column("KIND", lambda row: row.kind, wide=True),
-    Column("MESSAGE", lambda row: row.message, wide=True),
+_WIDE: list[Column[Any]] = [
+    Column("cluster", heading="CLUSTER", show=lambda row: short_cluster(row.cluster), wide=True),
+    Column("kind", heading="KIND", wide=True),
+    Column("message", heading="MESSAGE", wide=True),
 ]
 POOLS: list[Column[PoolRow]] = [
-    Column("POOL", lambda row: row.pool),
-    Column("WORKLOAD", lambda row: row.owner),
-    Column("STATE", _show_state),
-    Column("CHIPS", lambda row: str(row.chips)),
-    Column("BUSY", lambda row: f"{row.hosts_busy}/{row.nodes}"),
-    Column("AGE", lambda row: format_age(row.age_seconds)),
-    Column("PLAN", _show_plan),
-    Column("REASON", _show_reason),
-    Column("SLOT", lambda row: row.slot or "-", wide=True),
-    Column("ATTEMPT", lambda row: str(row.attempt), wide=True),
-    Column("FAILURE", lambda row: row.failure or "-", wide=True),
-    Column("MACHINE", lambda row: row.machine_type, wide=True),
-    Column("TOPOLOGY", lambda row: row.topology or "-", wide=True),
+    Column("pool", heading="POOL"),
+    Column("owner", heading="WORKLOAD"),
+    Column("state", heading="STATE", show=_show_state),
+    Column("chips", heading="CHIPS"),
+    Column("hosts_busy", heading="BUSY", show=lambda row: f"{row.hosts_busy}/{row.nodes}"),
+    Column("age_seconds", heading="AGE", show=lambda row: format_age(row.age_seconds)),
+    Column("decision", heading="PLAN", show=_show_plan),
+    Column("reason", heading="REASON", show=_show_reason),
+    Column("slot", heading="SLOT", wide=True),
+    Column("attempt", heading="ATTEMPT", wide=True),
+    Column("failure", heading="FAILURE", wide=True),
+    Column("machine_type", heading="MACHINE", wide=True),
+    Column("topology", heading="TOPOLOGY", wide=True),
     *_WIDE,
 ]
 WAITING: list[Column[WaitingRow]] = [
-    Column("WAITING", lambda row: row.owner),
-    Column("NEEDS", lambda row: row.shape or "-"),
-    Column("SLICES", lambda row: str(row.slices)),
-    Column("FOR", lambda row: format_age(row.waiting_seconds)),
-    Column("DECISION", lambda row: styled(row.decision, _look(row))),
-    Column("REASON", _show_reason),
-    Column("ATTEMPT", _show_attempt),
-    Column("FAILED", lambda row: f"{row.failures} x {row.failure}" if row.failures else "-"),
-    Column("NEXT TRY", _show_next),
+    Column("owner", heading="WAITING"),
+    Column("shape", heading="NEEDS"),
+    Column("slices", heading="SLICES"),
+    Column("waiting_seconds", heading="FOR", show=lambda row: format_age(row.waiting_seconds)),
+    Column("decision", heading="DECISION", show=lambda row: styled(row.decision, _look(row))),
+    Column("reason", heading="REASON", show=_show_reason),
+    Column("attempt", heading="ATTEMPT", show=_show_attempt),
+    Column("failures", heading="FAILED", show=_show_failures),
+    Column("next_try", heading="NEXT TRY", show=_show_next),
     *_WIDE,
 ]
 LEFT_ALONE: list[Column[WaitingRow]] = [
-    Column("LEFT ALONE", lambda row: row.owner),
-    Column("FOR", lambda row: format_age(row.waiting_seconds)),
-    Column("REASON", _show_reason),
+    Column("owner", heading="LEFT ALONE"),
+    Column("waiting_seconds", heading="FOR", show=lambda row: format_age(row.waiting_seconds)),
+    Column("reason", heading="REASON", show=_show_reason),
     *_WIDE,
 ]
 
 
 def print_status(console: Console, status: Status, *, wide: bool) -> None:
     """Print the status for people: pools, then what waits, then what sums it up."""
-    if status.pools:
-        print_table(console, POOLS, status.pools, wide=wide)
-        print_line(console)
-    if status.waiting:
-        print_table(console, WAITING, status.waiting, wide=wide)
-        print_line(console)
-    if status.left_alone and wide:
-        print_table(console, LEFT_ALONE, status.left_alone, wide=True)
-        print_line(console)
+    tables = [(POOLS, status.pools), (WAITING, status.waiting), (LEFT_ALONE, status.left_alone if wide else [])]
+    for columns, rows in tables:
+        if rows:
+            print_table(console, columns, rows, wide=wide)
+            print_line(console)
     _print_sums(console, status)
     for trouble in status.troubles:
         print_line(console, styled(str(trouble), "warn"))

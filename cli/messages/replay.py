@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -25,6 +25,7 @@ from cli.moments import format_exact, format_moment, parse_since
 from cli.printing import (
     Column,
     Format,
+    as_data,
     count,
     format_age,
     open_console,
@@ -40,12 +41,15 @@ if TYPE_CHECKING:
     from cli.access.subscriptions import PubsubAdmin
 
 _COLUMNS: list[Column[DeadLetter]] = [
-    Column("ID", lambda each: each.message_id),
-    Column("PUBLISHED", lambda each: each.publish_time),
-    Column("FUNCTION", lambda each: each.function or "-"),
-    Column("SUBJECT", lambda each: each.subject or "-"),
-    Column("REASON", lambda each: each.reason),
-    Column("MESSAGE", lambda each: each.error or "-"),
+    Column("message_id", heading="ID"),
+    Column("publish_time", heading="PUBLISHED"),
+    Column("function", heading="FUNCTION"),
+    Column("subject", heading="SUBJECT"),
+    Column("reason", heading="REASON"),
+    Column("error", heading="MESSAGE"),
+    Column("event_id"),
+    Column("attributes"),
+    Column("data"),
 ]
 
 
@@ -177,7 +181,7 @@ def print_dead_letters(report: DeadLetterReport, form: Format) -> None:
         return
     console = open_console()
     if report.dead_letters:
-        print_table(console, _COLUMNS, report.dead_letters, wide=False)
+        print_table(console, _COLUMNS, report.dead_letters)
         print_line(console)
     more = ", and more" if report.bounded else ""
     print_line(console, f"{count(len(report.dead_letters), 'dead letter')}{more}")
@@ -199,7 +203,7 @@ def _say_progress(published: int) -> None:
 
 
 def _describe(report: DeadLetterReport) -> dict[str, Any]:
-    return {"dead_letters": [asdict(each) for each in report.dead_letters], "bounded": report.bounded}
+    return {"dead_letters": [as_data(_COLUMNS, each) for each in report.dead_letters], "bounded": report.bounded}
 
 
 def _print_done(report: DeadLetterReport, form: Format, done: str) -> None:

@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING, Any
 from shared.edges.pod_requests import parse_quantity
 from shared.model import labels
 from shared.model.errors import ManifestInvalid
-from shared.model.labels import (
-    ACCELERATOR,
-    GPU_ACCELERATOR,
-    GPU_NODE,
-    GPU_RESOURCE,
-    HUGE_PAGES,
-    INSTANCE_TYPE,
-    MACHINE_FAMILY,
-    TOPOLOGY,
-    TPU_RESOURCE,
-)
+from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
 from shared.needs.selectors import COPIED_FROM_SELECTORS, SET_BY_GKE
 
 if TYPE_CHECKING:
@@ -37,70 +27,55 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 60
 _TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels", "rayStartParams")
 """Fields whose values are objects of texts wherever they are."""
-_TEXT = frozenset(
-    {
-        *("name", "namespace", "generateName", "image", "value", "key", "operator", "effect"),
-        *("claimName", "secretName", "serviceAccountName", "priorityClassName", "schedulerName"),
-        *("mountPath", "subPath", "hostname", "subdomain", "restartPolicy", "groupName"),
-    }
+_TEXT = (
+    *("name", "namespace", "generateName", "image", "value", "key", "operator", "effect"),
+    *("claimName", "secretName", "serviceAccountName", "priorityClassName", "schedulerName"),
+    *("mountPath", "subPath", "hostname", "subdomain", "restartPolicy", "groupName"),
 )
 """Fields that are texts wherever they are."""
-_LISTS = ("command", "args")
-"""Fields that are lists of texts wherever they are."""
 _COUNTS = (
     *("replicas", "minReplicas", "maxReplicas", "numOfHosts", "parallelism", "completions"),
     *("size", "subGroupSize", "numSlices"),
 )
-_AMOUNTS = ("limits", "requests")
 
 
 class WrongField(ValueError):
     """A field of an object is missing or wrong; the text names it, its value and what is valid."""
 
     def __init__(self, field: str, got: Any, valid: str) -> None:
-        self.field = field
-        shown = got if isinstance(got, str) else json.dumps(got, ensure_ascii=False, default=str)
-        what = "is missing" if got is None else f"is not valid (got {shown[:_SHOWN_MAX]!r})"
-        super().__init__(f"{field}: {what}; valid: {valid}")
+        self.field, self.got, self._valid = field, got, valid
+        super().__init__(self.describe(""))
+
+    def describe(self, written: str) -> str:
+        """Return the text, with the value as the file has it if that is given."""
+        if self._valid == "a text" and isinstance(self.got, bool | int | float):
+            shown = (written or json.dumps(self.got))[:_SHOWN_MAX]
+            what = "boolean" if isinstance(self.got, bool) else "number"
+            return f'{self.field}: {shown} is a {what} in YAML; write it in quotes: "{shown}"'
+        shown = self.got if isinstance(self.got, str) else json.dumps(self.got, ensure_ascii=False, default=str)
+        what = "is missing" if self.got is None else f"is not valid (got {shown[:_SHOWN_MAX]!r})"
+        return f"{self.field}: {what}; valid: {self._valid}"
 
 
-class NotText(WrongField):
-    """A field has a boolean or a number, as YAML reads it, in place of a text."""
-
-    def __init__(self, field: str, got: Any, written: str = "") -> None:
-        super().__init__(field, got, "a text")
-        self.got = got
-        self._written = written or json.dumps(got)
-
-    def __str__(self) -> str:
-        what = "boolean" if isinstance(self.got, bool) else "number"
-        shown = self._written[:_SHOWN_MAX]
-        return f'{self.field}: {shown} is a {what} in YAML; write it in quotes: "{shown}"'
-
-    def show(self, written: str) -> NotText:
-        """Return it with the text of the file."""
-        return NotText(self.field, self.got, written)
-
-
-def without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+def without_nulls(value: Any) -> Any:
     """Return an object without its keys whose value is null: the API server drops them too."""
-    return {key: _drop(value) for key, value in body.items() if value is not None}
-
-
-def _drop(value: Any) -> Any:
     if isinstance(value, dict):
-        return without_nulls(value)
-    return [_drop(each) for each in value] if isinstance(value, list) else value
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def check_object(body: dict[str, Any]) -> None:
     """Accept an object whose labels are texts, and whose counts and amounts are not negative."""
     for path, key, value in walk(body):
-        _check_texts(path, dict(_list_texts(key, value)))
-        if key in _COUNTS and isinstance(value, int) and value < 0:
-            raise WrongField(f"{path}{key}", value, "0 or more")
-        if key in _AMOUNTS and isinstance(value, dict):
-            _check_amounts(f"{path}{key}", value)
+        for part, text in _list_texts(key, value):
+            if not isinstance(text, str):
+                raise WrongField(f"{path}{part}", text, "a text")
+        numbers = {key: value} if key in _COUNTS else {}
+        if key in _SIDES and isinstance(value, dict):
+            numbers = {f"{key}.{name}": amount for name, amount in value.items()}
+        for part, number in numbers.items():
+            if str(number).startswith("-"):
+                raise WrongField(f"{path}{part}", number, "0 or more")
 
 
 def _list_texts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -109,22 +84,8 @@ def _list_texts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{key}.{name}", each) for name, each in value.items())
     elif key in _TEXT and not isinstance(value, dict):  # the image of a volume is an object
         yield key, value
-    elif key in _LISTS and isinstance(value, list):
+    elif key in ("command", "args") and isinstance(value, list):
         yield from ((f"{key}[{number}]", each) for number, each in enumerate(value))
-
-
-def _check_texts(path: str, texts: dict[str, Any]) -> None:
-    for key, value in texts.items():
-        if isinstance(value, bool | int | float):
-            raise NotText(f"{path}{key}", value)
-        if not isinstance(value, str):
-            raise WrongField(f"{path}{key}", value, "a text")
-
-
-def _check_amounts(path: str, amounts: dict[str, Any]) -> None:
-    for key, value in amounts.items():
-        if str(value).startswith("-"):
-            raise WrongField(f"{path}.{key}", value, "0 or more")
 
 
 def find_texts(body: Mapping[str, Any], field: str) -> list[str]:
@@ -144,10 +105,15 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
 
 
 _SIDES = ("limits", "requests")
-_RESOURCES = (TPU_RESOURCE, GPU_RESOURCE, "tpu", "gpu")
+_RESOURCES = re.compile(rf"({TPU_RESOURCE}|{GPU_RESOURCE}|tpu|gpu)$|nvidia\.com/mig-")
 """As they are written in `_SIDES`; some operators have short names of their own."""
-_GPU_PARTS = "nvidia.com/mig-"
-_ACCELERATOR_SELECTORS = (ACCELERATOR, GPU_ACCELERATOR, TOPOLOGY, GPU_NODE, "nvidia.com/gpu.product")
+_SELECTORS = (
+    labels.ACCELERATOR,
+    labels.GPU_ACCELERATOR,
+    labels.TOPOLOGY,
+    labels.GPU_NODE,
+    "nvidia.com/gpu.product",
+)
 _MACHINES = re.compile(r"(ct[0-9]|tpu|a[2-9]-|g[2-9]-)")
 """Machine types with TPUs or GPUs, by their first letters."""
 
@@ -155,40 +121,30 @@ _MACHINES = re.compile(r"(ct[0-9]|tpu|a[2-9]-|g[2-9]-)")
 def find_requests(body: Mapping[str, Any]) -> str:
     """Return the first way by which an object asks, as ``key: value``; empty for none."""
     entries = [(key, value) for _, key, value in walk(body)]
-    ways = (_list_selected, _list_required, _list_asked, _list_claims)
+    ways = (_list_selected, _list_required, _list_asked)
     return next(itertools.chain.from_iterable(way(*entry) for way in ways for entry in entries), "")
 
 
 def _list_selected(key: str, value: Any) -> Iterator[str]:
     if key != "nodeSelector" or not isinstance(value, dict):
         return
-    yield from (f"{label}: {value[label]}" for label in _ACCELERATOR_SELECTORS if label in value)
-    machine = value.get(INSTANCE_TYPE, value.get(MACHINE_FAMILY, ""))
+    yield from (f"{label}: {value[label]}" for label in _SELECTORS if label in value)
+    machine = value.get(labels.INSTANCE_TYPE, value.get(labels.MACHINE_FAMILY, ""))
     if _MACHINES.match(f"{machine}-"):
-        yield f"{INSTANCE_TYPE}: {machine}"
+        yield f"{labels.INSTANCE_TYPE}: {machine}"
 
 
 def _list_required(key: str, value: Any) -> Iterator[str]:
-    terms = value if key == "matchExpressions" and isinstance(value, list) else ()
-    for each in terms:
-        if (
-            isinstance(each, dict)
-            and each.get("key") in _ACCELERATOR_SELECTORS
-            and each.get("operator") in ("In", "Exists")
-        ):
-            values = each.get("values")
-            yield f"{each['key']}: {', '.join(map(str, values)) if isinstance(values, list) else 'any'}"
+    for term in value if key == "matchExpressions" and isinstance(value, list) else ():
+        if isinstance(term, dict) and term.get("key") in _SELECTORS and term.get("operator") in ("In", "Exists"):
+            values = term.get("values")
+            yield f"{term['key']}: {', '.join(map(str, values)) if isinstance(values, list) else 'any'}"
 
 
 def _list_asked(key: str, value: Any) -> Iterator[str]:
-    amounts = value if key in _SIDES and isinstance(value, dict) else {}
-    for name, amount in amounts.items():
-        if name in _RESOURCES or name.startswith(_GPU_PARTS):
-            yield f"{name}: {amount}"
-
-
-def _list_claims(key: str, value: Any) -> Iterator[str]:
-    if key == "deviceClassName":
+    if key in _SIDES and isinstance(value, dict):
+        yield from (f"{name}: {amount}" for name, amount in value.items() if _RESOURCES.match(name))
+    elif key == "deviceClassName":
         yield f"{key}: {value}"
 
 
@@ -208,7 +164,7 @@ def list_refusals(body: Mapping[str, Any]) -> Iterator[Rejected]:
 
 def _list_wrong_amounts(path: str, resources: dict[str, Any]) -> Iterator[Rejected]:
     """Yield what ValidateContainerResourceRequirements of Kubernetes refuses."""
-    limits, requests = (_read_object(resources, key) for key in ("limits", "requests"))
+    limits, requests = (_read_object(resources, side) for side in _SIDES)
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             # What is wrong with an amount of accelerators is refused as for a live pod.
@@ -217,16 +173,14 @@ def _list_wrong_amounts(path: str, resources: dict[str, Any]) -> Iterator[Reject
     for name, amount in requests.items():
         problem, valid = _compare(name, amount, limits.get(name))
         if problem:
-            field = f"{path}.requests.{name}"
-            yield ManifestInvalid(problem, field=field, value=str(amount), valid=valid)
+            yield ManifestInvalid(problem, field=f"{path}.requests.{name}", value=str(amount), valid=valid)
 
 
 def _list_unreadable(field: str, name: str, amount: Any) -> Iterator[Rejected]:
     number = parse_quantity(str(amount))
     if number is None:
-        yield ManifestInvalid(
-            f"quantity {str(amount)!r} is not valid: {_QUANTITIES}", field=field, valid=_VALID_QUANTITY
-        )
+        problem = f"quantity {str(amount)!r} is not valid: {_QUANTITIES}"
+        yield ManifestInvalid(problem, field=field, valid=_VALID_QUANTITY)
     elif _is_extended(name) and number % 1:
         yield ManifestInvalid("must be an integer", field=field, value=str(amount))
 
@@ -242,7 +196,7 @@ def _is_extended(name: str) -> bool:
 
 def _compare(name: str, request: Any, limit: Any) -> tuple[str, str]:
     """Return what is wrong with a request beside its limit, and what is valid; or nothing."""
-    extended = _is_extended(name) or name.startswith(HUGE_PAGES)
+    extended = _is_extended(name) or name.startswith(labels.HUGE_PAGES)
     if limit is None:
         problem = "Limit must be set for non overcommitable resources"
         return (problem, f"limits.{name}: {request}") if extended else ("", "")
@@ -285,14 +239,10 @@ def _find_uneven(size: int, part: int, *, excluded: bool) -> str:
 
 
 _DOMAIN = "cloud.google.com/"
-_KNOWN = {
-    key.removeprefix(_DOMAIN): key
-    for key in (
-        *(SET_BY_GKE | COPIED_FROM_SELECTORS),
-        *(labels.ACCELERATOR_COUNT, labels.COMPUTE_CLASS, labels.NODE_POOL, labels.MACHINE_FAMILY),
-        *(labels.RESERVATION_AFFINITY, labels.MAX_RUN_DURATION, labels.PROVISIONING_REQUEST),
-    )
-    if key.startswith(_DOMAIN)
+_KEYS = {
+    *(SET_BY_GKE | COPIED_FROM_SELECTORS),
+    *(labels.ACCELERATOR_COUNT, labels.COMPUTE_CLASS, labels.NODE_POOL, labels.MACHINE_FAMILY),
+    *(labels.RESERVATION_AFFINITY, labels.MAX_RUN_DURATION, labels.PROVISIONING_REQUEST),
 }
 _CLOSE = 0.87
 """Of difflib: one letter of ten."""
@@ -303,10 +253,11 @@ def find_near_key(template: PodTemplate) -> tuple[str, str] | None:
 
     Keys of other domains than Google's are the author's own.
     """
+    keys = {key.removeprefix(_DOMAIN): key for key in _KEYS if key.startswith(_DOMAIN)}
     for key in template.selection:
         domain, _, name = key.rpartition("/")
-        if key not in _KNOWN.values() and (not domain or domain.endswith("google.com")):
-            near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_CLOSE)
+        if key not in _KEYS and (not domain or domain.endswith("google.com")):
+            near = difflib.get_close_matches(name, keys, n=1, cutoff=_CLOSE)
             if near:
-                return key, _KNOWN[near[0]]
+                return key, keys[near[0]]
     return None

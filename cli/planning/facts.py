@@ -1,9 +1,12 @@
-"""What a plan asks beside the manifests: disks of claims, here or in a cluster, and namespaces."""
+"""What a plan asks beside its workloads: disks of claims, and labels of namespaces.
+
+Claims are read from the manifests, else from the cluster if one is asked. What could not be read is
+assumed, and said.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import say
@@ -18,37 +21,67 @@ if TYPE_CHECKING:
     from shared.engine.outside import Cluster
     from shared.model.workloads import Disk, WorkloadView
 
-_CLAIM, _VOLUME, _CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageClass"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses/"
 _PATHS = {
-    _CLAIM: "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
-    _VOLUME: "/api/v1/persistentvolumes/{1}",
-    _CLASS: _CLASSES + "{1}",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
+    "PersistentVolume": "/api/v1/persistentvolumes/{1}",
+    "StorageClass": _CLASSES + "{1}",
 }
-_AT_ONCE = "standard"
-"""The one class of GKE's own that binds at once; those of a manifest do by default:
-https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes."""
-_GKES_DEFAULT = "standard-rwo"
+_AT_ONCE, _GKES_DEFAULT = "standard", "standard-rwo"
+"""The one class of GKE's own that binds at once, and its default, which waits for the first pod, as
+those of a manifest do: https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes."""
+_LABELS, _DISKS = "no label of a namespace opts out of pools", "no disk binds pods to a zone"
+"""What is assumed where it is not read."""
+T = TypeVar("T")
 
 
-class FileDisks:
-    """Claims, volumes and classes of manifests."""
+class Facts:
+    """Reads facts of manifests and a cluster; after a failure it asks no more of that kind."""
 
-    def __init__(self, defined: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> None:
-        """Take the objects by kind, namespace and name."""
+    def __init__(self, defined: Mapping[tuple[str, str, str], Mapping[str, Any]], cluster: Cluster | None) -> None:
+        """Take the objects of the manifests by kind, namespace and name, and the cluster to ask."""
         self._objects = {
             _PATHS[kind].format(home, name): body for (kind, home, name), body in defined.items() if kind in _PATHS
         }
+        self._cluster = cluster
+        self._labels: dict[str, Mapping[str, str]] = {}
+        self._unread: dict[str, str] = {}
+        """What is assumed, and why."""
 
-    def has(self, namespace: str, claim: str) -> bool:
-        """Return whether the manifests have a claim."""
-        return _PATHS[_CLAIM].format(namespace, claim) in self._objects
+    def find_labels(self, namespace: str) -> Mapping[str, str]:
+        """Return the labels of a namespace, which may opt out of pools; none if none are read."""
+        if namespace not in self._labels:
+            found = self._ask(_LABELS, lambda cluster: cluster.get_namespace(namespace))
+            self._labels[namespace] = found.labels if found else {}
+        return self._labels[namespace]
 
-    def find_disk(self, namespace: str, claim: str) -> Disk | None:
-        """Return where the volume of a claim will be, or why it can be nowhere yet."""
-        return read_disk(self.get, namespace, claim)
+    def add_disks(self, workload: WorkloadView) -> WorkloadView:
+        """Return a workload with the disks of its claims, as far as something tells them."""
+        disks = (self._find_disk(workload.namespace, claim) for claim in list_volume_claims(workload))
+        return dataclasses.replace(workload, disks=tuple(disk for disk in disks if disk is not None))
 
-    def get(self, path: str, kind: type[JsonObject]) -> JsonObject:
+    @property
+    def assumptions(self) -> list[str]:
+        """What the plan assumes because nothing told it."""
+        return [f"assumed: {what} ({why})" for what, why in self._unread.items()]
+
+    def _find_disk(self, namespace: str, claim: str) -> Disk | None:
+        if _PATHS["PersistentVolumeClaim"].format(namespace, claim) in self._objects:
+            return read_disk(self._get, namespace, claim)
+        return self._ask(_DISKS, lambda cluster: cluster.find_disk(namespace, claim))
+
+    def _ask(self, what: str, read: Callable[[Cluster], T | None]) -> T | None:
+        if self._cluster is None:
+            self._unread[what] = "no cluster was asked; --cluster asks it"
+        if self._cluster is None or what in self._unread:
+            return None
+        try:
+            return read(self._cluster)
+        except ProvisionerError as error:
+            self._unread[what] = say(error)
+            return None
+
+    def _get(self, path: str, kind: type[JsonObject]) -> JsonObject:
         """Return one object; a class that no manifest has is taken to wait for the first pod."""
         body = self._objects.get(path)
         if body is None and path.startswith(_CLASSES):
@@ -61,91 +94,16 @@ class FileDisks:
     def _complete(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a claim with what the API server and the binder add to it."""
         asked = body.get("spec") or {}
-        if body.get("kind") != _CLAIM or not isinstance(asked, dict):
+        if body.get("kind") != "PersistentVolumeClaim" or not isinstance(asked, dict):
             return body
-        metadata = body["metadata"]
-        own = (metadata.get("namespace") or "default", metadata["name"])
-        spec = {"storageClassName": _GKES_DEFAULT, **asked}
+        own, spec = _name(body["metadata"]), {"storageClassName": _GKES_DEFAULT, **asked}
         for each in self._objects.values():
-            if each["kind"] == _VOLUME and _find_claim(each) == own:
+            volume = each.get("spec")
+            kept_for = volume.get("claimRef") if isinstance(volume, dict) else None
+            if each["kind"] == "PersistentVolume" and isinstance(kept_for, dict) and _name(kept_for) == own:
                 spec["volumeName"] = each["metadata"]["name"]
         return {**body, "spec": spec}
 
 
-def _find_claim(volume: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the namespace and name of the claim that a volume is kept for."""
-    spec = volume.get("spec")
-    claim = spec.get("claimRef") if isinstance(spec, dict) else None
-    if not isinstance(claim, dict):
-        return None
-    return claim.get("namespace") or "default", claim.get("name") or ""
-
-
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _LiveFacts:
-    """Facts that are read until a read fails."""
-
-    cluster: Cluster | None = None
-    """None: no cluster was asked."""
-    unread: str = ""
-    """Why a fact could not be read."""
-
-    def _ask(self, read: Callable[[Cluster], T], otherwise: T) -> T:
-        if self.cluster is None or self.unread:
-            return otherwise
-        try:
-            return read(self.cluster)
-        except ProvisionerError as error:
-            self.unread = say(error)
-            return otherwise
-
-    def _assume(self, what: str) -> str:
-        why = "no cluster was asked; --cluster asks it" if self.cluster is None else self.unread
-        return f"assumed: {what} ({why})" if why else ""
-
-
-@dataclass(slots=True)
-class Namespaces(_LiveFacts):
-    """The labels of namespaces, which may opt out of pools. They are read once each."""
-
-    known: dict[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def find_labels(self, name: str) -> Mapping[str, str]:
-        """Return the labels of a namespace; none if they are not known."""
-        if name not in self.known:
-            found = self._ask(lambda live: live.get_namespace(name), None)
-            self.known[name] = found.labels if found else {}
-        return self.known[name]
-
-    @property
-    def assumption(self) -> str:
-        """Return what the plan assumes of namespaces; empty if it has read them."""
-        return self._assume("no label of a namespace opts out of pools")
-
-
-@dataclass(slots=True)
-class Disks(_LiveFacts):
-    """Reads the disks of claims that workloads name: from the manifests, else from the cluster."""
-
-    files: FileDisks = field(default_factory=lambda: FileDisks({}))
-    unseen: bool = False
-    """Some workload names a claim that no manifest has."""
-
-    def add_to(self, workload: WorkloadView) -> WorkloadView:
-        """Return a workload with the disks of its claims, as far as they are known."""
-        read = (self._find(workload.namespace, claim) for claim in list_volume_claims(workload))
-        return dataclasses.replace(workload, disks=tuple(disk for disk in read if disk is not None))
-
-    def _find(self, namespace: str, claim: str) -> Disk | None:
-        if self.files.has(namespace, claim):
-            return self.files.find_disk(namespace, claim)
-        self.unseen = True
-        return self._ask(lambda live: live.find_disk(namespace, claim), None)
-
-    @property
-    def assumption(self) -> str:
-        """Return what the plan assumes of disks; empty if it has read them or needs none."""
-        return self._assume("no disk binds pods to a zone") if self.unseen else ""
+def _name(reference: Mapping[str, Any]) -> tuple[str, str]:
+    return reference.get("namespace") or "default", reference.get("name") or ""

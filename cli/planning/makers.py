@@ -69,14 +69,19 @@ def _name(body: Json) -> str:
     return read_text(body, "metadata", "name")
 
 
-def _describe(body: Json, name: str) -> dict[str, Any]:
-    """Return the metadata of what an object makes, with the labels and annotations of its maker."""
-    return {
+def _write(api: str, kind: str, name: str, body: Json, spec: Json) -> dict[str, Any]:
+    """Return what an object makes, with the namespace, labels and annotations of its maker."""
+    metadata = {
         "name": name,
         "namespace": read_text(body, "metadata", "namespace"),
         "labels": read_texts(body, "metadata", "labels"),
         "annotations": read_texts(body, "metadata", "annotations"),
     }
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _write_jobset(body: Json, jobs: list[Json], **spec: Any) -> dict[str, Any]:
+    return _write("jobset.x-k8s.io/v1alpha2", "JobSet", _name(body), body, {**spec, "replicatedJobs": jobs})
 
 
 def _make_ray(body: Json, field: str, note: str) -> Made:
@@ -85,11 +90,9 @@ def _make_ray(body: Json, field: str, note: str) -> Made:
         raise UnexpectedValue(f"spec.{field}", "nothing", "the spec of a RayCluster")
     if read_flag(body, "spec", "suspend"):
         spec["suspend"] = True
-    elsewhere = read_text(body, "spec", "managedBy")
-    if elsewhere:
+    if elsewhere := read_text(body, "spec", "managedBy"):
         spec["managedBy"] = elsewhere
-    made = _describe(body, f"{_name(body)}-{GENERATED}")
-    return Made({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": made, "spec": spec}, note)
+    return Made(_write("ray.io/v1", "RayCluster", f"{_name(body)}-{GENERATED}", body, spec), note)
 
 
 def _make_of_rayjob(body: Json) -> Made:
@@ -115,11 +118,9 @@ def _make_of_rayservice(body: Json) -> Made:
 
 def _make_of_cronjob(body: Json) -> Made:
     template = read_object(body, "spec", "jobTemplate")
-    made = _describe(body, f"{_name(body)}-{GENERATED}") | {
-        "labels": read_texts(template, "metadata", "labels"),
-        "annotations": read_texts(template, "metadata", "annotations"),
-    }
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": made, "spec": read_object(template, "spec")}
+    home = {"namespace": read_text(body, "metadata", "namespace")}
+    maker = {"metadata": {**read_object(template, "metadata"), **home}}
+    job = _write("batch/v1", "Job", f"{_name(body)}-{GENERATED}", maker, read_object(template, "spec"))
     waits = read_flag(body, "spec", "suspend")
     stopped = "it is suspended and starts no Job until it is resumed; " if waits else ""
     return Made(job, f"{stopped}these pools are for each Job that it starts")
@@ -135,48 +136,35 @@ def _make_of_pathwaysjob(body: Json) -> Made:
         raise UnexpectedValue("spec.workers", len(workers), "exactly one entry")
     worker, controller = workers[0], read_object(body, "spec", "controller")
     machine, topology = read_text(worker, "type"), read_text(worker, "topology")
-    accelerator, chips = _find_machine(machine)
-    selector = read_texts(worker, "nodeSelector") | {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology}
-    together = read_text(controller, "deploymentMode") == "colocate_head_with_workers"
-    head = dict(read_object(controller, "template", "spec"))
-    if together:
-        head["nodeSelector"] = selector
-    annotations = read_texts(body, "metadata", "annotations")
-    if not together:
-        annotations[_EXCLUSIVE] = labels.HOSTNAME
-    hosts = _count_hosts(topology, chips)
-    limits = {labels.TPU_RESOURCE: chips}
-    pod = {
-        "metadata": {"annotations": {_EXCLUSIVE: labels.NODE_POOL}},
-        "spec": {
-            "nodeSelector": selector,
-            "priorityClassName": read_text(worker, "priorityClassName"),
-            "containers": [{"name": "pathways-worker", "resources": {"limits": limits}}],
-        },
-    }
-    jobs = [
-        _write_job("pathways-head", 1, 1, {"metadata": {"annotations": annotations}, "spec": head}),
-        _write_job("worker", read_number(worker, "numSlices"), hosts, pod),
-    ]
-    jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": _describe(body, _name(body))}
-    return Made(jobset | {"spec": {"replicatedJobs": jobs}}, "")
-
-
-def _write_job(name: str, replicas: int, pods: int, template: Json) -> Json:
-    spec = {"parallelism": pods, "completions": pods, "template": template}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
-
-
-def _find_machine(name: str) -> tuple[str, int]:
-    if name not in _MACHINES_OF_PATHWAYS:
-        raise UnexpectedValue("spec.workers[0].type", name, ", ".join(_MACHINES_OF_PATHWAYS))
-    return _MACHINES_OF_PATHWAYS[name]
-
-
-def _count_hosts(topology: str, chips: int) -> int:
+    if machine not in _MACHINES_OF_PATHWAYS:
+        raise UnexpectedValue("spec.workers[0].type", machine, ", ".join(_MACHINES_OF_PATHWAYS))
     if not TOPOLOGY_FORM.fullmatch(topology):
         raise UnexpectedValue("spec.workers[0].topology", topology, "a topology like 4x4")
-    return max(1, math.prod(int(part) for part in topology.split("x")) // chips)
+    accelerator, chips = _MACHINES_OF_PATHWAYS[machine]
+    hosts = max(1, math.prod(int(part) for part in topology.split("x")) // chips)
+    selector = read_texts(worker, "nodeSelector") | {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology}
+    head, notes = dict(read_object(controller, "template", "spec")), read_texts(body, "metadata", "annotations")
+    if read_text(controller, "deploymentMode") == "colocate_head_with_workers":
+        head["nodeSelector"] = selector
+    else:
+        notes[_EXCLUSIVE] = labels.HOSTNAME
+    container = {"name": "pathways-worker", "resources": {"limits": {labels.TPU_RESOURCE: chips}}}
+    pod = {
+        "nodeSelector": selector,
+        "priorityClassName": read_text(worker, "priorityClassName"),
+        "containers": [container],
+    }
+    jobs = [
+        _write_job("pathways-head", 1, 1, notes, head),
+        _write_job("worker", read_number(worker, "numSlices"), hosts, {_EXCLUSIVE: labels.NODE_POOL}, pod),
+    ]
+    return Made(_write_jobset(body, jobs), "")
+
+
+def _write_job(name: str, replicas: int, pods: int, annotations: dict[str, str], spec: Json) -> Json:
+    template = {"metadata": {"annotations": annotations}, "spec": spec}
+    job = {"parallelism": pods, "completions": pods, "template": template}
+    return {"name": name, "replicas": replicas, "template": {"spec": job}}
 
 
 def _make_of_trainjob(body: Json) -> Made:
@@ -192,15 +180,14 @@ def _make_of_trainjob(body: Json) -> Made:
     if changed or read_object(runtime, "spec", "mlPolicy", "mpi"):
         return Made(None, _BY_TRAINER)
     template = read_object(runtime, "spec", "template")
-    made = _describe(body, _name(body))
-    for part in ("labels", "annotations"):
-        made[part] |= read_texts(template, "metadata", part) | read_texts(body, "spec", part)
     nodes = read_number(runtime, "spec", "mlPolicy", "numNodes", default=1)
     nodes = read_number(body, "spec", "trainer", "numNodes", default=nodes)
     jobs = [_write_trainer(each, body, nodes) for each in read_objects(template, "spec", "replicatedJobs")]
-    spec = {**read_object(template, "spec"), "replicatedJobs": jobs, "suspend": read_flag(body, "spec", "suspend")}
-    jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": made}
-    return Made(jobset | {"spec": spec}, f"from the {named}")
+    spec = {**read_object(template, "spec"), "suspend": read_flag(body, "spec", "suspend")}
+    jobset = _write_jobset(body, jobs, **{key: value for key, value in spec.items() if key != "replicatedJobs"})
+    for part in ("labels", "annotations"):
+        jobset["metadata"][part] |= read_texts(template, "metadata", part) | read_texts(body, "spec", part)
+    return Made(jobset, f"from the {named}")
 
 
 def _find_runtime(body: Json) -> tuple[str, Json]:

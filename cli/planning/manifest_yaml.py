@@ -86,8 +86,9 @@ def read_documents(text: str) -> Iterator[Document]:
     starts = [0, *(each.start() for each in _START.finditer(text) if each.start()), len(text)]
     for start, end in itertools.pairwise(starts):
         begin, lines = 1 + text.count("\n", 0, start), text[start:end].split("\n")
-        blank = ("#", "---", "%")
-        first = next((n for n, each in enumerate(lines) if each.strip() and not each.startswith(blank)), 0)
+        first = next(
+            (n for n, line in enumerate(lines) if line.strip() and not line.startswith(("#", "---", "%"))), 0
+        )
         try:
             loader = _Loader(text[start:end])
             root = loader.get_single_node()

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE, accepts
-from cli.planning.facts import Disks, Namespaces
-from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs, tell_unlisted
-from cli.prices import HOURS_PER_MONTH, find_price
+from cli.planning.pool_details import list_mixed, list_pool_needs, tell_unlisted
+from cli.prices import find_price
 from cli.printing import count
 from shared.engine.budget import Key
 from shared.engine.look import Look
@@ -34,7 +33,8 @@ from shared.plan.scene import Pod, Scene
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cli.planning.manifests import Manifest, Place
+    from cli.planning.facts import Facts
+    from cli.planning.manifests import Found, Manifest
     from shared.model.workloads import WorkloadView
     from shared.needs.nodepool import Demand
     from shared.plan.scene import Act, Plan
@@ -60,10 +60,9 @@ class PlannedNeed:
     """Of the first pool, with its way to get capacity; None without one."""
     node_pool: Mapping[str, Any] | None = None
     """The first pool as it would be sent; None if there is none."""
-    where: Place | None = None
     later: int = 0
     """How many more pools (of an elastic need: nodes) an autoscaler may ask for."""
-    needs: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
     """What must be there besides the pools."""
     notes: tuple[str, ...] = ()
 
@@ -85,47 +84,12 @@ class PlannedNeed:
     @property
     def price(self) -> float | None:
         """Return the list price of its pools in US dollars an hour; None if it is unknown."""
-        if self.demand is None or not self.creates:
-            return None
-        return find_price(self.demand, chips=self.chips)
+        return find_price(self.demand, chips=self.chips) if self.demand and self.creates else None
 
     @property
     def refused(self) -> bool:
         """Return whether a person must change something."""
         return self.decision.verdict == Verdict.REFUSE
-
-    def as_data(self, *, prices: bool = True) -> dict[str, Any]:
-        """Return it for programs, with the first pool as it would be sent but for its name."""
-        price = self.price if prices else None
-        return {
-            "namespace": self.key.namespace,
-            "workload": self.key.name,
-            "kind": self.key.kind,
-            "decision": str(self.decision.verdict),
-            "reason": str(self.decision.reason),
-            "message": self.decision.message,
-            "pools": self.pools,
-            "node_count": self.nodes,
-            "chips": self.chips,
-            **(_describe_demand(self.demand) if self.demand else {}),
-            "up_to_more": self.later,
-            **(describe_pool(self.node_pool) if self.node_pool else {}),
-            "requires": list(self.needs),
-            "dollars_per_hour": price,
-            "dollars_per_month": None if price is None else round(price * HOURS_PER_MONTH, 2),
-            "notes": list(self.notes),
-            "node_pool": self.node_pool,
-        }
-
-
-def _describe_demand(demand: Demand) -> dict[str, Any]:
-    return {
-        "machine_type": demand.shape.machine.name,
-        "topology": demand.shape.topology,
-        "tier": str(demand.way.tier),
-        "zone": demand.way.zone,
-        "candidates": [str(each) for each in demand.need.ways],
-    }
 
 
 @dataclass(slots=True)
@@ -146,21 +110,19 @@ class _Made:
         return min(rooms)
 
 
-def plan(
-    manifests: Sequence[Manifest],
-    cluster: str,
-    settings: Settings,
-    namespaces: Namespaces | None = None,
-    disks: Disks | None = None,
-) -> list[PlannedNeed]:
+def plan(found: Found, cluster: str, settings: Settings, facts: Facts) -> list[PlannedNeed]:
     """Return every need of some workloads, in their order. Limits count the needs before it."""
     made, planned = _Made(settings), list[PlannedNeed]()
-    namespaces, disks = namespaces or Namespaces(), disks or Disks()
-    for manifest in manifests:
-        workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
+    for manifest in found.workloads:
+        workload = facts.add_disks(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
-        found = _refuse(manifest, here) or _plan_workload(workload, here, local, namespaces, made)
-        planned += [_add_remarks(each, manifest, workload) for each in found]
+        namespace_labels = facts.find_labels(workload.namespace)
+        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, made)
+        absent = [
+            f"the {kind} {name} of namespace {home}"
+            for kind, home, name in sorted({*manifest.names} - {*found.defined})
+        ]
+        planned += [_add_remarks(each, manifest, workload, absent) for each in needs]
     return planned
 
 
@@ -189,9 +151,9 @@ def _needs_nothing(need: Need) -> bool:
 
 
 def _plan_workload(
-    workload: WorkloadView, cluster: str, settings: Settings, namespaces: Namespaces, made: _Made
+    workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str], made: _Made
 ) -> list[PlannedNeed]:
-    key, wanted = want(workload, cluster, settings, namespaces.find_labels(workload.namespace))
+    key, wanted = want(workload, cluster, settings, namespace_labels)
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
     room = made.count_room(key.namespace)
     scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
@@ -272,14 +234,16 @@ def _count_growth(workload: WorkloadView, wanted: Wanted, cluster: str, settings
     }
 
 
-def _add_remarks(planned: PlannedNeed, manifest: Manifest, workload: WorkloadView) -> PlannedNeed:
+def _add_remarks(
+    planned: PlannedNeed, manifest: Manifest, workload: WorkloadView, absent: Sequence[str]
+) -> PlannedNeed:
     demand = planned.demand if planned.creates else None
     notes = [*manifest.notes, *_read_notes(workload), *planned.notes]
-    needs = [*manifest.needs, *list_mixed(workload)]
+    requires = [*absent, *list_mixed(workload)]
     if demand is not None:
         notes += [*_list_idle(planned, workload), *_list_candidates(demand), *_list_unlisted(demand)]
-        needs += list_pool_needs(demand)
-    return dataclasses.replace(planned, notes=tuple(notes), needs=tuple(needs), where=manifest.where)
+        requires += list_pool_needs(demand)
+    return dataclasses.replace(planned, notes=tuple(notes), requires=tuple(requires))
 
 
 def _read_notes(workload: WorkloadView) -> Iterator[str]:

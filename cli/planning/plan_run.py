@@ -7,19 +7,17 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from cli.access.cli_settings import read_plan_settings
 from cli.access.deployment_choice import choose_environment, open_deployment
 from cli.exit_codes import ExitCode
-from cli.planning.facts import Disks, FileDisks, Namespaces
+from cli.planning.facts import Facts
 from cli.planning.makers import GENERATED
 from cli.planning.manifests import read_manifests
-from cli.planning.plan import plan, summarize
-from cli.planning.plan_table import print_plan
-from cli.printing import open_console, print_data
+from cli.planning.plan import plan
+from cli.planning.plan_table import describe_plan, print_plan
+from cli.printing import open_console, print_data, warn
 from shared.engine.budget import Key
 from shared.engine.look import Source
 from shared.engine.reads import take_look
@@ -27,7 +25,7 @@ from shared.plan.counting import Census
 from shared.settings import name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
@@ -84,21 +82,8 @@ def _compare(scene: Scene, about: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What the command line asked for."""
-
-    files: tuple[str, ...]
-    cluster: str = ""
-    zone: str = ""
-    recursive: bool = False
-    diff: bool = False
-    """Compare with the pools that run."""
-    prices: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What came of it."""
+    """A plan of some manifests."""
 
     found: Found
     needs: list[PlannedNeed]
@@ -106,6 +91,7 @@ class Planned:
     """What was not read of a cluster."""
     changes: list[str]
     """What differs from the pools that run."""
+    prices: bool = True
 
     @property
     def code(self) -> ExitCode:
@@ -114,46 +100,25 @@ class Planned:
             return ExitCode.BAD_INPUT
         return ExitCode.FINDINGS if any(each.refused for each in self.needs) else ExitCode.FINE
 
-    def as_data(self, *, prices: bool) -> dict[str, Any]:
-        """Return it for programs."""
-        return {
-            "needs": [each.as_data(prices=prices) for each in self.needs],
-            "summary": summarize(self.needs, unserved=self.found.unserved),
-            "not_planned": self.found.others,
-            "unreadable": [str(each) for each in self.found.problems],
-            "assumed": self.assumed,
-            "diff": self.changes,
-        }
+
+def run_plan(files: Sequence[str], *, cluster: str, zone: str, diff: bool, prices: bool) -> Planned:
+    """Return the plan for some files, compared with the pools that run if `diff`."""
+    found = read_manifests(files)
+    environ = choose_environment(always=diff)
+    settings = read_plan_settings(environ, cluster=cluster, zone=zone)
+    name, asks = next(iter(settings.clusters)), cluster or diff or environ is not os.environ
+    ports = open_deployment(environ).ports if asks and name_variable("clusters") in environ else None
+    facts = Facts(found.defined, ports.clusters[name] if ports else None)
+    needs = plan(found, name, settings, facts)
+    changes = compare(needs, name, ports) if ports and diff else []
+    return Planned(found=found, needs=needs, assumed=facts.assumptions, changes=changes, prices=prices)
 
 
-def run_plan(request: Request) -> Planned:
-    """Return the plan for some files."""
-    found = read_manifests(request.files, recursive=request.recursive)
-    environ = choose_environment(always=request.diff)
-    settings = read_plan_settings(environ, cluster=request.cluster, zone=request.zone)
-    name, ports = next(iter(settings.clusters)), _open_ports(request, environ)
-    live = ports.clusters[name] if ports else None
-    namespaces, disks = Namespaces(live), Disks(live, files=FileDisks(found.defined))
-    needs = plan(found.workloads, name, settings, namespaces, disks)
-    assumed = [each for each in (namespaces.assumption, disks.assumption) if each] if needs else []
-    changes = compare(needs, name, ports) if ports and request.diff else []
-    return Planned(found=found, needs=needs, assumed=assumed, changes=changes)
-
-
-def _open_ports(request: Request, environ: Mapping[str, str]) -> Ports | None:
-    """Return the ports of the cluster that is asked; None if no option says that one is."""
-    asks = request.cluster or request.diff or environ is not os.environ
-    if name_variable("clusters") not in environ or not asks:
-        return None
-    return open_deployment(environ).ports
-
-
-def show_plan(planned: Planned, form: Format, *, prices: bool) -> None:
+def show_plan(planned: Planned, form: Format) -> None:
     """Print a plan, and what is wrong with documents on standard error."""
     if form.for_programs:
-        print_data(planned.as_data(prices=prices), form)
+        print_data(describe_plan(planned), form)
     elif planned.needs or planned.found.others or not planned.found.problems:
-        lines = [*planned.assumed, *planned.changes]
-        print_plan(open_console(), planned.needs, planned.found, prices=prices, lines=lines)
+        print_plan(open_console(), planned)
     for each in planned.found.problems:
-        typer.echo(f"error: {each}", err=True)
+        warn(f"error: {each}")

@@ -20,16 +20,6 @@ _FIRST = "0"
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 
 
-def describe_pool(pool: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the nodes of a pool have, for programs."""
-    return {
-        "placement": pool.get("placementPolicy"),
-        "disk": describe_disk(pool),
-        "taints": list_taints(pool),
-        "labels": list_labels(pool),
-    }
-
-
 def describe_disk(pool: Mapping[str, Any]) -> str:
     """Return size and type of the boot disk; GKE chooses what is not set."""
     config = pool["config"]

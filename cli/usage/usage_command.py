@@ -48,14 +48,14 @@ def write_price(row: Row) -> str:
 def print_usage(console: Console, account: Account, by: str) -> None:
     """Print the groups of an account, their sum, and what is not known."""
     columns: list[Column[tuple[str, Row]]] = [
-        Column(by.upper(), lambda named: named[0] or "-"),
-        Column("POOLS", lambda named: str(named[1].pools)),
-        Column("CHIP-HOURS", lambda named: write_hours(named[1].chip_hours)),
-        Column("FAILED", lambda named: write_hours(named[1].failed_chip_hours)),
-        Column("WAITED", lambda named: write_hours(named[1].waited_hours)),
-        Column("LIST PRICE", lambda named: write_price(named[1])),
+        Column("group", lambda named: named[0], by.upper()),
+        Column("pools", lambda named: named[1].pools, "POOLS"),
+        Column("chip_hours", heading="CHIP-HOURS", show=lambda named: write_hours(named[1].chip_hours)),
+        Column("failed_chip_hours", heading="FAILED", show=lambda named: write_hours(named[1].failed_chip_hours)),
+        Column("waited_hours", heading="WAITED", show=lambda named: write_hours(named[1].waited_hours)),
+        Column("list_price", heading="LIST PRICE", show=lambda named: write_price(named[1])),
     ]
-    print_table(console, columns, [*account.sum_groups().items(), ("(all)", account.sum_all())], wide=False)
+    print_table(console, columns, [*account.sum_groups().items(), ("(all)", account.sum_all())])
     print_line(console)
     for line in [LEGEND, *_list_lines(account)]:
         print_line(console, line)
