@@ -287,7 +287,7 @@ grant_subnet() {
     local home place subnet_name
     IFS=/ read -r _ home _ place _ subnet_name <<<"$1"
     grant_on "serviceAccount:$2" roles/compute.networkUser "$1" \
-        compute networks subnets add-iam-policy-binding "$subnet_name" --project="$home" --region="$place" --condition=None
+        compute networks subnets add-iam-policy-binding "$subnet_name" --project="$home" --region="$place"
 }
 
 # ---- The way back.

@@ -1,17 +1,19 @@
 """Runs the build's scripts, and bootstrap.sh, with stub programs on PATH."""
 
+import copy
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import pytest
 import yaml
 
-from tests.infra import pretended_cloud
+from tests.infra.pretended_cloud import Cloud, Gcloud, stubs
 from tests.program_runs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,16 +51,6 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def find_sdk() -> Path:
-    """Return the folder that gcloud is installed in, or fail the test with what to do."""
-    gcloud = shutil.which("gcloud")
-    near = [Path(gcloud).resolve().parents[1], Path("/usr/lib/google-cloud-sdk")] if gcloud else []
-    sdk = next((each for each in near if (each / "lib/googlecloudsdk").is_dir()), None)
-    if sdk is None:
-        pytest.fail("this test needs gcloud with its libraries: https://cloud.google.com/sdk/docs/install")
-    return sdk
-
-
 def list_scripts(path: Path) -> list[str]:
     """Return the scripts that a build file runs, in order."""
     return [Path(step["args"][0]).name for step in load(path)["steps"] if step["entrypoint"] == "bash"]
@@ -69,58 +61,25 @@ class Bench:
     """A pretended cloud, a copy of the sources, and a build folder in which scripts run."""
 
     folder: Path
-
-    @classmethod
-    def make(cls, folder: Path) -> Self:
-        """Make one with an empty cloud, and the state's bucket that bootstrap.sh makes."""
-        pretended_cloud.install(folder / "bin")
-        for name in NEEDED:
-            program = shutil.which(name)
-            assert program, name
-            (folder / "bin" / name).symlink_to(program)
-        (folder / "world.json").write_text(json.dumps(pretended_cloud.EMPTY))
-        for bucket in ("old-state", "a-project-tpu-provisioner-state"):
-            (folder / "gs" / bucket).mkdir(parents=True)
-        source = folder / "source"
-        source.mkdir()
-        for name in ("infra", "shared", "exporter"):
-            (source / name).symlink_to(ROOT / name)
-        # The scripts find their top folder by their own place, so these are copies.
-        (source / "infra").unlink()
-        shutil.copytree(
-            ROOT / "infra", source / "infra", ignore=shutil.ignore_patterns(".terraform", "__pycache__")
-        )
-        (source / "infra/build/queueing.py").write_text("")  # tests/infra/test_queueing.py has it
-        return cls(folder)
-
-    @property
-    def world(self) -> dict[str, Any]:
-        """What is there, and what was done to make it so."""
-        content: dict[str, Any] = json.loads((self.folder / "world.json").read_text())
-        return content
-
-    def change(self, **values: Any) -> None:
-        """Set some of the world."""
-        (self.folder / "world.json").write_text(json.dumps(self.world | values))
+    cloud: Cloud
 
     @property
     def calls(self) -> list[str]:
         """Every call of a program as one line."""
-        return [" ".join(call) for call in self.world["calls"]]
+        return [" ".join(call) for call in self.cloud.calls]
 
     @property
     def state(self) -> dict[str, Any]:
         """What is there, without what was done to make it so."""
         buckets = self.folder / "gs"
         objects = sorted(str(path.relative_to(buckets)) for path in buckets.rglob("*") if path.is_file())
-        return self.world | {"calls": [], "objects": objects}
+        return copy.deepcopy(vars(self.cloud)) | {"calls": [], "objects": objects}
 
     def write_inputs(self, text: str | None) -> None:
         """Put a deployment.tfvars into the source, or take it away."""
         path = self.folder / "source/deployment.tfvars"
-        if text is None:
-            path.unlink(missing_ok=True)
-        else:
+        path.unlink(missing_ok=True)
+        if text is not None:
             path.write_text(text)
 
     def read_variables(self) -> dict[str, str]:
@@ -142,7 +101,6 @@ class Bench:
             "PAUSE_SECONDS": "0",
             "PROJECT_ID": "a-project",
             "LOCATION": "us-east5",
-            pretended_cloud.WORLD: str(self.folder / "world.json"),
         }
         path = self.folder / "source/infra" / script
         done = run_program(
@@ -151,25 +109,39 @@ class Bench:
         assert code in (None, done.returncode), f"{script}:\n{done.stdout}{done.stderr}"
         return done
 
-    def build(self, path: Path, **substitutions: str) -> str:
+    def build(self, path: Path, code: int = 0, /, **substitutions: str) -> str:
         """Run a build file's scripts as Cloud Build does, and return what they say."""
-        code, said = self._walk(path, substitutions)
-        assert code == 0, said
-        return said
+        declared = load(path)["substitutions"]
+        assert not substitutions.keys() - declared.keys()
+        text, ended = "", 0
+        for script in list_scripts(path):
+            done = self.run(f"build/{script}", code=None, **(declared | substitutions))
+            text, ended = text + done.stdout + done.stderr, done.returncode
+            if ended:
+                break
+        assert ended == code, text
+        return text
 
     def refuse(self, path: Path, **substitutions: str) -> str:
         """Run a build that must fail, up to that step, and return what it says."""
-        code, said = self._walk(path, substitutions)
-        assert code == 1, said
-        return said
+        return self.build(path, 1, **substitutions)
 
-    def _walk(self, path: Path, substitutions: dict[str, str]) -> tuple[int, str]:
-        declared = load(path)["substitutions"]
-        assert not substitutions.keys() - declared.keys()
-        said = ""
-        for script in list_scripts(path):
-            done = self.run(f"build/{script}", code=None, **(declared | substitutions))
-            said += done.stdout + done.stderr
-            if done.returncode:
-                return done.returncode, said
-        return 0, said
+
+@contextmanager
+def open_bench(folder: Path, gcloud: Gcloud | None = None) -> Iterator[Bench]:
+    """Open one with an empty cloud, and the state's bucket that bootstrap.sh makes."""
+    cloud = Cloud(folder / "gs", gcloud)
+    for bucket in ("old-state", "a-project-tpu-provisioner-state"):
+        (folder / "gs" / bucket).mkdir(parents=True)
+    source = folder / "source"
+    source.mkdir()
+    for name in ("shared", "exporter"):
+        (source / name).symlink_to(ROOT / name)
+    # The scripts find their top folder by their own place, so these are copies.
+    ignored = shutil.ignore_patterns(".terraform", "__pycache__")
+    shutil.copytree(ROOT / "infra", source / "infra", ignore=ignored)
+    (source / "infra/build/queueing.py").write_text("")  # tests/infra/test_queueing.py has it
+    with stubs(folder / "bin", cloud.answer):
+        for name in NEEDED:
+            (folder / "bin" / name).symlink_to(shutil.which(name) or f"no {name}")
+        yield Bench(folder, cloud)

@@ -1,158 +1,201 @@
 """A pretended cloud behind stub programs: gcloud, terraform, docker, kubectl and helm.
 
-Each stub records how it was called, and changes a small world in a JSON file as the real program
-would. A test says with `refusals` what a program is to answer instead, and `plan` is what
+Each stub asks this process, which notes the call and changes what is there as the real program
+would. A test says with `refusals` what a program is to answer instead, and with `plan` what
 Terraform's next plan has.
 """
 
 import json
-import os
 import re
 import shutil
+import socketserver
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
 
 PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "helm")
-WORLD = "PRETENDED_WORLD"
 DIGEST = "sha256:" + "5" * 64
 BUCKET = "module.environment[0].google_storage_bucket.artifacts"
 CLUSTER = "module.environment[0].google_container_cluster.this"
 TOPIC = "module.provisioner.google_pubsub_topic.workload_events"
-PATH = "projects/a-project/locations/us-east5/clusters/tpu-cluster"
+REGION = "projects/a-project/locations/us-east5"
+PATH = f"{REGION}/clusters/tpu-cluster"
 OUTPUTS: Json = {
     "environment": {"bucket_url": "gs://training-artifacts"},
     "clusters": {"environment": {"path": PATH, "private": False}},
     "helm_values": {"environment": {"cluster": PATH}},
     "queueing": {"jobset": "v0.11.1", "kueue": "v0.15.2"},
     "topics": {"workload_events": "projects/a-project/topics/tpu-provisioner-workload-events"},
-    "subscriptions": {each: f"subscriptions/{each}" for each in ("provision", "collect_ends", "dead_letters")},
-    "scheduler_jobs": ["jobs/provision", "jobs/collect"],
+    "subscriptions": {
+        each: f"projects/a-project/subscriptions/{each}" for each in ("provision", "collect_ends", "dead_letters")
+    },
+    "scheduler_jobs": [f"{REGION}/jobs/{each}" for each in ("provision", "collect")],
 }
-EMPTY: Json = {
-    "calls": [],
-    "accounts": [],
-    "roles": {},
-    "repositories": [],
-    "images": [],
-    "state": [],
-    "installed": [],
-    "paused": [],
-    "pools": [],
-    "pods": [],
-    "topic_there": "",
-    "plan": [],
-    "warns": "",
-    "refusals": {},
-}
+_STUB = r"""#!{bash}
+exec 3<>/dev/tcp/127.0.0.1/{port}
+printf '%s\0' "$#" "${{0##*/}}" "$@" >&3
+IFS= read -r -d '' -u 3 code && IFS= read -r -d '' -u 3 answer && IFS= read -r -d '' -u 3 complaint
+printf '%s' "$answer"
+printf '%s' "$complaint" >&2
+exit "$code"
+"""
+Answer = tuple[int, str, str]
+"""A program's exit code and what it writes to both streams."""
+Gcloud = Callable[[list[str]], Answer]
 
 
 class Refused(Exception):
     """A program ends with an error; the text is what it says."""
 
 
-def install(folder: Path) -> None:
-    """Put the stubs, and this Python as python3, into a folder for PATH."""
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        """Answer one call of one program."""
+        count = int(self._read())
+        program, *words = (self._read() for _ in range(count + 1))
+        code, answer, complaint = self.server.answer(program, words)  # type: ignore[attr-defined] # see below
+        self.wfile.write(f"{code}\0{answer}\0{complaint}\0".encode())
+
+    def _read(self) -> str:
+        return b"".join(iter(partial(self.rfile.read, 1), b"\0")).decode()
+
+
+@contextmanager
+def stubs(folder: Path, answer: Callable[[str, list[str]], Answer]) -> Iterator[None]:
+    """Put the stubs, and this Python as python3, into a folder for PATH, and answer them."""
     folder.mkdir()
-    root = Path(__file__).resolve().parents[2]
-    code = (
-        f"import sys; sys.path.insert(0, '{root}'); from tests.infra.pretended_cloud import main; sys.exit(main())"
-    )
-    for program in PROGRAMS:
-        (folder / program).write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S -c "{code}" {program} "$@"\n')
-    (folder / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
-    for path in folder.iterdir():
-        path.chmod(0o755)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Handler) as server:
+        server.answer = answer  # type: ignore[attr-defined] # what the handlers share
+        text = _STUB.format(bash=shutil.which("bash"), port=server.server_address[1])
+        python = f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n'
+        for name, content in {**dict.fromkeys(PROGRAMS, text), "python3": python}.items():
+            (folder / name).write_text(content)
+            (folder / name).chmod(0o755)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
 
 
-class Cloud:
-    """The world for the time of one call."""
+class Words:
+    """The words of a call: those that are no option, and the options by their names."""
 
-    def __init__(self, world: Json, words: list[str]) -> None:
-        self.world, self.words = world, words
+    def __init__(self, words: list[str]) -> None:
+        self.all = words
         self.plain = [word for word in words if not word.startswith("-")]
         self.options = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("-"))
 
-    def answer(self, program: str) -> str:
-        """Do what the command means and return what it prints."""
-        line = " ".join((program, *self.words))
-        for pattern, complaint in self.world["refusals"].items():
-            if re.search(pattern, line):
-                raise Refused(complaint)
-        answer: str = getattr(self, f"_{program}")()
-        return answer
 
-    def _gcloud(self) -> str:
-        group, verb = self.plain[:2]
+@dataclass
+class Cloud:
+    """What is there, and what was done to make it so."""
+
+    folder: Path
+    """Of the buckets, in which objects are files."""
+    gcloud: Gcloud | None = None
+    """The real one, if there is one."""
+    calls: list[list[str]] = field(default_factory=list)
+    accounts: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    repositories: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    state: list[str] = field(default_factory=list)
+    outputs: Json = field(default_factory=lambda: OUTPUTS)
+    installed: list[str] = field(default_factory=list)
+    paused: list[str] = field(default_factory=list)
+    pools: list[Json] = field(default_factory=list)
+    pods: list[Json] = field(default_factory=list)
+    topic_there: str = ""
+    plan: list[Json] = field(default_factory=list)
+    warns: str = ""
+    refusals: dict[str, str] = field(default_factory=dict)
+
+    def answer(self, program: str, words: list[str]) -> Answer:
+        """Do what a call means, and return how it ends."""
+        words = [word for word in words if not word.startswith("-chdir")]
+        self.calls.append([program, *words])
+        line = " ".join(self.calls[-1])
+        for pattern, complaint in self.refusals.items():
+            if re.search(pattern, line):
+                return 1, "", f"{complaint}\n"
+        if program == "gcloud" and self.gcloud:
+            return self.gcloud(words)
+        try:
+            text: str = getattr(self, f"_{program}")(Words(words))
+        except Refused as error:
+            return 1, "", f"{error}\n"
+        return 0, f"{text}\n" if text else "", ""
+
+    def _gcloud(self, words: Words) -> str:
+        group, verb = words.plain[:2]
         if group == "storage" and verb != "service-agent":
-            return self._storage()
+            return self._storage(words)
         answers = {
             ("config", "get"): "a-project",
             ("projects", "describe"): "123456789",
             ("logging", "read"): "answered",
         }
-        if (group, verb) in answers:
-            return answers[group, verb]
-        name = "_" + f"{group}_{verb}".replace("-", "_")
-        return str(getattr(self, name)()) if hasattr(self, name) else ""
+        name = f"_{group}_{verb}".replace("-", "_")
+        return answers.get((group, verb)) or str(getattr(self, name, lambda _: "")(words))
 
-    def _iam_service_accounts(self) -> str:
-        verb, name = self.plain[2:4]
-        accounts = self.world["accounts"]
+    def _iam_service_accounts(self, words: Words) -> str:
+        verb, name = words.plain[2:4]
         if verb == "create":
-            accounts.append(f"{name}@a-project.iam.gserviceaccount.com")
-        elif name not in accounts and verb == "describe":
+            self.accounts.append(f"{name}@a-project.iam.gserviceaccount.com")
+        return self._find(self.accounts, verb, name)
+
+    def _artifacts_repositories(self, words: Words) -> str:
+        verb, name = words.plain[2:4]
+        if verb == "create":
+            self.repositories.append(name)
+        return self._find(self.repositories, verb, name)
+
+    def _find(self, names: list[str], verb: str, name: str) -> str:
+        if verb in ("describe", "delete") and name not in names:
             raise Refused("NOT_FOUND")
-        elif verb == "delete":
-            accounts.remove(name)
+        if verb == "delete":
+            names.remove(name)
         return name
 
-    def _iam_roles(self) -> str:
-        verb, name = self.plain[2:4]
-        roles, key = self.world["roles"], f"{self.options['project']}/{name}"
-        if verb == "describe" and key not in roles:
+    def _iam_roles(self, words: Words) -> str:
+        verb, name = words.plain[2:4]
+        key = f"{words.options['project']}/{name}"
+        if verb == "describe" and key not in self.roles:
             raise Refused("NOT_FOUND")
         if verb in ("create", "update"):
-            roles[key] = self.options["permissions"]
-        return "True" if roles.get(key) == "deleted" else ""
-
-    def _artifacts_repositories(self) -> str:
-        verb, name = self.plain[2:4]
-        repositories = self.world["repositories"]
-        if verb == "create":
-            repositories.append(name)
-        elif name not in repositories and verb == "describe":
-            raise Refused("NOT_FOUND")
-        elif verb == "delete":
-            repositories.remove(name)
-        return name
-
-    def _container_clusters(self) -> str:
-        Path(os.environ["KUBECONFIG"]).write_text(self.plain[3])
+            self.roles[key] = words.options["permissions"]
         return ""
 
-    def _container_node_pools(self) -> str:
-        pools = self.world["pools"]
-        if self.plain[2] == "delete":
-            pools[:] = [each for each in pools if each["name"] != self.plain[3]]
-        return json.dumps(pools)
+    def _container_node_pools(self, words: Words) -> str:
+        if words.plain[2] == "delete":
+            self.pools = [each for each in self.pools if each["name"] != words.plain[3]]
+        return json.dumps(self.pools)
 
-    def _scheduler_jobs(self) -> str:
-        verb, job = self.plain[2:4]
-        paused = self.world["paused"]
+    def _scheduler_jobs(self, words: Words) -> str:
+        verb, job = words.plain[2:4]
         if verb == "pause":
-            paused.append(job)
-        return "PAUSED" if job in paused else "ENABLED"
+            self.paused.append(job)
+        return "PAUSED" if job in self.paused else "ENABLED"
 
-    def _storage(self) -> str:
-        """Have buckets as folders, and objects as files in them."""
-        verb, *places = self.plain[1:]
+    def _storage(self, words: Words) -> str:
+        verb, *places = words.plain[1:]
         if verb == "buckets":
-            return self._bucket(*places[:2])
+            verb, url = places[:2]
+            if verb == "create":
+                self._place(url).mkdir(parents=True)
+            elif not self._place(url).is_dir():
+                raise Refused(f"ERROR: (gcloud.storage.buckets.{verb}) {url} not found: 404.")
+            return url
         if verb == "cp":
-            *sources, target = map(find_place, places)
+            *sources, target = map(self._place, places)
             for source in sources:
                 if not source.exists():
                     raise Refused("ERROR: (gcloud.storage.cp) The following URLs matched no objects or files")
@@ -160,89 +203,54 @@ class Cloud:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(source.read_bytes())
             return ""
-        place = find_place(places[0].removesuffix("/**"))
+        place = self._place(places[0].removesuffix("/**"))
         if not place.exists():
             raise Refused("ERROR: One or more URLs matched no objects.")
         if verb == "rm":
             shutil.rmtree(place)
         return str(place)
 
-    def _bucket(self, verb: str, url: str) -> str:
-        if verb == "create":
-            find_place(url).mkdir(parents=True)
-        elif not find_place(url).is_dir():
-            raise Refused(f"ERROR: (gcloud.storage.buckets.{verb}) {url} not found: 404.")
-        return url
+    def _place(self, url: str) -> Path:
+        return self.folder / url.removeprefix("gs://") if url.startswith("gs://") else Path(url)
 
-    def _terraform(self) -> str:
-        verb = self.plain[0]
-        state = self.world["state"]
+    def _terraform(self, words: Words) -> str:
+        verb = words.plain[0]
         if verb == "plan":
-            Path(self.options["out"]).write_text(json.dumps({"resource_changes": self.world["plan"]}))
-            return str(self.world["warns"])
+            Path(words.options["out"]).write_text(json.dumps({"resource_changes": self.plan}))
+            return self.warns
         if verb == "show":
-            return Path(self.words[-1]).read_text()
+            return Path(words.all[-1]).read_text()
         if verb == "output":
-            values = {name: {"value": value} for name, value in OUTPUTS.items()} if CLUSTER in state else {}
-            return json.dumps(values.get(self.plain[1], {}).get("value") if len(self.plain) > 1 else values)
-        if verb == "apply" and "target" not in self.options:
-            state[:] = sorted({*state, BUCKET, CLUSTER, TOPIC})
+            values = self.outputs if CLUSTER in self.state else {}
+            whole = {name: {"value": value} for name, value in values.items()}
+            return json.dumps(values.get(words.plain[1]) if len(words.plain) > 1 else whole)
+        if verb == "apply" and "target" not in words.options:
+            self.state = sorted({*self.state, BUCKET, CLUSTER, TOPIC})
         elif verb == "destroy":
-            targets = [word.removeprefix("-target=") for word in self.words if word.startswith("-target=")]
-            state[:] = [each for each in state if each not in targets]
-        return "\n".join(state) if verb == "state" else ""
+            self.state = [each for each in self.state if f"-target={each}" not in words.all]
+        return "\n".join(self.state) if verb == "state" else ""
 
-    def _docker(self) -> str:
-        images = self.world["images"]
-        if self.plain[0] == "push":
-            images.append(self.plain[1])
-        if self.plain[0] == "pull" and self.plain[1] not in images:
+    def _docker(self, words: Words) -> str:
+        verb, image = words.plain[0], words.plain[-1]
+        if verb == "push":
+            self.images.append(image)
+        if verb == "pull" and image not in self.images:
             raise Refused("manifest unknown")
-        return f"x/y@{DIGEST}\n{self.plain[-1].rpartition(':')[0]}@{DIGEST}" if self.plain[0] == "inspect" else ""
+        return f"x/y@{DIGEST}\n{image.rpartition(':')[0]}@{DIGEST}" if verb == "inspect" else ""
 
-    def _kubectl(self) -> str:
-        verb, installed = self.plain[0], self.world["installed"]
+    def _kubectl(self, words: Words) -> str:
+        verb, subject = words.plain[0], [*words.plain, ""][1]
         if verb == "kustomize":
-            product = Path(self.plain[1]).name
+            product = Path(subject).name
             return f"image: registry.k8s.io/{product}/{product}:v1"
         if verb == "apply":
-            installed.append(Path(self.words[-1]).stem)
-        if verb == "delete" and self.plain[1] == "namespace":
-            installed[:] = [each for each in installed if each != "exporter"]
+            self.installed = sorted({*self.installed, Path(words.all[-1]).stem})
+        if (verb, subject) == ("delete", "namespace"):
+            self.installed = [each for each in self.installed if each != "exporter"]
         if verb == "get":
-            return (
-                json.dumps({"items": self.world["pods"]}) if self.plain[1] == "pods" else self.world["topic_there"]
-            )
+            return json.dumps({"items": self.pods}) if subject == "pods" else self.topic_there
         return ""
 
-    def _helm(self) -> str:
-        self.world["installed"] = sorted({*self.world["installed"], "exporter"})
+    def _helm(self, _: Words) -> str:
+        self.installed = sorted({*self.installed, "exporter"})
         return ""
-
-
-def find_place(url: str) -> Path:
-    """Return the file of an object, or the path itself."""
-    return (
-        Path(os.environ[WORLD]).with_name("gs") / url.removeprefix("gs://")
-        if url.startswith("gs://")
-        else Path(url)
-    )
-
-
-def main() -> int:
-    """Be one of the stubs."""
-    path = Path(os.environ[WORLD])
-    world = json.loads(path.read_text())
-    program, *words = sys.argv[1:]
-    if program == "terraform":
-        words = [word for word in words if not word.startswith("-chdir")]
-    world["calls"].append([program, *words])
-    code, message, complaint = 0, "", ""
-    try:
-        message = Cloud(world, words).answer(program)
-    except Refused as error:
-        code, complaint = 1, str(error)
-    path.write_text(json.dumps(world))
-    sys.stdout.write(f"{message}\n" if message else "")
-    sys.stderr.write(f"{complaint}\n" if complaint else "")
-    return code

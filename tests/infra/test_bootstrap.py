@@ -1,32 +1,51 @@
 """What an owner makes and grants once, is asked for, and takes back; what no build may do."""
 
 import re
+import runpy
+from collections.abc import Iterator
 
 import pytest
 
-from tests.infra.bench import Bench
+from tests.infra.bench import Bench, open_bench
+from tests.infra.real_gcloud import find_sdk
 
 Grant = tuple[str, str, str, str]
 DEPLOYER = "serviceAccount:tpu-provisioner-deployer@a-project.iam.gserviceaccount.com"
 TRAINING = "projects/a-project/locations/us-east5/clusters/training"
 POLICY_ROLES = {"owner", "editor", "resourcemanager.projectIamAdmin", "iam.roleAdmin", "iam.serviceAccountAdmin"}
+SUBNET = "projects/host-project/regions/us-east5/subnetworks/s"
+OPTIONS = (
+    *("--cluster=us-east5/training", "--cluster=other-project/us-west4/more", "--cluster=us-east5-b/zonal"),
+    *(
+        "--bucket=data",
+        "--node-account=n@other.iam.gserviceaccount.com",
+        "--tensorboard=tpu-training/cloud-tpu-sa",
+    ),
+    *("--kms-key=k1", "--services-kms-key=k2", f"--subnet={SUBNET}", f"--functions-subnet={SUBNET}"),
+    "--dead-letter-bucket=letters",
+)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A project that an owner has prepared with every option, before there is a cluster."""
+    with open_bench(tmp_path_factory.mktemp("prepared")) as bench:
+        (bench.folder / "gs/letters").mkdir()
+        bench.cloud.refusals = {"member=principal://": "Identity Pool does not exist"}
+        done = bench.run("bootstrap.sh", "us-east5", "--yes", *OPTIONS)
+        assert "not yet: the first build makes the cluster; run this again after it" in done.stdout
+        yield bench
 
 
 def list_grants(bench: Bench) -> list[Grant]:
     """Return member, role, object and condition of each grant that was asked for."""
     grants = []
-    for _, *call in bench.world["calls"]:
+    for _, *call in bench.cloud.calls:
         if "add-iam-policy-binding" in call:
             options = dict(word.lstrip("-").partition("=")[::2] for word in call if word.startswith("--"))
             where = call[call.index("add-iam-policy-binding") + 1]
             grants.append((options["member"], options["role"], where, options.get("condition", "")))
     return grants
-
-
-def prepare(bench: Bench, *words: str) -> list[Grant]:
-    bench.change(calls=[])
-    bench.run("bootstrap.sh", "us-east5", "--yes", *words)
-    return list_grants(bench)
 
 
 def test_it_shows_what_it_will_do_and_asks(bench: Bench) -> None:
@@ -35,29 +54,29 @@ def test_it_shows_what_it_will_do_and_asks(bench: Bench) -> None:
     assert "account tpu-provisioner-deployer@a-project" in refused.stdout
     assert "roles/container.admin on a-project, only the cluster training" in refused.stdout
     assert "nothing was changed" in refused.stderr
-    assert bench.world["accounts"] == []
+    assert bench.cloud.accounts == []
     bench.run("bootstrap.sh", "us-east5", ANSWER="y\n")
-    assert len(bench.world["accounts"]) == 7
+    assert len(bench.cloud.accounts) == 7
 
 
-def test_a_second_run_changes_nothing_and_new_options_add(bench: Bench) -> None:
-    first = prepare(bench)
-    made = bench.state
-    assert prepare(bench) == first
+def test_a_second_run_changes_nothing_and_new_options_add(bench: Bench, prepared: Bench) -> None:
+    bench.run("bootstrap.sh", "us-east5", "--yes")
+    grants, made = list_grants(bench), bench.state
+    bench.cloud.calls.clear()
+    bench.run("bootstrap.sh", "us-east5", "--yes")
+
+    assert list_grants(bench) == grants
     assert bench.state == made
-    again = prepare(bench, "--cluster=us-east5/training", "--cluster=other-project/us-west4/more")
-
-    assert set(first) <= set(again)
-    assert {where for _, _, where, _ in again} >= {"a-project", "other-project"}
+    conditional = {each for each in grants if "projects/_/buckets/a-project-tpu" in each[3]}
+    assert set(grants) - conditional <= set(list_grants(prepared)), "one more bucket is one more condition"
 
 
-def test_the_builds_may_change_no_policy_of_project_accounts_or_roles(bench: Bench) -> None:
+def test_the_builds_may_change_no_policy_of_project_accounts_or_roles(prepared: Bench) -> None:
     """S1: what a build is allowed is not what an owner is."""
-    grants = [each for each in prepare(bench) if each[0] == DEPLOYER]
-    roles = {role.removeprefix("roles/") for _, role, _, _ in grants}
-    permissions = ",".join(bench.world["roles"].values())
+    grants = [each for each in list_grants(prepared) if each[0] == DEPLOYER]
+    permissions = ",".join(prepared.cloud.roles.values())
 
-    assert not roles & POLICY_ROLES
+    assert not {role.removeprefix("roles/") for _, role, _, _ in grants} & POLICY_ROLES
     assert "setIamPolicy" not in permissions
     assert "iam." not in permissions
     users = {where for _, role, where, _ in grants if role == "roles/iam.serviceAccountUser"}
@@ -67,67 +86,51 @@ def test_the_builds_may_change_no_policy_of_project_accounts_or_roles(bench: Ben
     }, "and never the project, where any account could be used"
 
 
-def test_the_builds_reach_only_the_named_clusters_and_buckets(bench: Bench) -> None:
+def test_the_builds_reach_only_the_named_clusters_and_buckets(prepared: Bench) -> None:
     """S2 and S3."""
-    conditions = {
-        role: condition for member, role, _, condition in prepare(bench, "--bucket=data") if member == DEPLOYER
-    }
+    grants = [each for each in list_grants(prepared) if each[0] == DEPLOYER]
+    clusters = [condition for _, role, _, condition in grants if role == "roles/container.admin"]
+    (buckets,) = [condition for _, role, _, condition in grants if role == "roles/storage.admin"]
 
-    assert (
-        f'resource.name == "{TRAINING}" || resource.name.startsWith("{TRAINING}/")'
-        in conditions["roles/container.admin"]
-    )
-    buckets = re.findall(r'buckets/([^"]+)"', conditions["roles/storage.admin"])
-    assert buckets == [
+    assert len(clusters) == 3
+    assert f'resource.name == "{TRAINING}" || resource.name.startsWith("{TRAINING}/")' in clusters[0]
+    assert re.findall(r'buckets/([^"]+)"', buckets) == [
         "a-project-tpu-provisioner-",
         "a-project_us-east5_cloudbuild",
         "123456789-us-east5-cloudbuild-logs",
         "data",
     ]
     # By a name nothing can be created or listed, so these few come without a condition.
-    assert "container.clusters.create" in bench.world["roles"]["a-project/tpu_provisioner_builds"]
+    assert "container.clusters.create" in prepared.cloud.roles["a-project/tpu_provisioner_builds"]
+    assert {where for _, _, where, _ in grants} >= {"a-project", "other-project"}
 
 
-def test_the_functions_get_the_named_clusters_and_only_provision_the_accounts_of_nodes(bench: Bench) -> None:
-    grants = prepare(bench, "--node-account=n@other.iam.gserviceaccount.com", "--cluster=us-east5-b/zonal")
-    pools = [each for each in grants if each[1].endswith("_pools")]
+def test_the_functions_get_the_named_clusters_and_only_provision_the_accounts_of_nodes(prepared: Bench) -> None:
+    grants = list_grants(prepared)
+    pools = [(member, condition) for member, role, _, condition in grants if role.endswith("_pools")]
     users = [each for each in grants if each[1] == "roles/iam.serviceAccountUser" and each[0] != DEPLOYER]
 
-    assert [member.partition("-")[2].partition("@")[0] for member, *_ in pools] == [
-        "provisioner-provision",
-        "provisioner-collect",
-    ]
-    assert all("zones/us-east5-b/clusters/zonal" in condition for *_, condition in pools)
-    assert {member.partition("@")[0] for member, *_ in users} == {"serviceAccount:tpu-provisioner-provision"}
+    functions = [f"serviceAccount:tpu-provisioner-{each}" for each in ("provision", "collect")]
+    assert [member.partition("@")[0] for member, _ in pools] == functions * 3
+    assert all("zones/us-east5-b/clusters/zonal" in condition for _, condition in pools[4:])
+    assert {member.partition("@")[0] for member, *_ in users} == {functions[0]}
     assert {where for _, _, where, _ in users} == {
         "tpu-provisioner-nodes@a-project.iam.gserviceaccount.com",
         "n@other.iam.gserviceaccount.com",
     }
 
 
-def test_what_needs_the_cluster_is_left_to_a_second_run(bench: Bench) -> None:
-    bench.change(refusals={"member=principal://": "Identity Pool does not exist"})
-    done = bench.run("bootstrap.sh", "us-east5", "--yes", "--tensorboard=tpu-training/cloud-tpu-sa")
+def test_your_keys_and_subnets_are_opened_to_googles_own_accounts(prepared: Bench) -> None:
+    grants = list_grants(prepared)
+    keys = [where for _, _, where, _ in grants if where in ("k1", "k2")]
 
-    assert "not yet: the first build makes the cluster; run this again after it" in done.stdout
-
-
-def test_your_keys_and_subnets_are_opened_to_googles_own_accounts(bench: Bench) -> None:
-    subnet = "projects/host-project/regions/us-east5/subnetworks/s"
-    grants = prepare(
-        bench, "--kms-key=k1", "--services-kms-key=k2", f"--subnet={subnet}", f"--functions-subnet={subnet}"
-    )
-    keys = {(where, member.partition("@")[2]) for member, _, where, _ in grants if where in ("k1", "k2")}
-
-    assert len([each for each in keys if each[0] == "k1"]) == 4
-    assert len([each for each in keys if each[0] == "k2"]) == 6
-    users = [member for member, role, where, _ in grants if role == "roles/compute.networkUser" and where == "s"]
-    assert len(users) == 4
+    assert (keys.count("k1"), keys.count("k2")) == (5, 6)
+    assert len([role for _, role, where, _ in grants if (role, where) == ("roles/compute.networkUser", "s")]) == 4
     assert ("roles/container.hostServiceAgentUser", "host-project") in {each[1:3] for each in grants}
 
 
 def test_all_of_it_is_taken_back_but_not_while_a_deployment_is_there(bench: Bench) -> None:
-    prepare(bench)
+    bench.run("bootstrap.sh", "us-east5", "--yes")
     state = bench.folder / "gs/a-project-tpu-provisioner-state/tpu-provisioner/default.tfstate"
     state.parent.mkdir(parents=True)
     state.touch()
@@ -136,8 +139,23 @@ def test_all_of_it_is_taken_back_but_not_while_a_deployment_is_there(bench: Benc
 
     state.unlink()
     bench.run("bootstrap.sh", "us-east5", "--yes", "--remove")
-    assert (bench.world["accounts"], bench.world["repositories"]) == ([], [])
-    assert bench.world["roles"], "Google blocks the id of a deleted role for 37 days"
+    assert (bench.cloud.accounts, bench.cloud.repositories) == ([], [])
+    assert bench.cloud.roles, "Google blocks the id of a deleted role for 37 days"
+
+
+@pytest.mark.tool
+def test_gcloud_has_every_command_and_flag_that_the_options_use(prepared: Bench) -> None:
+    """By the table that gcloud completes command lines from; the other calls it runs itself."""
+    table = runpy.run_path(str(find_sdk() / "data/cli/gcloud_completions.py"))["STATIC_COMPLETION_CLI_TREE"]
+    calls = [call[1:] for call in prepared.cloud.calls if call[0] == "gcloud"]
+    assert len(calls) > 30
+    for call in calls:
+        node, words = table, list(call)
+        while words and words[0] in node["commands"]:
+            node = node["commands"][words.pop(0)]
+        assert not node["commands"], f"gcloud {' '.join(call)}: no such command"
+        flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert flags <= node["flags"].keys() | table["flags"].keys(), f"gcloud {' '.join(call)}"
 
 
 @pytest.mark.parametrize(

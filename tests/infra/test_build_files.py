@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.infra.bench import BUILD, DESTROY, PROVISION, PUBLIC, ROOT, find_sdk, load
+from tests.infra.bench import BUILD, DESTROY, PROVISION, PUBLIC, ROOT, load
+from tests.infra.real_gcloud import find_sdk
 from tests.infra.terraform_cli import TERRAFORM
 from tests.infra.terraform_text import read_configuration
 from tests.program_runs import run_program, run_python

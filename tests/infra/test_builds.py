@@ -1,11 +1,7 @@
 """The build files' scripts in order on a pretended cloud: whole walks, and what they refuse."""
 
-import runpy
-
-import pytest
-
-from tests.infra.bench import DESTROY, PROVISION, PUBLIC, Bench, find_sdk
-from tests.infra.pretended_cloud import BUCKET, DIGEST, TOPIC
+from tests.infra.bench import DESTROY, PROVISION, PUBLIC, Bench
+from tests.infra.pretended_cloud import BUCKET, DIGEST, REGION, TOPIC
 
 STATE = {"_TF_STATE_BUCKET": "old-state", "_TF_STATE_PREFIX": "tpu-environment"}
 FILE = 'environment = { zone = "us-east5-b", cluster_name = "tpu-cluster" }\n'
@@ -31,8 +27,8 @@ def test_the_public_command_line_makes_an_environment_once_and_destroys_it_in_or
     order = [
         "gcloud container node-pools list",
         "kubectl get pods",
-        "gcloud scheduler jobs pause jobs/provision",
-        "modify-push-config subscriptions/collect_ends",
+        f"gcloud scheduler jobs pause {REGION}/jobs/provision",
+        "modify-push-config projects/a-project/subscriptions/collect_ends",
         "kubectl delete namespace tpu-provisioner",
         "terraform apply -auto-approve",
         f"terraform destroy -auto-approve .* -target={TOPIC}",
@@ -40,7 +36,7 @@ def test_the_public_command_line_makes_an_environment_once_and_destroys_it_in_or
     later = "\n".join(bench.calls[begin:])
     places = [later.index(each.partition(" .* ")[0]) for each in order]
     assert places == sorted(places)
-    assert "subscriptions/dead_letters" not in later
+    assert "dead_letters" not in later
     assert bench.state["state"] == [BUCKET], "the checkpoints stay, and so does the state that knows them"
     assert "state push" not in later
     assert "state rm" not in later
@@ -79,12 +75,12 @@ def test_a_build_that_was_killed_in_helm_does_not_stop_the_next_one(bench: Bench
 
 def test_an_unreadable_served_cluster_is_the_only_reason_to_destroy_without_reading(bench: Bench) -> None:
     bench.build(PROVISION, **PUBLIC)
-    bench.change(refusals={"terraform destroy": "Error: googleapi: Error 403: Permission denied"})
+    vars(bench.cloud).update(refusals={"terraform destroy": "Error: googleapi: Error 403: Permission denied"})
     assert "Terraform failed; correct what it says above" in bench.refuse(DESTROY, **STATE)
     assert not [each for each in bench.calls if "-refresh=false" in each]
 
     gone = 'Error: data.google_container_cluster.served["main"]: Error 404: Not found'
-    bench.change(refusals={"terraform destroy(?!.*-refresh=false)": gone})
+    vars(bench.cloud).update(refusals={"terraform destroy(?!.*-refresh=false)": gone})
     bench.build(DESTROY, **STATE)
     assert bench.state["state"] == [BUCKET]
 
@@ -98,28 +94,9 @@ def test_force_asks_no_cluster_and_deletes_the_deployments_pools(bench: Bench) -
         {"name": "cpu-node-pool", "config": {}},
     ]
     bench.build(PROVISION, **PUBLIC)
-    bench.change(pools=pools)
+    vars(bench.cloud).update(pools=pools)
     assert "node pool ours" in bench.refuse(DESTROY, **STATE)
-    assert bench.world["paused"] == []
+    assert bench.cloud.paused == []
 
     bench.build(DESTROY, **STATE, _FORCE="true")
-    assert [each["name"] for each in bench.world["pools"]] == ["of-go", "cpu-node-pool"]
-
-
-@pytest.mark.tool
-def test_gcloud_has_every_command_and_flag_that_the_scripts_use(bench: Bench) -> None:
-    """By the table that gcloud completes command lines from."""
-    bench.build(PROVISION, **PUBLIC)
-    bench.build(DESTROY, **PUBLIC, _DELETE_ARTIFACTS="true", _DELETE_STATE="true")
-    bench.run("bootstrap.sh", "us-east5", "--yes", "--kms-key=k", "--services-kms-key=s", "--tensorboard=n/a")
-    bench.run("bootstrap.sh", "us-east5", "--yes", "--remove")
-    table = runpy.run_path(str(find_sdk() / "data/cli/gcloud_completions.py"))["STATIC_COMPLETION_CLI_TREE"]
-    calls = [call[1:] for call in bench.world["calls"] if call[0] == "gcloud"]
-    assert len(calls) > 30
-    for call in calls:
-        node, words = table, list(call)
-        while words and words[0] in node["commands"]:
-            node = node["commands"][words.pop(0)]
-        assert not node["commands"], f"gcloud {' '.join(call)}: no such command"
-        flags = {word.partition("=")[0] for word in words if word.startswith("--")}
-        assert flags <= node["flags"].keys() | table["flags"].keys(), f"gcloud {' '.join(call)}"
+    assert [each["name"] for each in bench.cloud.pools] == ["of-go", "cpu-node-pool"]

@@ -132,4 +132,10 @@ def described_cluster(
         cluster_ipv4_cidr="192.168.64.0/20",
         services_ipv4_cidr="192.168.80.0/20",
         release_channel={"channel": release_channel},
+        control_plane_endpoints_config={
+            "dns_endpoint_config": {
+                "endpoint": f"gke-{name.cluster}.{name.location}.gke.goog",
+                "allow_external_traffic": True,
+            }
+        },
     )

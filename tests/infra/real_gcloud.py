@@ -1,0 +1,73 @@
+"""Answers calls of gcloud by gcloud's own code, on the stand-in of Google's APIs.
+
+gcloud is loaded once, in a process of its own, because its start is most of what a call costs. A
+flag that it does not have, a field that an API does not have, and a condition that it cannot read
+are refused as on Google Cloud.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from standins.google.tests.test_generic_gcloud import APIS
+
+PROCESS = Path(__file__).with_name("gcloud_process.py")
+AT_THE_ROOT = {
+    "container": "",
+    "logging": "",
+    "pubsub": "",
+    "storage": "apis/storage/storage/v1/",
+    "compute": "apis/compute/compute/v1/",
+}
+"""Where the stand-in serves an API that is not below its own name."""
+
+
+def find_sdk() -> Path:
+    """Return the folder that gcloud is installed in, or fail the test with what to do."""
+    gcloud = shutil.which("gcloud")
+    near = [Path(gcloud).resolve().parents[1], Path("/usr/lib/google-cloud-sdk")] if gcloud else []
+    sdk = next((each for each in near if (each / "lib/googlecloudsdk").is_dir()), None)
+    if sdk is None:
+        pytest.fail("this test needs gcloud with its libraries: https://cloud.google.com/sdk/docs/install")
+    return sdk
+
+
+@contextmanager
+def gcloud_on(rest: str, project: str, folder: Path) -> Iterator[Any]:
+    """Load gcloud for the time of the block; yield what runs its words."""
+    urls = {name: f"{rest}/apis/{name}/" for name in APIS}
+    urls |= {name: f"{rest}/{path}" for name, path in AT_THE_ROOT.items()}
+    environment = {
+        **os.environ,
+        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": url for name, url in urls.items()},
+        "CLOUDSDK_CONFIG": str(folder / "gcloud"),
+        "CLOUDSDK_CORE_PROJECT": project,
+        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
+        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
+        "KUBECONFIG": str(folder / "kubeconfig"),
+    }
+    command = [sys.executable, "-I", str(PROCESS), str(find_sdk() / "lib")]
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def run(words: list[str]) -> tuple[int, str, str]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps(words) + "\n")
+            process.stdin.flush()
+            code, answer, complaint = json.loads(process.stdout.readline())
+            return code, answer, complaint
+
+        yield run
+        process.communicate()
