@@ -113,6 +113,7 @@ def described_cluster(
     name: ClusterName, zones: list[str], created: str, endpoint: str, release_channel: str
 ) -> Message:
     """Return what GetCluster says about a cluster, without its pools."""
+    dns = {"endpoint": f"gke-{name.cluster}.{name.location}.gke.goog", "allow_external_traffic": True}
     return Cluster(
         name=name.cluster,
         location=name.location,
@@ -129,13 +130,6 @@ def described_cluster(
         subnetwork="default",
         logging_service="logging.googleapis.com/kubernetes",
         monitoring_service="monitoring.googleapis.com/kubernetes",
-        cluster_ipv4_cidr="192.168.64.0/20",
-        services_ipv4_cidr="192.168.80.0/20",
         release_channel={"channel": release_channel},
-        control_plane_endpoints_config={
-            "dns_endpoint_config": {
-                "endpoint": f"gke-{name.cluster}.{name.location}.gke.goog",
-                "allow_external_traffic": True,
-            }
-        },
+        control_plane_endpoints_config={"dns_endpoint_config": dns},
     )
