@@ -11,17 +11,14 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from shared.edges.process import start_logging
 from shared.model.errors import Misconfigured
 from shared.settings import name_variable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
 
 EXIT_CLEAN, EXIT_FAILED, EXIT_MISCONFIGURED = 0, 1, 2
 _logger = logging.getLogger("exporter")

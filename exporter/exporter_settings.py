@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from shared.kinds.table import KIND_NAMES
 from shared.model.messages import OBJECT_NAME
 from shared.settings import OPTIONAL_URL, KindNames, between, matching, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 600
 """A sixth of it passes between two signs of life of the loop that renews."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CollectorRegistry,
@@ -25,9 +25,6 @@ from prometheus_client import (
 )
 
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 HEARTBEAT_SECONDS_MAX = 180.0
 """A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt:

@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from shared.edges.kubernetes import ObjectMeta, Record
+from shared.edges.kubernetes import KubernetesApi, ObjectMeta, Record
 from shared.model.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.edges.kubernetes import KubernetesApi
 
 _logger = logging.getLogger(__name__)
 

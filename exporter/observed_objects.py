@@ -8,29 +8,24 @@ once more. The rules of one kind of workload are in its entry of `shared.kinds`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from shared.edges.kubernetes import ObjectMeta, Record, decoder_of
 from shared.edges.kueue import API_VERSION, read_queued
 from shared.edges.pods import Pod, PodSpec, PodStatus, find_refusal, read_template, view_pod
-from shared.kinds.kind import is_leader
+from shared.kinds.kind import Kind, is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod, select_pods, select_unmarked
+from shared.model.kueue import QueuedWorkload
 from shared.model.labels import DISABLE_AUTOPROVISIONING
 from shared.model.messages import Event, EventType
 from shared.model.names import ObjectName
 from shared.model.times import format_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from shared.kinds.kind import Kind
-    from shared.model.kueue import QueuedWorkload
-    from shared.model.workloads import PodView, WorkloadView
-
+from shared.model.workloads import PodView, WorkloadView
 
 Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")

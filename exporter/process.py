@@ -14,16 +14,18 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
+from exporter.exporter_settings import ExporterSettings
 from exporter.health import Health, HealthServer, Metrics, Role
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_watched
@@ -35,13 +37,8 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.edges.pubsub import CLIENT, PubsubTopic
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Misconfigured, ProvisionerError, Unavailable
+from shared.model.messages import Event
 from shared.settings import describe_problem, name_variable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from exporter.exporter_settings import ExporterSettings
-    from shared.model.messages import Event
 
 USER_AGENT = "tpu-provisioner-exporter"
 BUFFER_MAX = 1_000

@@ -16,19 +16,14 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
+from exporter.health import Metrics
 from shared.model.errors import InvalidRequest, ProvisionerError
-from shared.model.messages import KINDS_PLURAL, format_message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, ValuesView
-
-    from exporter.health import Metrics
-    from shared.model.messages import Event, Message
-    from shared.model.names import ObjectName
+from shared.model.messages import KINDS_PLURAL, Event, Message, format_message
+from shared.model.names import ObjectName
 
 BATCH_MAX = 100
 """A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service

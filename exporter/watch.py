@@ -11,14 +11,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 import urllib3
 
+from exporter.health import Health, Metrics
+from exporter.observed_objects import ObservedObjects, WatchedKind
 from exporter.publishing import WAIT_SECONDS, Closed, Pauses
 from shared.edges.kubernetes import (
     Expired,
+    KubernetesApi,
     Page,
     Record,
     Stored,
@@ -36,17 +41,7 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from types import TracebackType
-    from typing import Self
-
-    from exporter.health import Health, Metrics
-    from exporter.observed_objects import ObservedObjects, WatchedKind
-    from shared.edges.kubernetes import KubernetesApi
-    from shared.model.messages import Event
-
+from shared.model.messages import Event
 
 T = TypeVar("T")
 

@@ -9,20 +9,14 @@ CloudEvent function cannot answer 503 (docs/decisions/clients.md).
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import functions_framework
-from flask import Response, jsonify
+from flask import Request, Response, jsonify
 
-from shared.deliver import TICK_PATH, deliver, deliver_tick
+from shared.deliver import TICK_PATH, Answer, deliver, deliver_tick
 from shared.edges.process import start_logging
 from shared.engine.reconcile import Role
 from shared.wiring import check_settings, get_process, open_clients
-
-if TYPE_CHECKING:
-    from flask import Request
-
-    from shared.deliver import Answer
 
 _FUNCTION = os.environ.get("FUNCTION_TARGET", "")
 start_logging(os.environ.get("K_SERVICE") or _FUNCTION or "functions")

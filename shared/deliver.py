@@ -10,15 +10,18 @@ import dataclasses
 import logging
 import traceback
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from shared.edges.google import find_request
 from shared.engine.budget import Key
+from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
+from shared.engine.tell import Outcome
 from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
 from shared.model.decisions import Verdict
 from shared.model.errors import (
@@ -37,12 +40,6 @@ from shared.model.errors import (
     UnknownCluster,
 )
 from shared.model.messages import EventType, parse_entry, parse_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from shared.engine.outside import Ports
-    from shared.engine.tell import Outcome
 
 BODY_BYTES_MAX = 14_000_000  # assumes: push-body
 """A message has at most 10 MB, base64 adds a third."""

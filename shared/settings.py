@@ -11,9 +11,10 @@ from __future__ import annotations
 import difflib
 import typing
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -23,9 +24,6 @@ from shared.kinds.table import KIND_NAMES
 from shared.model.errors import JSON_ERRORS, Misconfigured
 from shared.model.times import COUNT_MAX
 from shared.shapes.catalogue import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 S = TypeVar("S")
 PREFIX = "TPU_PROVISIONER_"

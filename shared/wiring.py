@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
@@ -22,12 +22,7 @@ from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
 from shared.model.errors import ProvisionerError
-from shared.settings import read_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from shared.settings import Settings
+from shared.settings import Settings, read_settings
 
 _LOG = logging.getLogger("functions")
 _LOCK = threading.Lock()

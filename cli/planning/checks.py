@@ -12,7 +12,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from shared.edges.pod_requests import parse_quantity
+from shared.edges.pods import parse_quantity
 from shared.model import labels
 from shared.model.errors import ManifestInvalid
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE

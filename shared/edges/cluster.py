@@ -9,19 +9,21 @@ https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from shared.edges import kubernetes
 from shared.edges.events import EventWriter
+from shared.edges.kubernetes import KubernetesApi
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.objects import read_objects, read_text, read_texts
+from shared.kinds.kind import Kind
+from shared.kinds.objects import Json, read_objects, read_text, read_texts
 from shared.kinds.table import (
     PARENT,
     find_kind_of_pod,
@@ -31,21 +33,11 @@ from shared.kinds.table import (
     select_pods_of,
 )
 from shared.model import labels
+from shared.model.decisions import Notice
 from shared.model.errors import Denied, KindAbsent, NotFound, Rejected
 from shared.model.pools import PoolNode
-from shared.model.times import parse_time
-from shared.model.workloads import Disk, Namespace
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from shared.edges.kubernetes import KubernetesApi
-    from shared.kinds.kind import Kind
-    from shared.kinds.objects import Json
-    from shared.model.decisions import Notice
-    from shared.model.times import Clock
-    from shared.model.workloads import Parent, PodView, WorkloadView
-
+from shared.model.times import Clock, parse_time
+from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
 _POOLS_PER_LIST = 100

@@ -10,8 +10,10 @@ import base64
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
@@ -20,10 +22,6 @@ from urllib3.util import make_headers, parse_url
 from urllib3.util.ssl_ import create_urllib3_context
 
 from shared.model.errors import Misconfigured, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TOKEN_REREAD_SECONDS = 60.0
 """The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shared.edges.kubernetes import JsonObject, Stored, reading
+from shared.edges.kubernetes import JsonObject, KubernetesApi, Stored, reading
 from shared.kinds.objects import read_number, read_text
 from shared.kinds.table import KINDS
+from shared.model.decisions import Notice
 from shared.model.errors import AlreadyExists
-from shared.model.times import format_time, parse_time
-
-if TYPE_CHECKING:
-    from shared.edges.kubernetes import KubernetesApi
-    from shared.model.decisions import Notice
-    from shared.model.times import Clock
+from shared.model.times import Clock, format_time, parse_time
 
 API_VERSIONS = {"Pod": "v1"} | {
     each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 import re
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -26,23 +27,23 @@ from google.cloud.container_v1.services.cluster_manager import ClusterManagerCli
 from google.protobuf import json_format
 
 from shared.edges.connection import Connection, GkeConnection, TokenFile
-from shared.edges.google import TIMEOUT_SECONDS, GoogleSession, bound_session
+from shared.edges.google import TIMEOUT_SECONDS, GoogleAccount, GoogleSession, bound_session
 from shared.edges.kubernetes import AGENT, KubernetesApi
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.objects import UnexpectedValue, read_flag, read_object, read_objects, read_text
+from shared.kinds.objects import (
+    Json,
+    UnexpectedValue,
+    read_flag,
+    read_object,
+    read_objects,
+    read_text,
+)
 from shared.model import labels
 from shared.model.errors import JSON_ERRORS, ClusterNotFound, NotFound, Unavailable
 from shared.model.pools import FillError, Machines, NodePool, Operation, parse_status
-from shared.model.times import bound_count, parse_time
+from shared.model.times import Clock, bound_count, parse_time
 from shared.model.workloads import Taint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from shared.edges.google import GoogleAccount
-    from shared.kinds.objects import Json
-    from shared.model.times import Clock
-    from shared.settings import ClusterSettings
+from shared.settings import ClusterSettings
 
 CLUSTER_SECONDS = 50
 """How long GKE's description of a cluster is not read again: each tick does."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import google.auth
 import msgspec
@@ -30,14 +31,9 @@ from shared.edges.process import SYSTEM_CLOCK
 from shared.model import errors
 from shared.model.errors import JSON_ERRORS
 from shared.model.failures import classify_failure
-from shared.model.times import parse_count
+from shared.model.times import Clock, parse_count
 from shared.settings import Credentials
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from shared.model.times import Clock
 
 SCOPES = (
     "https://www.googleapis.com/auth/cloud-platform",

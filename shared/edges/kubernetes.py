@@ -1,4 +1,4 @@
-"""The Kubernetes API: get, list in pages, stream, create, update, patch, and what it refuses.
+"""The Kubernetes API: get, list in pages, stream, write, and what it refuses.
 
 Answers are decoded by msgspec into structs that name only the fields that are read (`Record`).
 Texts of refusals are shown only when they are a `Status`, not what else a proxy may send.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 import urllib3
 
+from shared.edges.connection import Connection
 from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds.objects import UnexpectedValue
 from shared.model import errors
@@ -25,11 +26,6 @@ from shared.model.errors import JSON_ERRORS
 from shared.model.times import parse_count
 from shared.version import VERSION
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from shared.edges.connection import Connection
-
 T = TypeVar("T")
 U = TypeVar("U")
 AGENT = "tpu-provisioner"
@@ -37,8 +33,7 @@ TIMEOUT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 """After this time of one call no further piece of its answer is waited for; a watch has no end."""
 PAGE_SIZE = 500
-OBJECTS_MAX = 1_000_000
-"""Past that, the continue token of a list must be going in circles."""
+OBJECTS_MAX = 1_000_000  # past that, the continue token of a list must be going in circles
 PIECE_BYTES = 64 * 1024
 MESSAGE_LENGTH_MAX = 512
 _RETRY_AFTER_SECONDS_MAX = 600
@@ -161,13 +156,10 @@ _ERRORS: dict[int | str, type[errors.ProvisionerError]] = {
 """What a refusal means by its reason or HTTP status; any other 4xx, and a redirect, is an
 `InvalidRequest`, and the rest `Unavailable`."""
 JsonObject = dict[str, Any]
-"""A JSON object without a struct."""
 Body = Mapping[str, Any] | msgspec.Struct
-"""What is sent: a JSON object or a struct."""
 Params = Mapping[str, str]
 Answer = tuple[urllib3.BaseHTTPResponse, bytes]
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
-_STATUS = msgspec.json.Decoder(Status)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 _BUILDING = threading.Lock()
 _logger = logging.getLogger(__name__)
@@ -184,9 +176,6 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
         with _BUILDING:
             decoder = _DECODERS[kind] = _DECODERS.get(kind) or msgspec.json.Decoder(kind)
     return decoder
-
-
-_RAW_PAGE = decoder_of(Page[msgspec.Raw])
 
 
 def read_identity(item: Any) -> ObjectMeta:
@@ -231,7 +220,7 @@ def classify_refusal(
 
 def _read_status(body: bytes) -> Status:
     with suppress(*JSON_ERRORS):
-        status = _STATUS.decode(body)
+        status = decoder_of(Status).decode(body)
         if status.kind in ("Status", ""):
             return status
     return Status()
@@ -257,9 +246,9 @@ class KubernetesApi:
         The time-out is the longest wait for a connection, and for each piece of an answer. The
         audit log has the name of the program, and its version.
         """
-        self._connection = connection
-        self._timeout_seconds = timeout_seconds
+        self._connection, self._timeout_seconds = connection, timeout_seconds
         self._headers = {"User-Agent": f"{user_agent}/{VERSION}", "Accept": "application/json"}
+        self.close = connection.close
 
     def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
         """Return one object, of which `kind`, a partial struct, says what is read."""
@@ -278,10 +267,8 @@ class KubernetesApi:
         """
         query = {**(params or {}), "limit": str(page_size)}
         for _ in range(OBJECTS_MAX // page_size):
-            body = self._send("GET", path, params=query)[1]
-            page = _decode_page(f"GET {path}", body, kind)
-            # The page's bytes would otherwise stay alive while its reader works.
-            del body
+            # The page's bytes have no name here, so they are gone while its reader works.
+            page = _decode_page(f"GET {path}", self._send("GET", path, params=query)[1], kind)
             yield page
             if not page.metadata.continue_:
                 return
@@ -330,20 +317,8 @@ class KubernetesApi:
         content_type = "application/apply-patch+yaml"
         self._send("PATCH", path, params=params, body=body, content_type=content_type)
 
-    def close(self) -> None:
-        """Close the kept connections."""
-        self._connection.close()
-
-    def _answer(
-        self,
-        method: str,
-        path: str,
-        kind: type[T],
-        *,
-        params: Params | None = None,
-        body: Body | None = None,
-    ) -> T:
-        _, data = self._send(method, path, params=params, body=body)
+    def _answer(self, method: str, path: str, kind: type[T], **options: Any) -> T:
+        _, data = self._send(method, path, **options)
         try:
             return decoder_of(kind).decode(data)
         except JSON_ERRORS as error:
@@ -360,20 +335,17 @@ class KubernetesApi:
         silence_seconds: float | None = None,
     ) -> Answer:
         """Return a successful answer and its body; with `silence_seconds` an open stream."""
-        what, until = f"{method} {path}", SYSTEM_CLOCK.now() + CALL_SECONDS
         # A name that somebody else wrote must not lead to another object.
         if not _PLAIN_PATH.fullmatch(path):
             raise errors.MalformedEvent(
                 "not the path of an object", value=path, valid="plain names between single slashes"
             )
-        headers = dict(self._headers)
+        what, until = f"{method} {path}", SYSTEM_CLOCK.now() + CALL_SECONDS
         url, pool = self._connection.reach()
+        headers = self._headers | ({} if body is None else {"Content-Type": content_type})
         if authorization := self._connection.authorize():
             headers["Authorization"] = authorization
-        if body is not None:
-            headers["Content-Type"] = content_type
-        streams = silence_seconds is not None
-        silence = silence_seconds if streams else self._timeout_seconds
+        silence = silence_seconds or self._timeout_seconds
 
         def ask() -> Answer:
             response = pool.urlopen(
@@ -386,7 +358,7 @@ class KubernetesApi:
                 timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
                 preload_content=False,
             )
-            opened = streams and response.status < _REDIRECT
+            opened = silence_seconds is not None and response.status < _REDIRECT
             return response, b"" if opened else _read(what, response, until)
 
         response, data = _try(what, ask, attempts=2 if method == "GET" else 1)
@@ -426,7 +398,7 @@ def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
         page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
         return page
     try:
-        raw = _RAW_PAGE.decode(body)
+        raw = decoder_of(Page[msgspec.Raw]).decode(body)
     except JSON_ERRORS as error:
         raise Unreadable(f"{what}: not the JSON of a list: {error}") from error
     items, left_out = [], []

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from shared.edges.kubernetes import JsonObject, reading
+from shared.edges.kubernetes import JsonObject, KubernetesApi, reading
 from shared.edges.pods import read_workload
 from shared.edges.process import SYSTEM_CLOCK
+from shared.kinds.kind import Kind
 from shared.kinds.objects import (
+    Json,
     read_controller,
     read_held_conditions,
     read_number,
@@ -29,14 +32,7 @@ from shared.model.errors import KindAbsent, NotFound, PodContradictsSpec, Reject
 from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
 from shared.model.names import ObjectName
 from shared.model.times import format_time, parse_count, parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from shared.edges.kubernetes import KubernetesApi
-    from shared.kinds.kind import Kind
-    from shared.kinds.objects import Json
-    from shared.model.workloads import WorkloadView
+from shared.model.workloads import WorkloadView
 
 CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
 """``spec.controllerName`` of the admission checks that this provisioner answers."""

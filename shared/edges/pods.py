@@ -1,36 +1,52 @@
-"""The parts of pods and nodes that decisions read, decoded straight into `shared.model.workloads`.
+"""Pods and pod templates, decoded into the values of `shared.model.workloads` in one step.
 
 Partial on purpose: fields that are not read are skipped without being built. Workloads are read by
-their kind's entry (`shared.kinds`), which gets their JSON and a reader of pod templates from
-here.
+their kind's entry (`shared.kinds`), which gets their JSON and a reader of pod templates from here.
+Amounts: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain
+from typing import Any
 
 import msgspec
 
-from shared.edges import pod_requests
 from shared.edges.kubernetes import (
     Condition,
     JsonObject,
     ObjectMeta,
     OwnerReference,
     Record,
+    read_values,
     reading,
 )
-from shared.kinds.objects import UnexpectedValue, read_number
-from shared.model.labels import rename
+from shared.kinds.kind import Json, Kind
+from shared.kinds.objects import (
+    UnexpectedValue,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+    read_texts,
+)
+from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
-from shared.model.workloads import PodTemplate, PodView, Requirement, Toleration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from shared.kinds.kind import Json, Kind
-    from shared.model.workloads import WorkloadView
+from shared.model.workloads import (
+    PodTemplate,
+    PodView,
+    Requirement,
+    TermKind,
+    Toleration,
+    TopologyTerm,
+    WorkloadView,
+)
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 _NOBODY = OwnerReference()
@@ -116,7 +132,7 @@ def view_pod(pod: Pod) -> PodView:
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        template=_view_template(meta, pod.spec, pod=meta.name),
+        template=_view_template(meta, pod.spec),
         controller_kind=controller.kind,
         controller_name=controller.name,
         controller_uid=controller.uid,
@@ -156,17 +172,16 @@ def find_refusal(status: PodStatus) -> Condition | None:
 
 def read_template(body: Json) -> PodTemplate:
     """Return a pod template from the JSON of a PodTemplateSpec, else `UnexpectedValue`."""
+    # A manifest may have `metadata:` without a value, which the API server takes for absent.
+    fields = {key: value for key, value in body.items() if value is not None}
     try:
-        # A manifest may have `metadata:` without a value, which the API server takes for absent.
-        template = msgspec.convert(
-            {key: value for key, value in body.items() if value is not None}, Pod
-        )
+        template = msgspec.convert(fields, Pod)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
-        raise UnexpectedValue(
-            f"pod template{place.rstrip('`')}", problem, "a PodTemplateSpec"
-        ) from error
-    return _view_template(template.metadata, template.spec)
+        where = f"pod template{place.rstrip('`')}"
+        raise UnexpectedValue(where, problem, "a PodTemplateSpec") from error
+    # Some authors name the pods of a template, which has no effect.
+    return _view_template(msgspec.structs.replace(template.metadata, name=""), template.spec)
 
 
 def read_workload(kind: Kind, body: Json) -> WorkloadView:
@@ -175,55 +190,20 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
         return kind.read(body, read_template)
 
 
-def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
-    affinity, spread = spec.affinity or {}, spec.topology_spread_constraints or ()
-    node_terms, containers = pod_requests.read_node_terms(affinity), _list_running(spec)
-    ports = _takes_ports(spec, containers)
+def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
+    terms = read_objects(spec.affinity or {}, "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
+    node_terms = tuple(tuple(_read_requirements(each, rename)) for each in terms)
+    annotations = meta.annotations or {}
     return PodTemplate(
         labels=meta.labels or {},
-        annotations=meta.annotations or {},
+        annotations=annotations,
         selection=_read_affinity(node_terms) | _read_selector(spec.node_selector or {}),
         node_terms=node_terms,
-        topology_terms=pod_requests.read_topology_terms(affinity, spread, host_ports=ports),
+        topology_terms=tuple(_list_topology_terms(spec)),
         claims_devices=bool(spec.resource_claims),
-        volume_claims=tuple(_list_volume_claims(spec, pod)),
+        volume_claims=tuple(_list_volume_claims(spec, meta.name)),
         tolerations=spec.tolerations or (),
-        **pod_requests.add_up(_list_requests(meta.annotations or {}, spec, containers)),
-    )
-
-
-def _list_running(spec: PodSpec) -> list[Container]:
-    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
-    return [*spec.containers, *sidecars]
-
-
-def _takes_ports(spec: PodSpec, containers: Sequence[Container]) -> bool:
-    """Return whether ports of the host are taken, so that it can have one such pod only."""
-    ports = [port for each in containers for port in each.ports or ()]
-    return any(spec.host_network or read_number(port, "hostPort") for port in ports)
-
-
-def _list_requests(
-    annotations: dict[str, str], spec: PodSpec, containers: Sequence[Container]
-) -> pod_requests.Requests:
-    """Return what the containers of a pod request, those with the sidecars that run together."""
-    running: list[pod_requests.Quantities] = []
-    groups = [tuple(_read_requests(each.resources) for each in containers)]
-    fuse = pod_requests.ask_for_fuse(annotations)
-    if fuse and all(each.name != pod_requests.FUSE_SIDECAR for each in containers):
-        groups = [(*groups[0], fuse)]
-    for each in spec.init_containers or ():
-        requests = _read_requests(each.resources)
-        if each.restart_policy == "Always":
-            running.append(requests)
-        else:
-            groups.append((*running, requests))
-    of_pod = spec.resources or Resources()
-    return pod_requests.Requests(
-        groups=tuple(groups),
-        of_pod=_list_amounts(of_pod.requests),
-        limits_of_pod=_list_amounts(of_pod.limits),
-        overhead=_list_amounts(spec.overhead),
+        **_read_requests(spec, annotations),
     )
 
 
@@ -234,6 +214,9 @@ def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
             yield volume.persistent_volume_claim.claim_name
         elif volume.ephemeral is not None and pod:
             yield f"{pod}-{volume.name}"
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def _read_selector(selector: dict[str, str]) -> dict[str, tuple[str, ...]]:
@@ -253,20 +236,181 @@ def _read_affinity(terms: tuple[tuple[Requirement, ...], ...]) -> dict[str, tupl
     for each in terms[0] if len(terms) == 1 else ():
         before = required.get(each.key, ())
         if each.operator == "In":
-            required[each.key] = tuple(
-                value for value in each.values if value in (before or each.values)
-            )
+            allowed = before or each.values
+            required[each.key] = tuple(value for value in each.values if value in allowed)
         elif each.operator == "Exists":
             required[each.key] = before
     return required
 
 
-def _read_requests(resources: Resources | None) -> pod_requests.Quantities:
+def _list_topology_terms(spec: PodSpec) -> Iterator[TopologyTerm]:
+    """Yield the terms that can keep a pod off a node; a port of the host is there for one pod."""
+    for kind in (TermKind.AFFINITY, TermKind.ANTI_AFFINITY):
+        for each in read_objects(spec.affinity or {}, kind.rpartition(".")[2], _REQUIRED):
+            key, selector = rename(read_text(each, "topologyKey")), _read_pods(each)
+            yield TopologyTerm(kind=kind, key=key, selector=selector)
+    for each in spec.topology_spread_constraints or ():
+        if read_text(each, "whenUnsatisfiable") in ("", "DoNotSchedule"):
+            key, least = rename(read_text(each, "topologyKey")), read_number(each, "minDomains")
+            yield TopologyTerm(kind=TermKind.SPREAD, key=key, domains_min=max(least, 1))
+    if _takes_ports(spec):
+        yield TopologyTerm(kind=TermKind.ANTI_AFFINITY, key=HOSTNAME, selector=())
+
+
+def _takes_ports(spec: PodSpec) -> bool:
+    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    ports = [port for each in (*spec.containers, *sidecars) for port in each.ports or ()]
+    return any(spec.host_network or read_number(port, "hostPort") for port in ports)
+
+
+def _read_pods(term: Json) -> tuple[Requirement, ...] | None:
+    """Return which pods a term is about: None for none, and no requirement for all."""
+    if term.get("labelSelector") is None:
+        return None
+    selector = read_object(term, "labelSelector")
+    equal = read_texts(selector, "matchLabels").items()
+    of_labels = (Requirement(key, "In", (value,)) for key, value in equal)
+    return (*of_labels, *_read_requirements(selector, str))
+
+
+def _read_requirements(selector: Json, name: Callable[[str], str]) -> Iterator[Requirement]:
+    for each in read_objects(selector, "matchExpressions"):
+        key, operator = name(read_text(each, "key")), read_text(each, "operator")
+        yield Requirement(key, operator, read_values(each))
+
+
+_QUANTITY = re.compile(
+    r"(\+?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30}))(?:[eE]([+-]?[0-9]{1,2})|([a-zA-Z]{1,2}))?"
+)
+_SCALES = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal("1e3"),
+    **{prefix: Decimal(1000) ** power for power, prefix in enumerate("MGTPE", start=2)},
+    **{f"{prefix}i": Decimal(1024) ** power for power, prefix in enumerate("KMGTPE", start=1)},
+}
+_ACCELERATORS = (TPU_RESOURCE, GPU_RESOURCE)
+_UNITS_MAX = 1_000_000
+"""More accelerators than this for one pod are a mistake."""
+_ZERO = Decimal(0)
+Amounts = tuple[tuple[str, str], ...]
+"""What a container, or a pod itself, requests: each resource with its quantity."""
+
+
+@lru_cache(maxsize=1024)
+def parse_quantity(text: str) -> Decimal | None:
+    """Return an amount that is not below zero; None for a text that is no such amount."""
+    parts = _QUANTITY.fullmatch(text)
+    if parts is None or (parts[3] and parts[3] not in _SCALES):
+        return None
+    return Decimal(parts[1]).scaleb(int(parts[2] or 0)) * _SCALES.get(parts[3] or "", Decimal(1))
+
+
+_FUSE, _FUSE_SIDECAR = "gke-gcsfuse/", "gke-gcsfuse-sidecar"
+_OF_FUSE = {"cpu": "250m", "memory": "256Mi", "ephemeral-storage": "5Gi"}
+"""What the sidecar of Cloud Storage FUSE requests, which GKE adds to pods with an annotation:
+https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar."""
+
+
+def _list_added(annotations: Mapping[str, str], names: Collection[str]) -> list[Amounts]:
+    """Return the requests of that sidecar, if it will be added to containers of these names.
+
+    A limit without a request counts as one; the limit 0 means none.
+    """
+    wants = annotations.get(f"{_FUSE}volumes", "").lower() in ("true", "t", "1")
+    if not wants or _FUSE_SIDECAR in names:
+        return []
+    amounts = dict(_OF_FUSE)
+    for side in ("limit", "request"):
+        written = {name: annotations.get(f"{_FUSE}{name}-{side}", "0") for name in amounts}
+        amounts |= {name: amount for name, amount in written.items() if amount != "0"}
+    return [tuple(amounts.items())]
+
+
+def _read_requests(spec: PodSpec, annotations: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the amounts of a pod by the names of the fields of `PodTemplate`."""
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    running = _list_added(annotations, {each.name for each in containers})
+    beside: list[tuple[Amounts, ...]] = []
+    for each in spec.init_containers or ():
+        amounts = _list_amounts(each.resources)
+        if each.restart_policy == "Always":
+            running.append(amounts)
+        else:
+            beside.append((*running, amounts))
+    together = (*(_list_amounts(each.resources) for each in spec.containers), *running)
+    groups, of_pod = (together, *beside), spec.resources or Resources()
+    return _add_up(groups, _freeze(of_pod.requests), _freeze(of_pod.limits), _freeze(spec.overhead))
+
+
+def _list_amounts(resources: Resources | None) -> Amounts:
     """Return a container's requests. A limit without a request counts as one."""
     if resources is None:
         return ()
-    return _list_amounts({**(resources.limits or {}), **(resources.requests or {})})
+    return _freeze({**(resources.limits or {}), **(resources.requests or {})})
 
 
-def _list_amounts(amounts: dict[str, Any] | None) -> pod_requests.Quantities:
-    return tuple((resource, str(amount)) for resource, amount in (amounts or {}).items())
+def _freeze(amounts: dict[str, Any] | None) -> Amounts:
+    return tuple((name, str(amount)) for name, amount in (amounts or {}).items())
+
+
+@lru_cache(maxsize=1024)
+def _add_up(
+    groups: tuple[tuple[Amounts, ...], ...], requests: Amounts, limits: Amounts, overhead: Amounts
+) -> Mapping[str, Any]:
+    """Return the amounts as Kubernetes adds them up, once for all pods that request the same.
+
+    A group is what runs at one time: the containers with the sidecars, and each init container with
+    the sidecars before it. What the pod itself requests counts instead.
+    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
+    """
+    sums = [_sum(chain.from_iterable(group)) for group in groups]
+    most = {name: max(each.get(name, _ZERO) for each in sums) for group in sums for name in group}
+    of_pod, limit, beside = _sum(requests), _sum(limits), _sum(overhead)
+
+    def need(resource: str, unit: Decimal = Decimal(1)) -> int:
+        amount = of_pod.get(resource, most.get(resource) or limit.get(resource, _ZERO))
+        return math.ceil((amount + beside.get(resource, _ZERO)) / unit)
+
+    return {
+        "chips": int(most.get(TPU_RESOURCE, _ZERO)),
+        "gpus": int(most.get(GPU_RESOURCE, _ZERO)),
+        "cpu_millis": need("cpu", Decimal("0.001")),
+        "memory_bytes": need("memory"),
+        "storage_bytes": need("ephemeral-storage"),
+        "other_resources": tuple(each for each in most if _is_extended(each) and most[each]),
+        "unreadable_amounts": tuple(_list_unreadable(chain.from_iterable(groups))),
+    }
+
+
+def _list_unreadable(containers: Iterable[Amounts]) -> Iterator[str]:
+    """Yield the amounts of accelerators that no node has, and of huge pages beside them."""
+    amounts = dict.fromkeys(chain.from_iterable(containers))
+    accelerated = any(name in _ACCELERATORS for name, _ in amounts)
+    for name, text in amounts:
+        huge = accelerated and name.startswith(HUGE_PAGES) and parse_quantity(text)
+        if huge or not _is_readable(name, text):
+            yield f"{name}={text}"
+
+
+def _is_extended(resource: str) -> bool:
+    """Return whether a resource is none of Kubernetes' own, beside accelerators."""
+    return "/" in resource and resource not in _ACCELERATORS
+
+
+def _sum(amounts: Iterable[tuple[str, str]]) -> dict[str, Decimal]:
+    """Return how much of each resource is requested; what cannot be read counts as nothing."""
+    sums: dict[str, Decimal] = {}
+    for name, text in amounts:
+        amount = parse_quantity(text) if _is_readable(name, text) else None
+        sums[name] = sums.get(name, _ZERO) + (amount or _ZERO)
+    return sums
+
+
+def _is_readable(resource: str, text: str) -> bool:
+    """Return whether an amount is one that a node may have: whole, for accelerators."""
+    if resource not in _ACCELERATORS:
+        return True
+    amount = parse_quantity(text)
+    return amount is not None and amount == amount.to_integral_value() and amount <= _UNITS_MAX

@@ -10,14 +10,12 @@ import logging
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 from pythonjsonlogger.msgspec import MsgspecFormatter
 
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class SystemClock:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.edges.pod_requests import parse_quantity
-from shared.edges.pods import read_template
+from shared.edges.pods import parse_quantity, read_template
 from shared.kinds.job import JOB
 from shared.kinds.kind import share_nodes
 from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
