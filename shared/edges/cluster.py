@@ -1,30 +1,24 @@
-"""One cluster's live objects over the Kubernetes API, as `shared.engine.outside.Cluster`.
-
-Where a volume can be used: a bound claim has it from the node affinity and the labels of its
-PersistentVolume, as the scheduler does:
-https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity. A claim without a
-volume has it from its StorageClass, if that limits the zones:
-https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies.
-"""
+"""One cluster's live objects over the Kubernetes API, as `shared.engine.outside.Cluster`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from shared.edges import kubernetes
-from shared.edges.events import EventWriter
-from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.kind import Kind
-from shared.kinds.objects import Json, read_objects, read_text, read_texts
+from shared.kinds.objects import Json, read_number, read_objects, read_text, read_texts
 from shared.kinds.table import (
+    KINDS,
     PARENT,
     find_kind_of_pod,
     get_kind,
@@ -34,9 +28,9 @@ from shared.kinds.table import (
 )
 from shared.model import labels
 from shared.model.decisions import Notice
-from shared.model.errors import Denied, KindAbsent, NotFound, Rejected
+from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, Rejected
 from shared.model.pools import PoolNode
-from shared.model.times import Clock, parse_time
+from shared.model.times import Clock, format_time, parse_time
 from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
@@ -46,8 +40,21 @@ _OURS = f"{labels.MANAGER}={labels.MANAGER_VALUE}"
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _NOT_OF_NODES = "!pod-template-generation"  # assumes: daemonset-label
 """The label of every DaemonSet's pods; without them a list of a large cluster is much shorter."""
-_JSON = msgspec.json.Decoder(kubernetes.JsonObject)
 _PODS, _NODES = "/api/v1/pods", "/api/v1/nodes"
+_API_VERSIONS = {"Pod": "v1"} | {
+    each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)
+}
+_MESSAGE_LENGTH_MAX = 1024
+"""Longest message of an Event:
+https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
+NOTICE_FRESH_SECONDS = 600.0
+"""An Event that was written or counted up less than this ago is not counted up again: the tick
+says the same every minute. Far less than the hour for which API servers keep Events by default,
+which counting up begins anew:
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
+_WRITTEN_MAX = 50_000
+"""Events that an instance remembers, some 10 MB: two for each of the leaders that a tick looks
+at, and more. Without them they are read again."""
 
 
 class KubernetesCluster:
@@ -57,13 +64,14 @@ class KubernetesCluster:
         self, api: KubernetesApi, *, component: str = "tpu-provisioner", clock: Clock = SYSTEM_CLOCK
     ) -> None:
         """Prepare; nothing is sent yet. The component is who writes the Events."""
-        self._api = api
-        self._events = EventWriter(api, component=component, clock=clock)
+        self._api, self._component, self._clock = api, component, clock
+        self._written: dict[str, tuple[str, float]] = {}
+        """By the path of an Event: its text, and when it was written, in unix seconds."""
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None if Kubernetes says that it does not exist."""
         entry = get_kind(kind)
-        body = self._find(entry.path_of(namespace, name), name, kubernetes.JsonObject)
+        body = self._find(entry.path_of(namespace, name), name, JsonObject)
         return read_workload(entry, body) if body is not None else None
 
     def _find(self, path: str, name: str, kind: type[T]) -> T | None:
@@ -89,8 +97,12 @@ class KubernetesCluster:
         workloads: list[WorkloadView] = []
         pages = islice(self._api.list_pages(entry.path, msgspec.Raw), len(names))
         with suppress(NotFound):  # the kind is not installed
-            for page in pages:
-                workloads += _read_named(entry, page.items, names)
+            for each in chain.from_iterable(page.items for page in pages):
+                identity = kubernetes.read_identity(each)
+                if (identity.namespace, identity.name) in names:
+                    with suppress(kubernetes.Unreadable):
+                        body = kubernetes.decoder_of(JsonObject).decode(each)
+                        workloads.append(read_workload(entry, body))
                 if len(workloads) == len(names):
                     break
         return workloads
@@ -98,8 +110,7 @@ class KubernetesCluster:
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
         try:
-            path = PARENT.path_of(parent.namespace, parent.name)
-            body = self._api.get(path, kubernetes.JsonObject)
+            body = self._api.get(PARENT.path_of(parent.namespace, parent.name), JsonObject)
         except NotFound:
             return None
         with kubernetes.reading(str(parent)):
@@ -119,19 +130,17 @@ class KubernetesCluster:
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods."""
+        path = f"/api/v1/namespaces/{workload.namespace}/pods"
         selector = {"labelSelector": select_pods_of(workload)}
-        pods = self._list_pods(f"/api/v1/namespaces/{workload.namespace}/pods", selector)
+        pods = self._api.read_each(path, Pod, view_pod, selector)
         return [pod for pod in pods if is_pod_of(workload, pod)]
 
     def list_accelerator_pods(self) -> Iterator[PodView]:
         """Yield all unfinished accelerator pods of the cluster, page by page, of any kind."""
         query = {"fieldSelector": _UNFINISHED, "labelSelector": _NOT_OF_NODES}
-        for pod in self._list_pods(_PODS, query):
+        for pod in self._api.read_each(_PODS, Pod, view_pod, query):
             if pod.template.wants_accelerator and not pod.finished and find_kind_of_pod(pod):
                 yield pod
-
-    def _list_pods(self, path: str, query: dict[str, str]) -> Iterator[PodView]:
-        return self._api.read_each(path, Pod, view_pod, query)
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours; one list for 100 pools."""
@@ -148,8 +157,7 @@ class KubernetesCluster:
         Only an exact ``spec.nodeName`` is indexed, and listing every pod of a large cluster would
         move hundreds of megabytes.
         """
-        query = {"fieldSelector": f"spec.nodeName={node}"}
-        pods = self._list_whole(_PODS, Pod, query)
+        pods = self._list_whole(_PODS, Pod, {"fieldSelector": f"spec.nodeName={node}"})
         with kubernetes.reading(f"a pod on {node}, so it may be in use"):
             return [view_pod(pod) for pod in pods if holds_node(pod)]
 
@@ -157,9 +165,8 @@ class KubernetesCluster:
         """Yield the objects of a list; raises `Unreadable` if one of them was left out."""
         for page in self._api.list_pages(path, kind, query):
             if page.left_out:
-                count = len(page.left_out)
-                problem = f"{count} pods or nodes cannot be read, so it may be in use"
-                raise kubernetes.Unreadable(problem)
+                problem = f"{len(page.left_out)} pods or nodes cannot be read"
+                raise kubernetes.Unreadable(f"{problem}, so it may be in use")
             yield from page.items
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
@@ -168,41 +175,81 @@ class KubernetesCluster:
         The list of taints is written whole, with the version that was read: what others change
         meanwhile is a `StaleView`, and the next tick's.
         """
-        selector = {"fieldSelector": f"metadata.name={node}"}
-        for page in self._api.list_pages(_NODES, Node, selector):
-            for item in page.items:
-                with kubernetes.reading(f"node {node}"):
-                    taints = format_taints(item, since, closed=closed)
-                body = {
-                    "metadata": {"resourceVersion": item.metadata.resource_version},
-                    "spec": {"taints": taints},
-                }
-                self._api.patch(f"{_NODES}/{node}", body)
+        for item in self._list_whole(_NODES, Node, {"fieldSelector": f"metadata.name={node}"}):
+            with kubernetes.reading(f"node {node}"):
+                taints = format_taints(item, since, closed=closed)
+            body = {
+                "metadata": {"resourceVersion": item.metadata.resource_version},
+                "spec": {"taints": taints},
+            }
+            self._api.patch(f"{_NODES}/{node}", body)
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event, unless the same one was written just before."""
-        self._events.write(notice)
+        """Write an Event, unless the same was written a moment ago.
+
+        Its name follows from the object, from why and from the pool, so a repetition, also of
+        another process, changes one Event: its text, its count and its time.
+        """
+        now = self._clock.now()
+        identity = f"{notice.uid}\n{notice.reason}\n{notice.about or notice.message}".encode()
+        name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
+        events = f"/api/v1/namespaces/{notice.namespace}/events"
+        path = f"{events}/{name}"
+        text, written_at = self._written.get(path, ("", float("-inf")))
+        if text == notice.message and now - written_at < NOTICE_FRESH_SECONDS:
+            return
+        written_at = now
+        try:
+            body = format_event(notice, name, component=self._component, now=format_time(now))
+            self._api.create(events, body, kubernetes.Stored)
+        except AlreadyExists:
+            written_at = self._repeat(path, notice.message[:_MESSAGE_LENGTH_MAX], now)
+        if len(self._written) >= _WRITTEN_MAX:
+            self._written.clear()
+        self._written[path] = notice.message, written_at
+
+    def _repeat(self, path: str, message: str, now: float) -> float:
+        """Count up an Event that exists, unless that was done just now; return when it was."""
+        with kubernetes.reading(f"the Event {path}"):
+            event = self._api.get(path, JsonObject)
+            count, text = read_number(event, "count", default=1), read_text(event, "message")
+            written_at = parse_time(read_text(event, "lastTimestamp")) or 0.0
+        if text == message and now - written_at < NOTICE_FRESH_SECONDS:
+            return written_at
+        change = {"count": count + 1, "lastTimestamp": format_time(now), "message": message}
+        self._api.patch(path, change)
+        return now
 
 
-def _read_named(
-    kind: Kind, items: Iterable[msgspec.Raw], names: Collection[tuple[str, str]]
-) -> Iterator[WorkloadView]:
-    """Yield the workloads of some names that can be read; the others are not decoded."""
-    for each in items:
-        identity = kubernetes.read_identity(each)
-        if (identity.namespace, identity.name) in names:
-            with suppress(kubernetes.Unreadable):
-                yield read_workload(kind, _JSON.decode(each))
+def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:
+    """Return the Event of a notice, as the Kubernetes API takes it; `now` is in RFC 3339."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": notice.namespace},
+        "involvedObject": {
+            "apiVersion": _API_VERSIONS[notice.kind],
+            "kind": notice.kind,
+            "namespace": notice.namespace,
+            "name": notice.name,
+            "uid": notice.uid,
+        },
+        "reason": notice.reason,
+        "message": notice.message[:_MESSAGE_LENGTH_MAX],
+        "type": "Warning" if notice.warning else "Normal",
+        "source": {"component": component},
+        "reportingComponent": component,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
 
 
 def holds_node(pod: Pod) -> bool:
     """Return whether a pod needs its node; DaemonSet and static pods do not count."""
-    owners = pod.metadata.owner_references or ()
-    if any(owner.kind == "DaemonSet" for owner in owners):
-        return False
-    if MIRROR_POD in (pod.metadata.annotations or {}):
-        return False
-    return pod.status.phase not in ("Succeeded", "Failed")
+    of_node = any(each.kind == "DaemonSet" for each in pod.metadata.owner_references or ())
+    static = MIRROR_POD in (pod.metadata.annotations or {})
+    return not (of_node or static or pod.status.phase in ("Succeeded", "Failed"))
 
 
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
@@ -218,16 +265,21 @@ class Node(kubernetes.Record):
     """A node."""
 
     metadata: kubernetes.ObjectMeta = msgspec.field(default_factory=kubernetes.ObjectMeta)
-    spec: kubernetes.JsonObject = msgspec.field(default_factory=dict)
+    spec: JsonObject = msgspec.field(default_factory=dict)
     """All of it: the taints of others have fields that are ours to keep."""
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
 def view_node(node: Node) -> PoolNode:
-    """Return a node as the plan needs it."""
+    """Return a node as the plan needs it; a taint of ours whose value is no time counts as none."""
     conditions = node.status.conditions or ()
     ready = [each for each in conditions if (each.type, each.status) == ("Ready", "True")]
-    idle_since, closed = read_idle(node)
+    marks = [
+        (float(taint["value"]), taint.get("effect") == CLOSED)
+        for taint in read_objects(node.spec, "taints")
+        if taint.get("key") == labels.SURPLUS and re.fullmatch("[0-9]+", str(taint.get("value")))
+    ]
+    idle_since, closed = marks[0] if marks else (None, False)
     return PoolNode(
         name=node.metadata.name,
         pool=(node.metadata.labels or {}).get(labels.NODE_POOL, ""),
@@ -236,18 +288,6 @@ def view_node(node: Node) -> PoolNode:
         idle_since=idle_since,
         closed=closed,
     )
-
-
-def read_idle(node: Node) -> tuple[float | None, bool]:
-    """Return since when a node is idle by our taint, and whether that keeps new pods off.
-
-    A taint whose value is no time counts as none.
-    """
-    for taint in read_objects(node.spec, "taints"):
-        value = str(taint.get("value", ""))
-        if taint.get("key") == labels.SURPLUS and value.isascii() and value.isdigit():
-            return float(value), taint.get("effect") == CLOSED
-    return None, False
 
 
 def format_taints(node: Node, since: float | None, *, closed: bool) -> list[Json]:
@@ -263,23 +303,15 @@ def format_taints(node: Node, since: float | None, *, closed: bool) -> list[Json
 ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
 """The second is that of Google's CSI drivers, the third that of old volumes:
 https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver."""
-_WAITS = "WaitForFirstConsumer"
-"""The volume of such a class is made when a pod is placed."""
-_BETWEEN_ZONES = "__"
-"""Between the zones of a regional disk in a label:
-https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
-
-
-Get = Callable[[str, type[kubernetes.JsonObject]], kubernetes.JsonObject]
+Get = Callable[[str, type[JsonObject]], JsonObject]
 """Returns one object by its path in the API."""
 
 
 def read_disk(get: Get, namespace: str, claim: str) -> Disk | None:
     """Return where the volume of a claim can be used, or why it can be used nowhere yet.
 
-    None: it can be used anywhere, or an object on the way to it has no name that the API accepts.
-    It takes two reads if the claim has a volume or a class, else one. What may not be read is not
-    known, so its pods wait, and their owner is told why.
+    None: it can be used anywhere. It takes two reads if the claim has a volume or a class, else
+    one. What may not be read is not known, so its pods wait, and their owner is told why.
     """
     try:
         with kubernetes.reading(f"the disk of claim {namespace}/{claim}"):
@@ -289,32 +321,18 @@ def read_disk(get: Get, namespace: str, claim: str) -> Disk | None:
 
 
 def _read_claim(get: Get, namespace: str, claim: str) -> Disk | None:
-    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
-    try:
-        body = get(path, kubernetes.JsonObject)
-    except NotFound:
+    body = _find(get, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
+    if body is None:
         return Disk(claim=claim, unbound="does not exist")
-    except Rejected:  # the API server lets each of these names be any text
-        return None
     if read_text(body, "metadata", "deletionTimestamp"):
         return Disk(claim=claim, unbound="is being deleted")
-    volume = read_text(body, "spec", "volumeName")
-    if volume:
-        return _read_volume(get, claim, volume)
+    if name := read_text(body, "spec", "volumeName"):
+        volume = _find(get, f"/api/v1/persistentvolumes/{name}")
+        if volume is None:
+            return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
+        zones = _find_volume_zones(volume)
+        return Disk(claim=claim, zones=zones) if zones else None
     return _read_class(get, claim, read_text(body, "spec", "storageClassName"))
-
-
-def _read_volume(get: Get, claim: str, name: str) -> Disk | None:
-    volume = _find(get, f"/api/v1/persistentvolumes/{name}")
-    if volume is None:
-        return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
-    required = ("spec", "nodeAffinity", "required")
-    terms = read_objects(volume, *required, "nodeSelectorTerms")
-    zones = _find_zones([read_objects(each, "matchExpressions") for each in terms])
-    own_labels = read_texts(volume, "metadata", "labels")
-    labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
-    zones = zones or tuple(sorted({*labelled.split(_BETWEEN_ZONES)} - {""}))
-    return Disk(claim=claim, zones=zones) if zones else None
 
 
 def _read_class(get: Get, claim: str, name: str) -> Disk | None:
@@ -323,30 +341,45 @@ def _read_class(get: Get, claim: str, name: str) -> Disk | None:
     unbound = "is not bound to a volume yet"
     if storage is None:
         return Disk(claim=claim, unbound=f"{unbound}, and StorageClass {name} does not exist")
-    if read_text(storage, "volumeBindingMode") != _WAITS:
+    if read_text(storage, "volumeBindingMode") != "WaitForFirstConsumer":
         hint = "" if name else ", and names no StorageClass that would make one"
         return Disk(claim=claim, unbound=f"{unbound}{hint}")
     terms = read_objects(storage, "allowedTopologies")
-    zones = _find_zones([read_objects(each, "matchLabelExpressions") for each in terms])
+    zones = _find_zones(terms, "matchLabelExpressions")
     return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
 
 
 def _find(get: Get, path: str) -> Json | None:
     """Return an object; None if there is none, or its name is none that the API accepts."""
     try:
-        return get(path, kubernetes.JsonObject)
+        return get(path, JsonObject)
     except (NotFound, Rejected):
         return None
 
 
-def _find_zones(terms: Sequence[Sequence[Json]]) -> tuple[str, ...]:
+def _find_volume_zones(volume: Json) -> tuple[str, ...]:
+    """Return the zones of a volume as the scheduler reads them: from node affinity, or a label.
+
+    https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity. A regional disk
+    has two zones in its label: https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers.
+    """
+    terms = read_objects(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+    own_labels = read_texts(volume, "metadata", "labels")
+    labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
+    zones = tuple(sorted({*labelled.split("__")} - {""}))
+    return _find_zones(terms, "matchExpressions") or zones
+
+
+def _find_zones(terms: Sequence[Json], field: str) -> tuple[str, ...]:
     """Return the zones that satisfy one of several terms; empty if any zone does."""
     zones: set[str] = set()
     for term in terms:
-        # A class has no operator, because it can only list values.
-        listed = [each for each in term if read_text(each, "operator") in ("", "In")]
-        of_zones = [each for each in listed if read_text(each, "key") in ZONE_KEYS]
-        sets = [set(kubernetes.read_values(each)) for each in of_zones]
+        sets = [
+            set(kubernetes.read_values(each))
+            for each in read_objects(term, field)
+            # A class has no operator, because it can only list values.
+            if read_text(each, "operator") in ("", "In") and read_text(each, "key") in ZONE_KEYS
+        ]
         if not sets:
             return ()
         zones |= set.intersection(*sets)

@@ -116,7 +116,9 @@ def test_a_claim_that_must_be_bound_before_its_pod_says_why_it_is_not(objects: d
 @pytest.mark.parametrize("spec", [{"volumeName": "../secrets"}, {"storageClassName": "a?b"}])
 def test_a_name_that_is_a_path_is_that_of_an_absent_disk(monkeypatch: pytest.MonkeyPatch, spec: Json) -> None:
     api = KubernetesApi(Connection(url="http://127.0.0.1:9"))
-    assert read_disk(api.get, "team-a", "../../victim/persistentvolumeclaims/data") is None
+    disk = read_disk(api.get, "team-a", "../../victim/persistentvolumeclaims/data")
+    assert disk is not None
+    assert disk.unbound == "does not exist"
 
     def get(path: str, kind: Any, send: Any = api.get) -> Any:
         return msgspec.convert({"spec": spec}, kind) if path == CLAIM else send(path, kind)
