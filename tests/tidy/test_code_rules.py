@@ -16,11 +16,11 @@ BUDGETS = {
     "shared/needs": (1_835, 1_300),
     "shared/plan": (1_780, 1_900),
     "shared/engine": (2_803, 1_950),
-    "shared/edges": (2_618, 2_100),
+    "shared/edges": (2_557, 2_100),
     "shared/kinds": (1_405, 1_300),
     "shared/shapes": (856, 760),
     "standins demo benchmarks": (28_140, 20_000),
-    " ".join(DEPLOYED): (16_313, 14_000),
+    " ".join(DEPLOYED): (16_252, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
