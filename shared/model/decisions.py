@@ -73,7 +73,6 @@ class Reason(StrEnum):
     SELECTOR_UNSUPPORTED = "selector_unsupported"  # no node of ours can match the selector
     CAPACITY_CONFLICT = "capacity_conflict"  # GKE does not offer this combination of capacity
     REQUEST_NOT_ALLOWED = "request_not_allowed"  # a setting of the operator does not allow it
-    LABELS_OVER_BUDGET = "labels_over_budget"  # GKE does not accept node labels this long
     NAME_UNFIT = "name_unfit"  # a name is too long for the node labels that name the workload
     MANIFEST_INVALID = "manifest_invalid"  # Kubernetes refuses the workload itself
     ZONE_MISSING = "zone_missing"  # neither the pod nor the settings name a zone

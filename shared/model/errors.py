@@ -65,7 +65,6 @@ CapacityConflict = partial(Rejected, Reason.CAPACITY_CONFLICT)
 ManifestInvalid = partial(Rejected, Reason.MANIFEST_INVALID)
 ZoneMissing = partial(Rejected, Reason.ZONE_MISSING)
 NotAllowed = partial(Rejected, Reason.REQUEST_NOT_ALLOWED)
-LabelBudgetExceeded = partial(Rejected, Reason.LABELS_OVER_BUDGET)
 NameUnfit = partial(Rejected, Reason.NAME_UNFIT)
 
 

@@ -172,7 +172,7 @@ def build_owner_labels(
     }
     optional = {**numbers, labels.CLUSTER_UID: cluster_uid, labels.IDLE: warm_seconds}
     written |= {key: str(value) for key, value in optional.items() if value}
-    for key, value in written.items():
+    for key, value in written.items():  # assumes: label-limit
         if not _LABEL_VALUE.fullmatch(value):
             raise NameUnfit(
                 "the nodes of the pool name their workload in labels, and this is no value of a "

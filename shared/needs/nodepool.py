@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from shared.kinds.table import get_kind
 from shared.model import labels
-from shared.model.errors import LabelBudgetExceeded, NotAllowed
+from shared.model.errors import NotAllowed
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.needs import Need, Tier, Way
 from shared.model.times import read_seconds
@@ -29,11 +28,6 @@ from shared.shapes.catalogue import GPUS, Placement, Shape
 from shared.shapes.slices import find_disk
 
 Json = dict[str, Any]
-
-NODE_LABEL_CHARACTERS_MAX = 1024  # assumes: label-limit
-"""All node labels of one request together: comment on ``NodeConfig.labels``,
-https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
-_SEPARATORS = 2  # of each label '=' and ',', in case GKE counts the joined text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +166,6 @@ def build_body(
     settings = demand.wish.settings
     # Owner labels last, so that no label of a pod can overwrite them.
     node_labels = demand.node_labels | owner
-    check_label_budget(node_labels)
     pool: Json = {
         "name": build_name(claim, tried.attempt, tried.useless),
         "config": _build_config(demand, claim, node_labels),
@@ -312,21 +305,6 @@ def _build_config(demand: Demand, claim: Claim, node_labels: dict[str, str]) -> 
         ]
         config["gcfsConfig"] = {"enabled": True}
     return config | _build_capacity(demand.way, claim)
-
-
-def check_label_budget(node_labels: Mapping[str, str]) -> None:
-    """Accept node labels that fit GKE's budget."""
-    sizes = {key: len(key) + len(value) + _SEPARATORS for key, value in node_labels.items()}
-    total = sum(sizes.values())
-    if total > NODE_LABEL_CHARACTERS_MAX:
-        copied = [key for key in node_labels if not labels.is_owner_key(key)] or list(node_labels)
-        longest = max(copied, key=sizes.__getitem__)
-        raise LabelBudgetExceeded(
-            f"the node labels have {total} characters together; the longest label is {longest}",
-            field="nodePool.config.labels",
-            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters together; copy fewer or shorter "
-            "labels",
-        )
 
 
 def _build_taints(demand: Demand, claim: Claim) -> list[Json]:

@@ -177,15 +177,14 @@ class _Finder:
         added = _OF_SIZE & (template.selection.keys() - spec.selection.keys())
         selection = {key: values for key, values in template.selection.items() if key not in added}
         own = dataclasses.replace(
-            template, cpu_millis=spec.cpu_millis, memory_bytes=spec.memory_bytes
+            template,
+            cpu_millis=spec.cpu_millis,
+            memory_bytes=spec.memory_bytes,
+            selection=selection,
         )
         try:
-            chips = self._count_chips(group, template)
-            try:
-                most = self._count_chips(group, dataclasses.replace(own, selection=selection))
-            except Rejected:  # the machine needs to be named
-                most = self._count_chips(group, own)
-        except Rejected:
+            chips, most = self._count_chips(group, template), self._count_chips(group, own)
+        except Rejected:  # for example of a machine that has to be named
             return None
         if chips <= most:
             return None

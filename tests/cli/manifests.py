@@ -57,7 +57,6 @@ BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]\n" for level in range(1, 12)
 )
 """A kilobyte that repeats itself to ten to the twelfth values."""
-MANY_LABELS = [f"\n                example.com/{'k' * 40}{n}: {'v' * 60}" for n in range(9)]
 TEMPLATES = {
     "jobset": JOBSET,
     "raycluster": RAYCLUSTER,
@@ -68,7 +67,6 @@ TEMPLATES = {
     "cronjob": CRONJOB,
     "bomb": BOMB,
     "deep": "[" * 3000,
-    "labelled": JOBSET.replace("nodeSelector:", "nodeSelector:" + "".join(MANY_LABELS)),
     "nul": "\0",
     "long": "a: " + "9" * 5000,
 }

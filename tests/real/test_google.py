@@ -18,13 +18,13 @@ from shared.model.failures import Failure, classify_failure
 from shared.model.messages import Event, EventType, format_message, parse_entry
 from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, PoolStatus
-from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX
 from shared.shapes.catalogue import TPUS, Family, Placement
 from shared.shapes.tpus import count_chips
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(0)]
 POOLS_AT_ONCE, RUN_AT_ONCE = 24, 20  # GKE accepts all of them
+LABEL_CHARACTERS_MAX = 1024
 STATUS_SECONDS = 120.0  # so long GKE's own provisioner waits for a status
 PAID_HOURS = 0.5  # a slice that gets its machines is deleted at once
 METRIC = 'logging_googleapis_com:user_tpu_provisioner_ticks{monitored_resource="cloud_run_revision"}'
@@ -131,7 +131,7 @@ def _list_lost(sent: Any, got: Any, path: str) -> list[str]:
 
 
 def test_limits(lab: Lab) -> None:
-    fits, over = (_fill(lab, NODE_LABEL_CHARACTERS_MAX + more) for more in (0, 100))
+    fits, over = (_fill(lab, LABEL_CHARACTERS_MAX + more) for more in (0, 100))
     labels = [lab.create(lab.new_name(), labels=each) for each in (fits, over)]
     names = [lab.create(lab.new_name(length)) for length in (40, 41)]
     assert (labels, names) == ([ACCEPTED, INVALID], [ACCEPTED, INVALID]), lab.words

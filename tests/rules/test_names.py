@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
-from shared.model.errors import Broken, LabelBudgetExceeded, NameUnfit
+from shared.model.errors import Broken, NameUnfit
 from shared.model.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
@@ -24,10 +24,11 @@ from shared.model.names import (
     parse_name,
     parse_owner,
 )
-from shared.needs.nodepool import check_label_budget
 from tests.builders import CLUSTER, a_claim
 from tests.refusals import refuses
 
+LABEL_CHARACTERS_MAX = 1024
+"""Of all node labels of a pool: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
 GKE_POOL_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 NASTY_JOBS = (
     "a",
@@ -202,7 +203,7 @@ def test_owner_labels_are_legal_kubernetes_labels_well_within_the_budget(kind: s
 
     assert all(re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?", value) for value in written.values())
     assert all(len(key.rpartition("/")[2]) <= 63 for key in written)
-    check_label_budget(written)
+    assert sum(len(key) + len(value) + 2 for key, value in written.items()) <= LABEL_CHARACTERS_MAX
 
 
 def test_a_name_that_is_no_value_of_a_label_is_never_cut() -> None:
@@ -242,19 +243,3 @@ def test_a_label_that_is_no_number_is_read_as_not_said(text: str) -> None:
 
     assert owner is not None
     assert (owner.created_at, owner.attempt) == (None, 0)
-
-
-def test_labels_at_the_budget_pass_and_one_character_more_does_not() -> None:
-    full = {"a": "b" * (1024 - 1 - 2)}
-    check_label_budget(full)
-
-    with refuses(LabelBudgetExceeded) as refused:
-        check_label_budget({"a": full["a"] + "b"})
-    assert "1025 characters" in str(refused.value)
-    assert refused.value.field == "nodePool.config.labels"
-    assert "at most 1024" in refused.value.valid
-
-
-def test_over_budget_the_longest_label_that_is_not_ours_is_named() -> None:
-    with refuses(LabelBudgetExceeded, match=r"example\.com/long"):
-        check_label_budget({labels.JOBSET_NAME: "j" * 900, "example.com/long": "x" * 200, "short": "y"})

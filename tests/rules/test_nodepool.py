@@ -7,7 +7,6 @@ from google.cloud.container_v1.types import NodePool
 from google.protobuf import json_format
 
 from shared.model import labels
-from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import Owner, Try, build_name, parse_owner
 from shared.model.needs import Tier
 from shared.model.workloads import Toleration
@@ -15,7 +14,6 @@ from shared.settings import Settings
 from shared.shapes.catalogue import TPUS
 from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
-from tests.refusals import refuses
 from tests.rows import read_rows
 
 CREATED_AT = 1_800_000_000
@@ -126,13 +124,6 @@ def test_a_single_host_carries_no_placement(accelerator: str, topology: str, chi
 
     assert "placementPolicy" not in body
     assert body["initialNodeCount"] == 1
-
-
-def test_labels_over_gke_s_budget_are_refused_before_any_call() -> None:
-    long = {f"example.com/{'k' * 40}-{n}": "v" * 60 for n in range(6)}
-
-    with refuses(LabelBudgetExceeded, match="at most 1024"):
-        build(selectors=long)
 
 
 @pytest.mark.parametrize("attempt", [0, 7, 1295])
