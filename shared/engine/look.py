@@ -198,6 +198,7 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
     ready = [node.ready_at or 0.0 for node in nodes if node.ready]
     idle, closed = _list_marks(nodes)
     word, word_at, cause = _find_word(pool, ready, look)
+    machines = look.machines.get(pool.name)
     return Pool(
         name=pool.name,
         whose=Whose.GO if owner.slot is None else Whose.DEPLOYMENT,
@@ -221,17 +222,13 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
         word=word,
         word_at=word_at,
         cause=cause,
-        machines=_count_machines(look.machines.get(pool.name)),
+        machines=machines.present + machines.coming if machines else None,
         users_read=pool.name in look.users,
         spare_before=pool.name in look.spare,
         idle_since=min(idle, default=None),
         closed_since=min(closed, default=None),
         warm_seconds=owner.warm_seconds,
     )
-
-
-def _count_machines(machines: Machines | None) -> int | None:
-    return machines.present + machines.coming if machines else None
 
 
 def _list_marks(nodes: Sequence[PoolNode]) -> tuple[list[float], list[float]]:

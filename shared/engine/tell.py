@@ -132,11 +132,6 @@ def note(decision: Decision, look: Look, *, pool: str = "", **facts: Any) -> Out
     return Outcome(decision=decision, cluster=key.cluster, pool=pool, subject=str(key), facts=facts)
 
 
-def find_need(key: str, look: Look) -> Need | None:
-    """Return a need of the workload by its key."""
-    return next((need for need in look.scene.needs if need.key == key), None)
-
-
 def claim_slot(act: Act, look: Look) -> Claim:
     """Return whose slot a create is for."""
     return make_claim(look.key, look.workload.uid if look.workload else "", act.need, act.slot)
@@ -277,7 +272,8 @@ def forget_old(memory: Memory, now: float) -> None:
 
 def explain_answer(answer: Answer, look: Look) -> Decision:
     """Return an answer of the plan in words for the owner."""
-    reason, need = answer.reason, find_need(answer.need, look)
+    needs = {need.key: need for need in look.scene.needs}
+    reason, need = answer.reason, needs.get(answer.need)
     for decision in (need.never, need.waits_for) if need else ():
         if decision and decision.reason == reason:
             return decision

@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_920, 2_000),
-    "shared/model": (2_048, 1_600),
-    "shared/needs": (1_835, 1_300),
+    "shared/model": (2_046, 1_600),
+    "shared/needs": (1_812, 1_300),
     "shared/plan": (1_780, 1_900),
-    "shared/engine": (2_803, 1_950),
+    "shared/engine": (2_796, 1_950),
     "shared/edges": (2_557, 2_100),
     "shared/kinds": (1_405, 1_300),
     "shared/shapes": (856, 760),
     "standins demo benchmarks": (28_140, 20_000),
-    " ".join(DEPLOYED): (16_252, 14_000),
+    " ".join(DEPLOYED): (16_220, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
