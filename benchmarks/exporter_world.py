@@ -23,8 +23,9 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks.samples import Template, completed_jobset, jobset_uid, sample_of
 from shared.kinds.table import KIND_NAMES
-from standins.cluster.store.selectors import parse_labels
+from standins.cluster.selectors import parse_labels
 from standins.kit.addresses import HOST
+from standins.kit.fitting import meets
 from standins.kit.local_answers import Answer, Asked, Handler, LocalAnswers
 
 _WAIT_SECONDS = 60.0
@@ -148,7 +149,7 @@ class World:
             found = self._listed.get((name, selector))
             if found is None:
                 wanted = parse_labels(selector)
-                mine = [each for each in self._objects.get(name, ()) if wanted.matches(each.template.labels)]
+                mine = [each for each in self._objects.get(name, ()) if meets(each.template.labels, wanted)]
                 found = self._listed[name, selector] = Listed(mine)
             return found
 
@@ -168,7 +169,7 @@ class World:
         (pods,) = (
             listed
             for (name, selector), listed in self._listed.items()
-            if name == "pods" and parse_labels(selector).matches(template.labels)
+            if name == "pods" and meets(template.labels, parse_labels(selector))
         )
         # The second objects are those that wait, of the first kind.
         known = self._objects["pods"][1]

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from standins.autoscaler.failures import Backoff, describe_error, describe_failure, describe_timeout
-from standins.autoscaler.picture import Action, Event, GiveUp, Group, Instance, Pod, Resize, Seen
-from standins.autoscaler.placing import Placing, matches_node
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, Instance, Resize, Seen
 from standins.autoscaler.scale_down import ScaleDown
+from standins.kit.fitting import Judge, Placing, Pod
 
 PAUSED = "in backoff after failed scale-up"
 FULL = "max node group size reached"
@@ -105,7 +105,7 @@ class Autoscaler:
             waiting = [pod for pod in seen.pods if pod.unschedulable]
             asked = {pod.uid for pod in request} if request is not None else None
             for pod in waiting:
-                hit = matches_node(pod, group.template.labels) if asked is None else pod.uid in asked
+                hit = pod.matches_node(group.template.labels) if asked is None else pod.uid in asked
                 if hit:
                     yield Event(pod, "FailedScaleUp", describe_failure(group.zone, words), "Warning")
 
@@ -167,7 +167,8 @@ class Autoscaler:
         found: Counter[str] = Counter()
         for group in seen.groups:
             row = placing.add(group.template, f"imagined-{group.id}")
-            found[placing.find_reason(pod, row) or self._find_obstacle(group, now)] += 1
+            rejection = Judge(pod, placing.rows.values()).find_rejection(row)
+            found[rejection.reasons[0] if rejection else self._find_obstacle(group, now)] += 1
             del placing.rows[f"imagined-{group.id}"]
         return ", ".join(f"{count} {reason}" for reason, count in sorted(found.items()) if reason)
 

@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 
 from standins.autoscaler.model import Autoscaler
-from standins.autoscaler.picture import Action, Event, GiveUp, Group, Node, Pod, RemoveNodes, Resize, Seen
-from standins.autoscaler.reading import read_group, read_node, read_pod, read_template
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNodes, Resize, Seen
+from standins.autoscaler.reading import read_group, read_template
+from standins.kit.fitting import Node, Pod, is_finished, read_node, read_pod
 from standins.kit.lifecycle import write_record
 
 Json = dict[str, Any]
@@ -110,8 +111,7 @@ class PodsAndNodes:
 
     def read_pods(self) -> tuple[Pod, ...]:
         """Return the pods that have not finished."""
-        found = (read_pod(each) for each in self._list("/api/v1/pods"))
-        return tuple(each for each in found if each is not None)
+        return tuple(read_pod(each) for each in self._list("/api/v1/pods") if not is_finished(each))
 
     def read_nodes(self) -> tuple[Node, ...]:
         """Return the nodes."""

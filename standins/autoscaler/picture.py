@@ -1,111 +1,9 @@
-"""What the autoscaler sees in one loop, and what it does: plain records.
+"""What the autoscaler sees in one loop, and what it does: plain records."""
 
-Amounts of resources are in their base unit (CPUs, bytes, chips).
-"""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One requirement on labels, with the operators of Kubernetes' node affinity."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether labels meet the requirement."""
-        value = labels.get(self.key)
-        if self.operator in ("Exists", "DoesNotExist"):
-            return (value is not None) == (self.operator == "Exists")
-        if self.operator == "NotIn":
-            return value not in self.values
-        if self.operator == "In":
-            return value in self.values
-        if value is None or not value.lstrip("-").isdigit():
-            return False
-        limit = int(self.values[0])
-        return int(value) > limit if self.operator == "Gt" else int(value) < limit
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A required term of inter-pod affinity. `namespaces` None: all."""
-
-    topology_key: str
-    requirements: tuple[Requirement, ...]
-    namespaces: frozenset[str] | None
-
-    def selects(self, pod: Pod) -> bool:
-        """Return whether the term selects a pod."""
-        if self.namespaces is not None and pod.namespace not in self.namespaces:
-            return False
-        return all(each.matches(pod.labels) for each in self.requirements)
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A taint of a node."""
-
-    key: str
-    value: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """A toleration of a pod; an empty key or effect tolerates all."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: Taint) -> bool:
-        """Return whether it tolerates a taint."""
-        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
-            return False
-        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
-    """A pod that has not finished."""
-
-    namespace: str
-    name: str
-    uid: str
-    node: str = ""
-    unschedulable: bool = False
-    """Pending, and the scheduler found no node for it."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    requests: Mapping[str, float] = field(default_factory=dict)
-    selector: Mapping[str, str] = field(default_factory=dict)
-    node_terms: tuple[tuple[Requirement, ...], ...] = ()
-    """Required node affinity: any of these, each with all of its requirements; empty: any node."""
-    tolerations: tuple[Toleration, ...] = ()
-    affinity: tuple[Term, ...] = ()
-    anti_affinity: tuple[Term, ...] = ()
-    movable: bool = True
-    """Whether the autoscaler may evict it."""
-    daemon: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A node of the cluster; `kept`: its annotation forbids to remove it."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Taint, ...] = ()
-    allocatable: Mapping[str, float] = field(default_factory=dict)
-    ready: bool = True
-    kept: bool = False
+from standins.kit.fitting import Node, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +20,7 @@ class Instance:
 
     name: str
     creating: bool = False
+    deleting: bool = False
     error: InstanceError | None = None
 
 
@@ -191,4 +90,4 @@ class Event:
     node: str = ""
 
 
-Action: TypeAlias = "Resize | GiveUp | RemoveNodes | Event"
+Action: TypeAlias = Resize | GiveUp | RemoveNodes | Event

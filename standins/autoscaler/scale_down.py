@@ -6,8 +6,8 @@ works). A slice goes as a whole or not at all.
 
 from collections.abc import Iterable, Iterator
 
-from standins.autoscaler.picture import Action, Event, Group, Node, Pod, RemoveNodes, Seen
-from standins.autoscaler.placing import Placing, Row
+from standins.autoscaler.picture import Action, Event, Group, RemoveNodes, Seen
+from standins.kit.fitting import Node, Placing, Pod, Row
 
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 _MOST_WITH_PODS = 1
@@ -50,7 +50,7 @@ class ScaleDown:
                 yield mine, pods
             return
         left = group.target
-        for name in sorted(mine, key=lambda name: len(_movable(placing.rows[name].pods))):
+        for name in sorted(mine, key=lambda name: len(_movable(placing.rows[name].pods.values()))):
             if left > group.smallest and (pods := self._clear([name], placing)) is not None:
                 left -= 1
                 yield [name], pods
@@ -65,7 +65,7 @@ class ScaleDown:
             return None
         for name in names:
             del placing.rows[name]
-        pods = [pod for row in rows.values() for pod in _movable(row.pods)]
+        pods = [pod for row in rows.values() for pod in _movable(row.pods.values())]
         placed: list[tuple[Row, Pod]] = []
         for pod in pods:
             row = placing.place(pod)
@@ -78,7 +78,7 @@ class ScaleDown:
         return pods
 
     def _is_idle(self, node: Node, row: Row) -> bool:
-        if node.kept or not all(pod.movable or pod.daemon for pod in row.pods):
+        if node.kept or not all(pod.movable or pod.daemon for pod in row.pods.values()):
             return False
         offers = [name for name in ACCELERATORS if node.allocatable.get(name)] or ["cpu", "memory"]
         shares = [row.used[name] / node.allocatable[name] for name in offers if node.allocatable.get(name)]

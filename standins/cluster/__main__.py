@@ -7,10 +7,25 @@ from typing import Annotated
 
 import typer
 
-from standins.cluster.server import Settings, serve
-from standins.cluster.store.object_store import DEFAULT_HISTORY
-from standins.kit.addresses import NotWritten, PortTaken, check_writable
-from standins.kit.lifecycle import log_as_json, refuse
+from standins.cluster.api import Api
+from standins.cluster.deletion import GarbageCollector, NamespaceController
+from standins.cluster.jobs import JobController
+from standins.cluster.jobsets import JobSetController
+from standins.cluster.kinds import NAMESPACE
+from standins.cluster.nodes import NodeController
+from standins.cluster.objects import Clock
+from standins.cluster.runner import Runner
+from standins.cluster.scheduler import Scheduler
+from standins.cluster.store import Store
+from standins.cluster.writing import Registry
+from standins.kit.addresses import NotWritten, PortTaken, check_writable, write_ports, write_private
+from standins.kit.http_server import serving
+from standins.kit.kubernetes import render_kubeconfig
+from standins.kit.lifecycle import log_as_json, note_signals, refuse, wait_for_the_end, write_record
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_CONTROLLERS = (NodeController, Scheduler, JobController, JobSetController, GarbageCollector, NamespaceController)
+_KEEP_ALIVE_SECONDS = 300
 
 application = typer.Typer(no_args_is_help=True)
 
@@ -27,7 +42,6 @@ def serve_command(
         float, typer.Option(help="Virtual seconds per real second, for TTLs and back-offs.", min=0.001)
     ] = 30.0,
     seed: Annotated[int, typer.Option(help="Seed of generated names and UIDs.")] = 1,
-    history: Annotated[int, typer.Option(help="Changes kept per kind for watches.", min=0)] = DEFAULT_HISTORY,
     ports_file: Annotated[
         Path | None, typer.Option(help="Write {url} here as JSON once listening.", callback=check_writable)
     ] = None,
@@ -37,15 +51,36 @@ def serve_command(
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.
 
-    Beside the API: POST /admin/disconnect breaks off all watches. POST /admin/compact forgets the
-    history, so that older resource versions answer 410.
+    Beside the API: POST /admin/disconnect breaks off all watches.
     """
     log_as_json(logging.WARNING)
-    settings = Settings(port, speed, seed, history, ports_file, kubeconfig_file)
+    registry = Registry(Store(), Clock(speed), seed)
     try:
-        asyncio.run(serve(settings))
+        asyncio.run(_serve(registry, port, ports_file, kubeconfig_file))
     except (PortTaken, NotWritten) as error:
         refuse(error)
+
+
+async def _serve(registry: Registry, port: int, ports_file: Path | None, kubeconfig_file: Path | None) -> None:
+    told = note_signals()
+    runner = Runner(registry, [controller(registry) for controller in _CONTROLLERS])
+    for name in _NAMESPACES:
+        registry.create(NAMESPACE, {"metadata": {"name": name}})
+    api = Api(registry)
+    controllers = asyncio.create_task(runner.run(), name="controllers")
+    try:
+        async with serving(
+            api.application(), port, keep_alive_seconds=_KEEP_ALIVE_SECONDS, before_end=api.end_watches
+        ) as http:
+            if kubeconfig_file is not None:
+                write_private(kubeconfig_file, render_kubeconfig(http.url))
+            write_ports(ports_file, {"url": http.url})
+            write_record("listening", url=http.url, speed=registry.clock.speed)
+            await wait_for_the_end(told, http.task, controllers)
+    finally:
+        controllers.cancel()
+        await asyncio.gather(controllers, return_exceptions=True)
+    write_record("stopped")
 
 
 if __name__ == "__main__":

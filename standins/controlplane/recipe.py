@@ -140,7 +140,7 @@ ADDITIONS = (
         "autoscaler-1.33",
         "k8s.io/autoscaler/cluster-autoscaler",
         cold_seconds=240,
-        # One of some thirty clouds: whatever another process keeps (`standins/autoscaler_real`).
+        # One of some thirty clouds: what another process keeps (`standins/autoscaler/upstream.py`).
         tags="externalgrpc",
     ),
 )

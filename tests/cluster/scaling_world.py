@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Self
 import httpx
 from google.cloud import container_v1
 
+from standins.autoscaler.model import Times
+from standins.autoscaler.node_groups import NodeGroups
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
-from standins.autoscaler_real.compute_groups import ComputeGroups
-from standins.autoscaler_real.program import Pace, RealAutoscaler
+from standins.autoscaler.upstream import running_upstream
 from standins.controlplane.api_objects import MERGE
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
@@ -52,21 +53,19 @@ class RealWorld(AutoscalerWorld):
             self._rest = stack.enter_context(httpx.Client(base_url=fake.rest, trust_env=False))
             client = container_v1.ClusterManagerClient(transport=open_transport(fake.rest))
             self._gke = stack.enter_context(client)
-            self._groups = ComputeGroups(fake.rest, CLUSTER)
-            stack.callback(self._groups.close)
+            self._groups = NodeGroups(self._rest, CLUSTER)
             self._jobs = stack.enter_context(clearing(ScaledJobs(self._plane)))
-            pace = Pace(
-                scan=1,
+            times = Times(
+                loop=1,
                 unneeded=600 / self._speed,
                 delay_after_add=600 / self._speed,
-                first_backoff=300 / self._speed,
-                longest_backoff=1800 / self._speed,
-                provision=900 / self._speed,
-                recheck=1,
-                gpu_threshold=self._threshold,
+                backoff_first=300 / self._speed,
+                backoff_longest=1800 / self._speed,
+                provision_max=900 / self._speed,
+                utilization=self._threshold,
             )
-            started = RealAutoscaler(self._program, self._plane.kubeconfig, self._groups, self._folder, pace)
-            stack.enter_context(started)
+            kubeconfig = self._plane.kubeconfig
+            stack.enter_context(running_upstream(self._program, kubeconfig, self._groups, self._folder, times))
             self._stack = stack.pop_all()
         return self
 
@@ -115,8 +114,8 @@ class RealWorld(AutoscalerWorld):
         return [each["metadata"]["name"] for each in found]
 
     def read_target(self, pool: str) -> int:
-        (group,) = self._read_pool(pool).instance_group_urls
-        return self._groups.target_size(group)
+        (group,) = (each for each in self._groups.read() if each.pool == pool)
+        return group.target
 
     def find_node_of(self, pod: str) -> str:
         return next((str(each["spec"].get("nodeName", "")) for each in self._list_pods(pod)), "")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from standins.autoscaler import model, picture
+from standins.kit import fitting
 from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import RESTING
 
@@ -148,18 +149,18 @@ class Autoscaler:
         self._world.note_change()
 
 
-def _draw_pod(pod: SimPod) -> picture.Pod:
+def _draw_pod(pod: SimPod) -> fitting.Pod:
     """Return a pod as the autoscaler sees it, anew only if it has changed."""
     if pod.drawn is None or pod.drawn[0] is not pod.view:
         pod.drawn = pod.view, _draw_pod_anew(pod)
     return pod.drawn[1]
 
 
-def _draw_pod_anew(pod: SimPod) -> picture.Pod:
+def _draw_pod_anew(pod: SimPod) -> fitting.Pod:
     key, view = pod.plan.pool_key, pod.view
     held = [_PINNED] if key and pod.workload.kind == "JobSet" else []
     held += [labels.SPOT] if pod.tolerates_spot and pod.workload.spot else []
-    return picture.Pod(
+    return fitting.Pod(
         namespace=view.namespace,
         name=view.name,
         uid=view.uid,
@@ -168,26 +169,26 @@ def _draw_pod_anew(pod: SimPod) -> picture.Pod:
         labels={_KEY: key} if key else {},
         requests={labels.GPU_RESOURCE if pod.workload.shape.gpu else labels.TPU_RESOURCE: pod.units},
         selector={key: value for key, (value,) in view.template.selection.items()},
-        tolerations=tuple(picture.Toleration(each, "Exists") for each in held),
+        tolerations=tuple(fitting.Toleration(each, "Exists") for each in held),
         affinity=_share("In", key),
         anti_affinity=_share("NotIn", key),
     )
 
 
-def _share(operator: str, key: str) -> tuple[picture.Term, ...]:
+def _share(operator: str, key: str) -> tuple[fitting.Term, ...]:
     if not key:
         return ()
-    has = picture.Requirement(_KEY, "Exists"), picture.Requirement(_KEY, operator, (key,))
-    return (picture.Term(labels.NODE_POOL, has, None),)
+    has = fitting.Requirement(_KEY, "Exists"), fitting.Requirement(_KEY, operator, (key,))
+    return (fitting.Term(labels.NODE_POOL, has, None),)
 
 
-def _draw_node(node: Node) -> picture.Node:
+def _draw_node(node: Node) -> fitting.Node:
     closed = node.mark is not None and node.mark.closed
     taints = ((node.pool.spot, labels.SPOT), (node.pool.pinned, _PINNED), (closed, _CLOSED))
-    return picture.Node(
+    return fitting.Node(
         name=node.name,
         labels=node.labels,
-        taints=tuple(picture.Taint(key, "", "NoSchedule") for has, key in taints if has),
+        taints=tuple(fitting.Taint(key, "", "NoSchedule") for has, key in taints if has),
         allocatable={labels.GPU_RESOURCE if node.pool.gpus else labels.TPU_RESOURCE: node.units},
         ready=node.ready,
     )

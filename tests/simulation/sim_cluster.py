@@ -17,7 +17,7 @@ from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
     from shared.model.decisions import Notice
-    from standins.autoscaler import picture
+    from standins.kit import fitting
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World
@@ -86,7 +86,7 @@ class SimPod:
     node: Node | None = None
     bound_at: float = 0.0
     deleting_since: float | None = None
-    drawn: tuple[PodView, picture.Pod] | None = None
+    drawn: tuple[PodView, fitting.Pod] | None = None
     """How the autoscaler saw it last."""
 
     @property

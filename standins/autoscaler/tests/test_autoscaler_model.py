@@ -7,14 +7,14 @@ import pytest
 from google.protobuf import json_format
 
 from standins.autoscaler.model import Autoscaler, Times
-from standins.autoscaler.picture import Action, Event, GiveUp, Group, Node, Pod, RemoveNodes, Resize, Seen
-from standins.autoscaler.placing import Placing
-from standins.autoscaler.reading import KEEPS, read_group, read_node, read_pod, read_template
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNodes, Resize, Seen
+from standins.autoscaler.reading import read_group, read_template
 from standins.autoscaler.tests.autoscaler_scenarios import STAND_IN, Row, list_rows
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.google.gke.compute import InstanceGroups, Templates
 from standins.google.gke.resource_names import ClusterName
 from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
+from standins.kit.fitting import KEEPS, Node, Placing, Pod, is_finished, read_node, read_pod
 
 _READY = [{"type": "Ready", "status": "True"}]
 
@@ -116,10 +116,10 @@ class ModelWorld(AutoscalerWorld):
         ]
 
     def _see(self) -> Seen:
-        pods = (read_pod(each) for each in self._pods.values())
+        pods = [read_pod(each) for each in self._pods.values() if not is_finished(each)]
         groups = [json_format.MessageToDict(type(each).pb(each)) for each in self._gke.pools()]
         return Seen(
-            tuple(each for each in pods if each is not None),
+            tuple(pods),
             tuple(map(read_node, self._nodes())),
             tuple(self._read_group(pool) for pool in groups if pool["status"] == "RUNNING"),
         )
@@ -137,8 +137,7 @@ class ModelWorld(AutoscalerWorld):
         for body in self._pods.values():
             if body["spec"].get("nodeName") not in names:
                 body["spec"].pop("nodeName", None)  # its Job makes it anew
-        pods = {name: read_pod(body) for name, body in self._pods.items()}
-        present: list[Pod] = [each for each in pods.values() if each is not None]
+        present = [read_pod(body) for body in self._pods.values() if not is_finished(body)]
         placing = Placing(map(read_node, self._nodes()), present)
         for pod in present:
             if not pod.node:

@@ -1,0 +1,207 @@
+"""Deletion: grace, propagation, preconditions, finalizers; and what follows it.
+
+An object without finalizers and grace is removed at once. Any other gets a deletionTimestamp first.
+The garbage collector deletes dependents of deleted owners, and owners that wait for them; a
+namespace is emptied before it goes.
+Sources: https://kubernetes.io/docs/concepts/architecture/garbage-collection/ and
+https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from standins.cluster.kinds import BY_TYPE, JOB, KINDS, NAMESPACE, POD, Json, Kind
+from standins.cluster.refusals import bad_request, conflict
+from standins.cluster.runner import Controller, Key
+from standins.cluster.store import Change, Stored
+from standins.cluster.writing import Registry, may_leave
+from standins.kit.fitting import is_finished
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_FINALIZER_OF = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
+_DEFAULT_GRACE_SECONDS = 30
+_LOOK_AGAIN_SECONDS = 0.1
+Policy = Literal["Background", "Foreground", "Orphan"]
+
+
+class Preconditions(msgspec.Struct, frozen=True):
+    """What must still be true of the object for the delete to happen."""
+
+    uid: str | None = None
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """The options of a delete request that this cluster knows."""
+
+    grace_period_seconds: int | None = None
+    propagation_policy: Policy | None = None
+    preconditions: Preconditions = Preconditions()
+
+
+BACKGROUND_NOW = DeleteOptions(grace_period_seconds=0, propagation_policy="Background")
+BACKGROUND = DeleteOptions(propagation_policy="Background")
+IN_FOREGROUND = DeleteOptions(propagation_policy="Foreground")
+
+
+def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
+    """Return the options of a request: its body, overridden by its query.
+
+    Raises ApiError: 400, naming the field.
+    """
+    try:
+        options = msgspec.json.decode(body) if body.strip() else {}
+        options |= {key: query[key] for key in ("gracePeriodSeconds", "propagationPolicy") if key in query}
+        return msgspec.convert(options, type=DeleteOptions, strict=False)
+    except (msgspec.DecodeError, msgspec.ValidationError, TypeError) as error:
+        raise bad_request(f"invalid DeleteOptions: {error}") from error
+
+
+def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
+    """Delete an object, now or once nothing holds it; return its last state and whether it is gone.
+
+    Raises ApiError: 409, when a precondition does not hold.
+    """
+    kind, uid = stored.kind, options.preconditions.uid
+    if uid not in {None, stored.uid}:
+        why = f"the UID in the precondition ({uid}) does not match the UID in record ({stored.uid})"
+        raise conflict(kind, stored.name, why)
+    body = stored.body()
+    metadata = body["metadata"]
+    _set_finalizers(kind, metadata, options.propagation_policy)
+    grace = _find_grace(kind, body, options.grace_period_seconds)
+    if not stored.going and kind.has_generation:
+        metadata["generation"] = metadata.get("generation", 1) + 1
+    if not stored.going and kind is NAMESPACE:
+        body.setdefault("status", {})["phase"] = "Terminating"
+    if not stored.going or grace < metadata.get("deletionGracePeriodSeconds", 0):
+        metadata["deletionTimestamp"] = registry.clock.timestamp(after_seconds=grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+    if not may_leave(kind, body):
+        return registry.write(stored, body), False
+    if kind is POD:
+        # A pod is marked first, even if it has no grace: watchers see that before it is gone.
+        metadata.pop("finalizers", None)
+        stored = registry.store.put(kind, body)
+    registry.store.remove(stored)
+    return stored, True
+
+
+def _set_finalizers(kind: Kind, metadata: Json, policy: Policy | None) -> None:
+    if policy is None and kind is JOB:
+        policy = "Orphan"  # the API's default for Jobs, from their first version
+    finalizers = metadata.get("finalizers", [])
+    if policy is not None:
+        finalizers = [name for name in finalizers if name not in _FINALIZER_OF.values()]
+    if policy in _FINALIZER_OF:
+        finalizers.append(_FINALIZER_OF[policy])
+    metadata["finalizers"] = finalizers
+
+
+def _find_grace(kind: Kind, body: Json, asked: int | None) -> int:
+    """Return the grace: only a pod that runs on a node has one."""
+    if kind is not POD or not body["spec"].get("nodeName") or is_finished(body):
+        return 0
+    return max(
+        0, body["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS) if asked is None else asked
+    )
+
+
+class GarbageCollector(Controller):
+    """Follows ownerReferences."""
+
+    def keys_for(self, change: Change) -> Iterable[Key]:
+        """Look at dependents of deleted owners, at owners that wait, and at new dependents."""
+        if change.new is None:
+            yield from (("dependent", stored.uid) for stored in self.registry.store.dependents(change.subject.uid))
+            yield from (("owner", uid) for uid in change.subject.owner_uids)
+            return
+        if change.new.going and {ORPHAN, FOREGROUND} & _finalizers(change.new):
+            yield ("owner", change.new.uid)
+        if change.old is None and any(map(self._is_gone, _owners(change.new))):
+            yield ("dependent", change.new.uid)
+
+    def reconcile(self, key: Key) -> float | None:
+        """Collect a dependent, or move an owner that is being deleted one step on."""
+        role, uid = key
+        stored = self.registry.store.by_uid(uid)
+        if stored is not None and role == "dependent":
+            self._collect(stored)
+        elif stored is not None and stored.going:
+            self._advance_owner(stored)
+        return None
+
+    def _is_gone(self, owner: Json) -> bool:
+        known = (owner["apiVersion"], owner["kind"]) in BY_TYPE
+        return known and self.registry.store.by_uid(owner["uid"]) is None
+
+    def _collect(self, stored: Stored) -> None:
+        gone = [owner["uid"] for owner in _owners(stored) if self._is_gone(owner)]
+        if gone and len(gone) < len(_owners(stored)):
+            self._drop_references(stored, gone)
+        elif gone and not stored.going:
+            delete(self.registry, stored, BACKGROUND)
+
+    def _drop_references(self, stored: Stored, owners: Iterable[str]) -> None:
+        kept = [owner for owner in _owners(stored) if owner["uid"] not in owners]
+        self.registry.change(stored, lambda body: body["metadata"].update(ownerReferences=kept))
+
+    def _advance_owner(self, stored: Stored) -> None:
+        dependents = self.registry.store.dependents(stored.uid)
+        if ORPHAN in _finalizers(stored):
+            for dependent in dependents:
+                self._drop_references(dependent, [stored.uid])
+            self._drop_finalizer(stored, ORPHAN)
+        elif FOREGROUND in _finalizers(stored):
+            if not self._has_blocking(stored):
+                self._drop_finalizer(stored, FOREGROUND)
+                return
+            for dependent in dependents:
+                if not dependent.going:
+                    nested = self._has_blocking(dependent)
+                    delete(self.registry, dependent, IN_FOREGROUND if nested else BACKGROUND)
+
+    def _has_blocking(self, stored: Stored) -> bool:
+        return any(
+            owner["uid"] == stored.uid and owner.get("blockOwnerDeletion")
+            for dependent in self.registry.store.dependents(stored.uid)
+            for owner in _owners(dependent)
+        )
+
+    def _drop_finalizer(self, stored: Stored, finalizer: str) -> None:
+        self.registry.change(stored, lambda body: body["metadata"]["finalizers"].remove(finalizer))
+
+
+def _owners(stored: Stored) -> list[Json]:
+    owners: list[Json] = stored.json["metadata"].get("ownerReferences", [])
+    return owners
+
+
+def _finalizers(stored: Stored) -> set[str]:
+    return set(stored.json["metadata"].get("finalizers", ()))
+
+
+class NamespaceController(Controller):
+    """Empties namespaces that are being deleted."""
+
+    def keys_for(self, change: Change) -> Iterable[Key]:
+        """Look at a namespace that is being deleted."""
+        new = change.new
+        return ((new.name,),) if change.kind is NAMESPACE and new is not None and new.going else ()
+
+    def reconcile(self, key: Key) -> float | None:
+        """Delete everything in the namespace; let the namespace go once nothing is left."""
+        stored = self.registry.store.get(NAMESPACE, "", key[0])
+        if stored is None or not stored.going:
+            return None
+        kinds = (kind for kind in KINDS if kind.namespaced)
+        left = [content for kind in kinds for content in self.registry.store.objects(kind, key[0])]
+        for content in left:
+            if not content.going:
+                delete(self.registry, content, BACKGROUND)
+        if left:
+            return _LOOK_AGAIN_SECONDS
+        self.registry.change(stored, lambda body: body["spec"].pop("finalizers", None))
+        return None
