@@ -9,10 +9,9 @@ from msgspec import Meta, Struct
 
 from shared.kinds.table import KIND_NAMES
 from shared.model.messages import OBJECT_NAME
-from shared.settings import OPTIONAL_URL, KindNames, between, matching, read
+from shared.settings import OPTIONAL_URL, KindNames, between, matching, read_all
 
-_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 600
-"""A sixth of it passes between two signs of life of the loop that renews."""
+_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 600  # a sixth passes between two signs of life
 _LEASE_SECONDS = f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}"
 _CLUSTER = matching(
     r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+",
@@ -68,4 +67,6 @@ class ExporterSettings(Struct, frozen=True, kw_only=True):
 
 def read_exporter_settings(environ: Mapping[str, str]) -> ExporterSettings:
     """Return the settings in an environment. An empty variable counts as absent."""
-    return read({name: text for name, text in environ.items() if text}, ExporterSettings)
+    variables = {name: text for name, text in environ.items() if text}
+    settings: ExporterSettings = read_all(variables, ExporterSettings)[0]
+    return settings

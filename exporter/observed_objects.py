@@ -145,10 +145,8 @@ class Workload:
     """What was last seen of a workload, as far as an event follows from it."""
 
     name: ObjectName
-    over: str = ""
-    """Why it needs no slices, and since when; empty while it needs them."""
-    wanted: Mapping[str, int] = field(default_factory=dict)
-    """How many slices each group wants."""
+    over: str = ""  # why it needs no slices, and since when; empty while it needs them
+    wanted: Mapping[str, int] = field(default_factory=dict)  # how many slices each group wants
 
 
 class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
@@ -290,22 +288,17 @@ def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
 class WatchedKind(Generic[Seen]):
     """One list of the Kubernetes API and what its objects mean to us."""
 
-    name: str
-    """The name in logs, metrics and health."""
+    name: str  # the name in logs, metrics and health
     path: str
     shape: type[Any]
     """What the API's objects are decoded to; `msgspec.Raw` leaves that to `read`, one object at a
     time."""
     read: Callable[[Any], Seen]
     """Turns a decoded object into what the memory take; raises `UnexpectedValue`."""
-    observed: Callable[[str], ObservedObjects[Seen, Any]]
-    """Builds the memory for one cluster."""
-    operator: str
-    """What must be installed for this list to exist."""
-    optional: bool = False
-    """Whether a cluster that does not know the list is as it should be."""
-    params: dict[str, str] = field(default_factory=dict)
-    """Selectors that the server applies."""
+    observed: Callable[[str], ObservedObjects[Seen, Any]]  # builds the memory for one cluster
+    operator: str  # what must be installed for this list to exist
+    optional: bool = False  # whether a cluster that does not know the list is as it should be
+    params: dict[str, str] = field(default_factory=dict)  # selectors that the server applies
     role: str = ""
     """The folder of the optional role that allows it, without which the exporter is ready too;
     empty if the base allows it."""

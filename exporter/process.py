@@ -43,8 +43,7 @@ from shared.settings import describe_problem, name_variable
 USER_AGENT = "tpu-provisioner-exporter"
 BUFFER_MAX = 1_000
 """Events that can wait for Pub/Sub, at about 1 kB each. When it is full, the watches pause."""
-TICK_SECONDS = 1.0
-"""How often the main thread looks around when it has no lease to renew."""
+TICK_SECONDS = 1.0  # how often the main thread looks around when it has no lease to renew
 JOIN_SECONDS = 0.3
 """How long to wait for a thread that was told to end; they are daemons, so a stuck one does not
 block the end."""

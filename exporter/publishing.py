@@ -28,8 +28,7 @@ from shared.model.names import ObjectName
 BATCH_MAX = 100
 """A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service
 accepts."""
-WAIT_SECONDS = 1.0
-"""How often a thread that waits shows that it lives."""
+WAIT_SECONDS = 1.0  # how often a thread that waits shows that it lives
 MERGE_SECONDS = 1.0
 """One message about a workload answers all of its leaders that were seen before it."""
 _Key = tuple[str, "ObjectName"]
@@ -46,8 +45,7 @@ class Pauses:
 
     first_seconds: float = 0.1
     longest_seconds: float = 5.0
-    failures: int = 0
-    """How many failures in a row have been counted."""
+    failures: int = 0  # how many failures in a row have been counted
     chance: random.Random = field(default_factory=random.Random)
 
     def next_seconds(self, advised_seconds: float | None = None) -> float:

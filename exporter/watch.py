@@ -63,8 +63,7 @@ class WatchEvent(Record, Generic[T]):
 
     type: str
     object: T | None
-    resource_version: str
-    """The version to resume from after this event."""
+    resource_version: str  # the version to resume from after this event
 
 
 CHUNK_BYTES = 64 * 1024
@@ -188,8 +187,7 @@ WATCH_SECONDS = 300
 PAGE_SIZE = 30
 """Pods are up to 15 kB, so a page is about 0.4 MB and costs some 1 MB to read. After a start each
 watch has one in memory, so with all kinds pages of 100 cost 13 MB more."""
-ABSENT_SECONDS = 5.0
-"""How often a kind that the cluster does not know is looked for."""
+ABSENT_SECONDS = 5.0  # how often a kind that the cluster does not know is looked for
 SHORT_SECONDS = 1.0
 """A watch that ends sooner than this without a single event counts as a failure, so that it cannot
 spin."""
@@ -232,8 +230,7 @@ class Follower(Generic[T]):
         self._pauses = pauses or Pauses()
         self._stop = threading.Event()
         self._open: Watch[Any] | None = None
-        self._version = ""
-        """The version to resume from; empty when only a listing can tell."""
+        self._version = ""  # the version to resume from; empty when only a listing can tell
 
     def run(self) -> None:
         """Follow the kind until `stop`; the body of one thread."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -17,8 +17,7 @@ from shared.model.errors import JSON_ERRORS
 from shared.model.needs import NO_RESERVATION, NodeSource, Reservation, Tier, Way
 
 T = TypeVar("T")
-_CHARACTERS_MAX = 8192
-"""Sixteen candidates take 2,000."""
+_CHARACTERS_MAX = 8192  # sixteen candidates take 2,000
 _MESSAGE_LENGTH_MAX = 300
 FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
 """Of the run time of flex-start nodes: ten minutes to seven days."""
@@ -33,18 +32,17 @@ class UnreadableList(ValueError):
 class CapacityPolicy:
     """The operator's list for the pods of some namespaces and accelerators."""
 
-    ways: tuple[Way, ...]
-    """As the text says: without a zone or a run time where it names none."""
-    namespaces: tuple[str, ...] = ("*",)
-    """Patterns of namespaces."""
+    ways: tuple[Way, ...]  # as the text says: without a zone or a run time where it names none
+    namespaces: tuple[str, ...] = ("*",)  # patterns of namespaces
     accelerators: tuple[str, ...] = ("*",)
     """Patterns of accelerator labels, as in ``allowed_accelerators``."""
 
 
-_RunSeconds = Annotated[int, msgspec.Meta(ge=FLEX_SECONDS_MIN, le=FLEX_SECONDS_MAX)]
+# Said in this way because type checkers demand that each subclass repeats what they can see of it.
+_STRICT: Any = {"rename": "camel", "kw_only": True, "forbid_unknown_fields": True, "frozen": True}
 
 
-class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
+class _Words(msgspec.Struct, **_STRICT):
     pass
 
 
@@ -54,33 +52,18 @@ class _SubBlock(_Words):
 
 class _Block(_Words):
     name: str
-    reservation_sub_block: _SubBlock | None = None
+    reservation_sub_block: _SubBlock = _SubBlock(name="")
 
 
 class _Specific(_Words):
     name: str
     project: str = ""
-    reservation_block: _Block | None = None
-
-    def view(self) -> Reservation:
-        block = self.reservation_block
-        part = block.reservation_sub_block if block else None
-        return Reservation(
-            name=self.name,
-            project=self.project,
-            block=block.name if block else "",
-            subblock=part.name if part else "",
-        )
+    reservation_block: _Block = _Block(name="")
 
 
 class _Reservations(_Words):
-    specific: tuple[_Specific, ...]
-    affinity: str = "Specific"
-
-    def __post_init__(self) -> None:
-        if self.affinity != "Specific" or not self.specific:
-            valid = "affinity: Specific, with at least one name in specific"
-            raise ValueError(f"the reservations name none; valid: {valid}")
+    specific: Annotated[tuple[_Specific, ...], msgspec.Meta(min_length=1)]
+    affinity: Literal["Specific"] = "Specific"
 
 
 class _Location(_Words):
@@ -93,17 +76,19 @@ class _FlexStart(_Words):
 
 class _Item(_Words):
     spot: bool = False
-    flex_start: _FlexStart | None = None
-    max_run_duration_seconds: _RunSeconds = 0
+    flex_start: _FlexStart = _FlexStart(enabled=False)
+    max_run_duration_seconds: Annotated[
+        int, msgspec.Meta(ge=FLEX_SECONDS_MIN, le=FLEX_SECONDS_MAX)
+    ] = 0
     reservations: _Reservations | None = None
-    location: _Location = msgspec.field(default_factory=_Location)
+    location: _Location = _Location()
     nodes_from: NodeSource | None = None
 
     def __post_init__(self) -> None:
         tiers = self._list_tiers()
         if len(tiers) > 1:
             raise ValueError(f"{' and '.join(tiers)} exclude each other; valid: one of them")
-        flexible = "flexStart" in tiers
+        flexible = self.flex_start.enabled
         if self.max_run_duration_seconds and not flexible:
             what, valid = "is for flex-start only", "with flexStart: {enabled: true}"
             raise ValueError(f"maxRunDurationSeconds {what}; valid: {valid}")
@@ -115,7 +100,7 @@ class _Item(_Words):
         """Return the tiers that the item names, by the word for each."""
         named = {
             "spot": (Tier.SPOT, self.spot),
-            "flexStart": (Tier.FLEX_START, self.flex_start is not None and self.flex_start.enabled),
+            "flexStart": (Tier.FLEX_START, self.flex_start.enabled),
             "reservations": (Tier.RESERVATION, self.reservations is not None),
         }
         return {word: tier for word, (tier, on) in named.items() if on}
@@ -123,12 +108,22 @@ class _Item(_Words):
     def list_ways(self) -> list[Way]:
         """Return one way for each zone and reservation."""
         tier = next(iter(self._list_tiers().values()), Tier.ON_DEMAND)
-        named = self.reservations.specific if self.reservations else ()
         way = Way(tier, run_seconds=self.max_run_duration_seconds, nodes_from=self.nodes_from)
+        reservations = [NO_RESERVATION]
+        if self.reservations is not None:
+            reservations = [
+                Reservation(
+                    name=each.name,
+                    project=each.project,
+                    block=each.reservation_block.name,
+                    subblock=each.reservation_block.reservation_sub_block.name,
+                )
+                for each in self.reservations.specific
+            ]
         return [
             dataclasses.replace(way, zone=zone, reservation=reservation)
             for zone in self.location.zones or ("",)
-            for reservation in [each.view() for each in named] or [NO_RESERVATION]
+            for reservation in reservations
         ]
 
 
@@ -179,9 +174,8 @@ def _parse(text: str) -> object:
 
 def _decode(text: str, kind: type[T]) -> T:
     if len(text) > _CHARACTERS_MAX:
-        raise UnreadableList(
-            f"the text has {len(text)} characters; valid: at most {_CHARACTERS_MAX}"
-        )
+        valid = f"at most {_CHARACTERS_MAX}"
+        raise UnreadableList(f"the text has {len(text)} characters; valid: {valid}")
     try:
         return msgspec.convert(_parse(text), type=kind, strict=False)
     except JSON_ERRORS as error:

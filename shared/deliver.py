@@ -23,22 +23,8 @@ from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome
 from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
+from shared.model import errors
 from shared.model.decisions import Verdict
-from shared.model.errors import (
-    JSON_ERRORS,
-    AlreadyExists,
-    Broken,
-    InvalidRequest,
-    KindAbsent,
-    MalformedEvent,
-    NoCapacity,
-    NoPlace,
-    NotFound,
-    ProvisionerError,
-    Rejected,
-    Retryable,
-    UnknownCluster,
-)
 from shared.model.messages import EventType, parse_entry, parse_message
 
 BODY_BYTES_MAX = 14_000_000  # assumes: push-body
@@ -58,8 +44,7 @@ class Push(msgspec.Struct, rename="camel"):
 
     message: PushedMessage
     subscription: str = ""
-    delivery_attempt: int = 0
-    """0 when the subscription has no dead-letter policy."""
+    delivery_attempt: int = 0  # 0 when the subscription has no dead-letter policy
 
 
 _PUSH = msgspec.json.Decoder(Push)
@@ -74,23 +59,21 @@ def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
     binary form of a CloudEvent.
     """
     if len(body) > BODY_BYTES_MAX:
-        raise MalformedEvent(
-            "is too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}"
-        )
+        size, valid = f"{len(body)} bytes", f"≤ {BODY_BYTES_MAX}"
+        raise errors.MalformedEvent("is too long", field="body", value=size, valid=valid)
     attributes = {name.lower(): value for name, value in (headers or {}).items()}
     if attributes.get("ce-type", PUBSUB_TYPE) != PUBSUB_TYPE:
         own = {name: value for name, value in attributes.items() if name.startswith("ce-")}
         return Push(message=PushedMessage(data=body, attributes=own))
     try:
         return _PUSH.decode(body)
-    except JSON_ERRORS as error:
+    except errors.JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
         valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
-        raise MalformedEvent(str(error), field="body", value=shown, valid=valid) from error
+        raise errors.MalformedEvent(str(error), field="body", value=shown, valid=valid) from error
 
 
-NOTICE = 25
-"""Cloud Logging's severity between INFO and WARNING."""
+NOTICE = 25  # Cloud Logging's severity between INFO and WARNING
 logging.addLevelName(NOTICE, "NOTICE")
 
 
@@ -103,45 +86,36 @@ class Answer:
     retry_after_seconds: int | None = None
 
 
-SEVERITIES = {
-    Verdict.CREATE: NOTICE,
-    Verdict.RESIZE: NOTICE,
-    Verdict.DELETE: NOTICE,
-    Verdict.REFUSE: logging.WARNING,
-    Verdict.WAIT: logging.INFO,
-    Verdict.KEEP: logging.INFO,
-    Verdict.NOTHING: logging.INFO,
-}
+SEVERITIES = dict.fromkeys(Verdict, logging.INFO) | {Verdict.REFUSE: logging.WARNING}
+SEVERITIES |= dict.fromkeys((Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE), NOTICE)
 """Every decision is acknowledged: WAIT too, for the tick or the end of an operation looks again."""
 
-BROKEN = Answer(500, logging.CRITICAL)
-ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
-    (Rejected, Answer(200, logging.WARNING)),
-    (NoPlace, Answer(200, logging.INFO)),
-    (Retryable, Answer(503, logging.WARNING)),  # assumes: push-answers
+ERRORS: tuple[tuple[type[errors.ProvisionerError], Answer], ...] = (
+    (errors.Rejected, Answer(200, logging.WARNING)),
+    (errors.NoPlace, Answer(200, logging.INFO)),
+    (errors.Retryable, Answer(503, logging.WARNING)),  # assumes: push-answers
     # These should have become decisions: Pub/Sub tries again, and the record is an error.
-    (NoCapacity, Answer(503, logging.ERROR)),
-    (AlreadyExists, Answer(503, logging.ERROR)),
-    (NotFound, Answer(503, logging.ERROR)),
-    (InvalidRequest, Answer(500, logging.ERROR)),
-    (ProvisionerError, BROKEN),
+    (errors.NoCapacity, Answer(503, logging.ERROR)),
+    (errors.AlreadyExists, Answer(503, logging.ERROR)),
+    (errors.NotFound, Answer(503, logging.ERROR)),
+    (errors.InvalidRequest, Answer(500, logging.ERROR)),
+    (errors.ProvisionerError, Answer(500, logging.CRITICAL)),
 )
 """First match counts. 500 crashes loudly; the message comes back and, in the end, to the dead
 letters."""
 
 
-def answer_error(error: ProvisionerError) -> Answer:
+def answer_error(error: errors.ProvisionerError) -> Answer:
     """Return the answer to an error; total over `shared.model.errors`."""
-    answer = next((each for kind, each in ERRORS if isinstance(error, kind)), BROKEN)
-    if isinstance(error, Retryable) and error.retry_after_seconds is not None:
+    answer = next(each for kind, each in ERRORS if isinstance(error, kind))
+    if isinstance(error, errors.Retryable) and error.retry_after_seconds is not None:
         pause = max(1, round(error.retry_after_seconds))
         return dataclasses.replace(answer, retry_after_seconds=pause)
     return answer
 
 
 _LOG = logging.getLogger("functions")
-TICK_PATH = "/tick"
-"""Cloud Scheduler calls ``/tick?cluster=projects/P/locations/L/clusters/C``."""
+TICK_PATH = "/tick"  # Cloud Scheduler calls ``/tick?cluster=projects/P/locations/L/clusters/C``
 MESSAGE_BYTES_MAX = 8192
 DONE = Answer(200, logging.INFO)
 BUSY = Answer(503, logging.INFO, retry_after_seconds=5)
@@ -165,6 +139,7 @@ class Journal:
 
     role: Role
     wake: Wake
+    body: bytes = b""
     push: Push | None = None
 
     def write(self, severity: int, message: str, fields: Mapping[str, Any]) -> None:
@@ -194,36 +169,31 @@ class Journal:
             self.write(SEVERITIES[decision.verdict], decision.message, fields)
 
     def write_error(self, error: Exception, about: str = "") -> Answer:
-        """Write an error, and return its answer; an unexpected one is `Broken`."""
+        """Write an error, and return its answer; an unexpected one is `Broken`.
+
+        The record of a message that can never succeed holds the message.
+        """
+        fields: dict[str, Any] = {"decision": "none", "request": find_request(error)}
         failure = error
-        if not isinstance(failure, ProvisionerError):
-            failure = Broken(f"{type(error).__name__}: {error}"[:600])
-        fields = {"reason": failure.reason, "decision": "none", "request": find_request(failure)}
-        if failure is not error:
+        if not isinstance(failure, errors.ProvisionerError):
+            failure = errors.Broken(f"{type(error).__name__}: {error}"[:600])
             fields["stack_trace"] = "".join(traceback.format_exception(error))
-        answer = answer_error(failure)
+        if isinstance(failure, errors.Rejected):
+            data = self.push.message.data if self.push else self.body
+            cut = f"… ({len(data)} bytes)" if len(data) > MESSAGE_BYTES_MAX else ""
+            text = data[:MESSAGE_BYTES_MAX].decode(errors="replace") + cut
+            fields |= {"decision": "reject", "event_data": text}
+            fields |= {"field": failure.field, "valid": failure.valid}
+        fields["reason"], answer = failure.reason, answer_error(failure)
         self.write(answer.severity, f"{about}: {failure}" if about else str(failure), fields)
         return answer
-
-    def write_rejected(self, error: Rejected, data: bytes) -> None:
-        """Write the one record of a message that can never succeed, with the message."""
-        text = data[:MESSAGE_BYTES_MAX].decode(errors="replace")
-        cut = f"… ({len(data)} bytes)" if len(data) > MESSAGE_BYTES_MAX else ""
-        fields = {
-            "decision": "reject",
-            "reason": error.reason,
-            "field": error.field,
-            "valid": error.valid,
-            "event_data": text + cut,
-        }
-        self.write(logging.WARNING, str(error), fields)
 
 
 def deliver(
     role: Role, body: bytes, ports: Ports, headers: Mapping[str, str] | None = None
 ) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
-    journal = Journal(role, Wake.MESSAGE)
+    journal = Journal(role, Wake.MESSAGE, body)
     try:
         journal.push = parse_push(body, headers)
         message = journal.push.message
@@ -231,9 +201,6 @@ def deliver(
             journal.wake = Wake.END
             return _deliver_end(message.data, ports, journal)
         key = find_key(role, message, ports)
-    except Rejected as error:
-        journal.write_rejected(error, journal.push.message.data if journal.push else body)
-        return DONE
     except Exception as error:  # noqa: BLE001 -- an unexpected error is answered and logged too
         return journal.write_error(error)
     if key is None:
@@ -282,7 +249,7 @@ def expect_cluster(name: str, ports: Ports, field: str) -> None:
     """Return if this deployment serves a cluster."""
     if name not in ports.clusters:
         what, valid = "this deployment does not serve this cluster", ", ".join(ports.clusters)
-        raise UnknownCluster(what, field=field, value=name, valid=valid)
+        raise errors.UnknownCluster(what, field=field, value=name, valid=valid)
 
 
 def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[str, int]]:
@@ -290,8 +257,8 @@ def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[s
     journal = Journal(role, Wake.TICK)
     try:
         expect_cluster(cluster, ports, "cluster")
-    except Rejected as problem:
-        journal.write_rejected(problem, b"")
+    except errors.Rejected as problem:
+        journal.write_error(problem)
         return Answer(400, logging.WARNING), {}
     done = tick(cluster, role, ports)
     journal.write_outcomes(done.outcomes)
@@ -299,7 +266,7 @@ def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[s
     for about, error in done.errors:
         answer = journal.write_error(error, about)
         # No later try installs a kind, and the end of an operation sends what waits for a slot.
-        if not isinstance(error, KindAbsent | NoPlace):
+        if not isinstance(error, errors.KindAbsent | errors.NoPlace):
             status = max(status, answer.status)
     counts = count_verbs(done)
     reasons = Counter(str(outcome.decision.reason) for outcome in done.outcomes)

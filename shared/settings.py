@@ -48,6 +48,7 @@ def matching(pattern: str, text: str) -> Meta:
     return Meta(pattern=rf"\A(?:{pattern})\Z", description=text)
 
 
+GKE_ENDPOINT = "https://container.googleapis.com"
 CLUSTER = matching(
     r"projects/[^/\s]+/locations/[^/\s]+/clusters/[^/\s]+",
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
@@ -224,7 +225,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     credentials: Credentials = Credentials.GOOGLE
     """``google``, or ``anonymous`` with local stand-ins."""
-    gke_endpoint: Annotated[str, URL] = "https://container.googleapis.com"
+    gke_endpoint: Annotated[str, URL] = GKE_ENDPOINT
     """Base URL of the GKE API. Another one is a stand-in's, which has Compute Engine's API too."""
 
     def find_conflicts(self) -> Iterator[tuple[str, str, str]]:
@@ -237,13 +238,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         for endpoint, times in endpoints.items():
             if times > 1:
                 yield "clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each"
-
-    @property
-    def compute_endpoint(self) -> str:
-        """Return the base URL of Compute Engine's API: why a pool gets no machines."""
-        if self.gke_endpoint == "https://container.googleapis.com":
-            return "https://compute.googleapis.com"
-        return self.gke_endpoint
 
     @property
     def idle_bound(self) -> int:
@@ -273,48 +267,37 @@ def is_allowed(value: str, patterns: Iterable[str]) -> bool:
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Return the functions' settings; `Misconfigured` names all that is wrong with them."""
-    return read(environ, Settings)
-
-
-def read(environ: Mapping[str, str], kind: type[S]) -> S:
-    """Return one settings class from an environment."""
-    settings: S = read_all(environ, kind)[0]
+    settings: Settings = read_all(environ, Settings)[0]
     return settings
 
 
 def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
     """Return several settings classes from one environment, which may hold the variables of all."""
-    fields = {field.name: field for kind in kinds for field in msgspec.structs.fields(kind)}
-    problems = _list_unknown(environ, sorted(map(name_variable, fields)))
+    listed = [field for kind in kinds for field in msgspec.structs.fields(kind)]
+    fields = {name_variable(field.name): field for field in listed}
+    problems = _list_unknown(environ, sorted(fields))
     values: dict[str, Any] = {}
-    for field in fields.values():
-        name, valid = name_variable(field.name), name_valid(field.type)
-        text = environ.get(name)
-        if text is None:
-            if field.required:
-                problems.append(describe_problem(name, "is required", valid=valid))
-            continue
+    for name, field in fields.items():
+        text, valid = environ.get(name), name_valid(field.type)
         try:
-            values[field.name] = _convert(text, field.type)
+            if text is not None:
+                values[field.name] = _convert(text, field.type)
+            elif field.required:
+                problems.append(describe_problem(name, "is required", valid=valid))
         except (*JSON_ERRORS, UnreadableList) as error:
-            inside = isinstance(error, UnreadableList) or _is_json(text)
+            inside = isinstance(error, UnreadableList) or _is_json(str(text))
             what = f"is not valid: {error}" if inside else "is not valid"
             problems.append(describe_problem(name, what, text, valid))
-    settings = [_build(kind, values, problems) for kind in kinds]
     if problems:
         raise Misconfigured(tuple(problems))
-    return settings
-
-
-def _build(kind: type[Any], values: Mapping[str, Any], problems: list[str]) -> Any:
-    """Return a settings class; None, with a problem, where something required is missing."""
-    fields = msgspec.structs.fields(kind)
-    if any(field.required and field.name not in values for field in fields):
-        return None
-    settings = kind(**{each.name: values[each.name] for each in fields if each.name in values})
-    # Looked for even when another field is wrong: the operator sees all problems at once.
-    for field, what, valid in getattr(settings, "find_conflicts", tuple)():
-        problems.append(describe_problem(name_variable(field), what, valid=valid))
+    settings = []
+    for kind in kinds:
+        own = {each.name for each in msgspec.structs.fields(kind)}
+        settings.append(kind(**{name: value for name, value in values.items() if name in own}))
+        for name, what, valid in getattr(settings[-1], "find_conflicts", tuple)():
+            problems.append(describe_problem(name_variable(name), what, valid=valid))
+    if problems:
+        raise Misconfigured(tuple(problems))
     return settings
 
 
@@ -338,9 +321,7 @@ def _shorten(text: str) -> str:
 def _list_unknown(environ: Mapping[str, str], variables: list[str]) -> list[str]:
     """Return a problem for each variable that has our prefix and is no setting."""
     problems = []
-    for name in sorted(environ):
-        if not name.startswith(PREFIX) or name in variables:
-            continue
+    for name in sorted({each for each in environ if each.startswith(PREFIX)} - {*variables}):
         near = difflib.get_close_matches(name.upper(), variables, n=1)
         what = f"is not a setting; did you mean {near[0]}?" if near else "is not a setting"
         fields = ", ".join(each.removeprefix(PREFIX) for each in variables)
@@ -367,10 +348,8 @@ def _convert(text: str, hint: Any) -> Any:
     origin = typing.get_origin(kind)
     if origin is dict or (origin is tuple and _is_json(text)):
         return msgspec.json.decode(text.encode(), type=hint, strict=False)
-    if origin is tuple:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        return msgspec.convert(parts, type=hint)
-    return msgspec.convert(text, type=hint, strict=False)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return msgspec.convert(parts if origin is tuple else text, type=hint, strict=False)
 
 
 def _is_json(text: str) -> bool:

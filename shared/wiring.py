@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
@@ -57,18 +56,6 @@ def open_clients(role: Role) -> None:
         _LOG.warning("the clients could not be opened at the start", extra={"problem": str(error)})
 
 
-@contextmanager
-def use(ports: Ports) -> Iterator[None]:
-    """Put other ports in place for a while: the one switch by which tests enter."""
-    before = dict(_KEPT)
-    _KEPT.update(dict.fromkeys(Role, ports))
-    try:
-        yield
-    finally:
-        _KEPT.clear()
-        _KEPT.update(before)
-
-
 def build_ports(
     settings: Settings, role: Role | None = None, environ: Mapping[str, str] = os.environ
 ) -> Ports:
@@ -77,21 +64,16 @@ def build_ports(
     Each function can do its own verb only; without a role nothing can be added or taken away.
     """
     account = GoogleAccount(settings.credentials)
-    gke, compute = settings.gke_endpoint, settings.compute_endpoint
-    adds = takes = None
-    if role == Role.PROVISION:
-        adds = GkeAdds(gke, account, compute_endpoint=compute)
-    elif role == Role.COLLECT:
-        takes = GkeTakes(gke, account, compute_endpoint=compute)
-    pools = adds or takes or GkePools(gke, account, compute_endpoint=compute)
+    edges: dict[Role | None, type[GkePools]] = {Role.PROVISION: GkeAdds, Role.COLLECT: GkeTakes}
+    pools = edges.get(role, GkePools)(settings.gke_endpoint, account)
     apis = open_apis(settings.clusters, pools, account)
     component = environ.get("K_SERVICE", "tpu-provisioner")
     queues = {name: KueueQueues(api) for name, api in apis.items()}
     return Ports(
         settings=settings,
         pools=pools,
-        adds=adds,
-        takes=takes,
+        adds=pools if isinstance(pools, GkeAdds) else None,
+        takes=pools if isinstance(pools, GkeTakes) else None,
         clusters={name: KubernetesCluster(api, component=component) for name, api in apis.items()},
         queues=queues if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,

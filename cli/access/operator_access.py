@@ -64,7 +64,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     settings, own = read_environment(environ)
     http = urllib3.PoolManager(maxsize=4)
     account = GoogleAccount(settings.credentials)
-    pools = GkePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint)
+    pools = GkePools(settings.gke_endpoint, account)
     if own.kubeconfig:
         chosen = connection_from_kubeconfig(own.kubeconfig, own.context)
         apis = {name: KubernetesApi(chosen, user_agent=_USER_AGENT) for name in settings.clusters}

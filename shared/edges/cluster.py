@@ -303,8 +303,7 @@ def format_taints(node: Node, since: float | None, *, closed: bool) -> list[Json
 ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
 """The second is that of Google's CSI drivers, the third that of old volumes:
 https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver."""
-Get = Callable[[str, type[JsonObject]], JsonObject]
-"""Returns one object by its path in the API."""
+Get = Callable[[str, type[JsonObject]], JsonObject]  # returns one object by its path in the API
 
 
 def read_disk(get: Get, namespace: str, claim: str) -> Disk | None:

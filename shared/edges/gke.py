@@ -43,10 +43,10 @@ from shared.model.errors import JSON_ERRORS, ClusterNotFound, NotFound, Unavaila
 from shared.model.pools import FillError, Machines, NodePool, Operation, parse_status
 from shared.model.times import Clock, bound_count, parse_time
 from shared.model.workloads import Taint
-from shared.settings import ClusterSettings
+from shared.settings import GKE_ENDPOINT, ClusterSettings
 
-CLUSTER_SECONDS = 50
-"""How long GKE's description of a cluster is not read again: each tick does."""
+COMPUTE_ENDPOINT = "https://compute.googleapis.com"
+CLUSTER_SECONDS = 50  # how long GKE's description of a cluster is not read again: each tick does
 _WORDS_MAX, _GROUP_WORDS_MAX = 600, 400
 _UNREADABLE = "GKE's answer cannot be read"
 
@@ -55,17 +55,13 @@ class GkePools:
     """What both functions read of GKE, and of Compute Engine for its machines."""
 
     def __init__(
-        self,
-        endpoint: str,
-        account: GoogleAccount,
-        *,
-        compute_endpoint: str = "",
-        clock: Clock = SYSTEM_CLOCK,
+        self, endpoint: str, account: GoogleAccount, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """Prepare; nothing is sent or opened yet. One endpoint may answer for both APIs."""
+        """Prepare; nothing is sent or opened yet. A stand-in has both APIs at one endpoint."""
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
+        compute = COMPUTE_ENDPOINT if self._endpoint == GKE_ENDPOINT else self._endpoint
         self._gke = GoogleSession(endpoint, account, clock=clock)
-        self._compute = InstanceGroups(compute_endpoint or endpoint, account, clock=clock)
+        self._compute = InstanceGroups(compute, account, clock=clock)
         self.read_machines = self._compute.read_machines
         self._clusters_lock = threading.Lock()
         self._clusters: dict[str, tuple[Any, float]] = {}
@@ -237,8 +233,7 @@ _EFFECTS = {
     api.NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
     api.NodeTaint.Effect.NO_EXECUTE: "NoExecute",
 }
-_STRATEGIES = {1: "TIME_SHARING", 2: "MPS"}
-"""``GPUSharingConfig.GPUSharingStrategy``."""
+_STRATEGIES = {1: "TIME_SHARING", 2: "MPS"}  # ``GPUSharingConfig.GPUSharingStrategy``
 CREATES = api.Operation.Type.CREATE_NODE_POOL
 MADE = (CREATES, api.Operation.Type.DELETE_NODE_POOL)
 """The operations that are read: a create or a delete of a pool."""

@@ -49,8 +49,7 @@ TIMEOUT_SECONDS = 30.0  # assumes: create-answers-fast
 next delivery."""
 PROMPT_SECONDS = 5.0
 """The longest time from a call until its request is sent, where it may not be sent late."""
-TEXT_MAX = 600
-"""Characters of somebody else's words in an error: they can quote a whole answer."""
+TEXT_MAX = 600  # characters of somebody else's words in an error: they can quote a whole answer
 _TOKEN_SECONDS = 5.0
 _PIECE_BYTES = 2**16
 _RETRY_AFTER_SECONDS_MAX = 600  # assumes: throttled
@@ -180,8 +179,7 @@ class ErrorBody(msgspec.Struct):
     """The ``error`` object of a Google API's refusal."""
 
     message: str = ""
-    status: str = ""
-    """The canonical code, the same over REST and gRPC."""
+    status: str = ""  # the canonical code, the same over REST and gRPC
     details: list[dict[str, Any]] = []
     """``google.rpc.ErrorInfo`` and its siblings; only their ``reason`` is read."""
 

@@ -291,8 +291,7 @@ _SCALES = {
     **{f"{prefix}i": Decimal(1024) ** power for power, prefix in enumerate("KMGTPE", start=1)},
 }
 _ACCELERATORS = (TPU_RESOURCE, GPU_RESOURCE)
-_UNITS_MAX = 1_000_000
-"""More accelerators than this for one pod are a mistake."""
+_UNITS_MAX = 1_000_000  # more accelerators than this for one pod are a mistake
 _ZERO = Decimal(0)
 Amounts = tuple[tuple[str, str], ...]
 """What a container, or a pod itself, requests: each resource with its quantity."""

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 1_000  # assumes: publish
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
-TIMEOUT_SECONDS = 10.0
-"""The longest wait for the answer to one request."""
+TIMEOUT_SECONDS = 10.0  # the longest wait for the answer to one request
 CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
 
 

@@ -16,8 +16,9 @@ import urllib3
 from functions_framework import create_app
 
 from demo.stack.ports import listens
+from shared import wiring
+from shared.engine.reconcile import Role
 from shared.model.errors import Throttled
-from shared.wiring import use
 from standins.kit.addresses import draw_ports
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
@@ -190,15 +191,17 @@ def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) 
 
 
 @pytest.fixture
-def client(bundle: Path, request: pytest.FixtureRequest, restored_logging: None) -> Iterator[Any]:
+def client(
+    bundle: Path, request: pytest.FixtureRequest, restored_logging: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
     """A test client of one function of the bundle, on fakes, with the `shared` of this process."""
     world = World()
     folders, workdir = sys.path[:], Path.cwd()
-    with use(world.ports):
-        application: Any = create_app(request.param, str(bundle / "main.py"), "http")  # type: ignore[no-untyped-call]
-        found = application.test_client()
-        found.gke = world.gke
-        yield found
+    monkeypatch.setattr(wiring, "_KEPT", dict.fromkeys(Role, world.ports))
+    application: Any = create_app(request.param, str(bundle / "main.py"), "http")  # type: ignore[no-untyped-call]
+    found = application.test_client()
+    found.gke = world.gke
+    yield found
     sys.path[:] = folders
     os.chdir(workdir)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from functions_framework import create_app
 
+from shared import wiring
 from shared.deliver import MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
 from shared.engine.reconcile import Role
 from shared.model.errors import Denied, Throttled, Unavailable
 from shared.model.messages import Message, format_message
-from shared.wiring import use
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push
 from tests.engine.world import World
@@ -100,11 +100,11 @@ def test_an_instance_takes_so_many_deliveries_whatever_their_clusters() -> None:
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> Iterator[tuple[Any, World]]:
+def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> tuple[Any, World]:
     world = World()
-    with use(world.ports):
-        application: Any = create_app("provision", str(MAIN), "http")  # type: ignore[no-untyped-call]
-        yield application.test_client(), world
+    monkeypatch.setattr(wiring, "_KEPT", dict.fromkeys(Role, world.ports))
+    application: Any = create_app("provision", str(MAIN), "http")  # type: ignore[no-untyped-call]
+    return application.test_client(), world
 
 
 def test_a_tick_names_its_cluster_and_one_of_another_is_told(client: tuple[Any, World]) -> None:

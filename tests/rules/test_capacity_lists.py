@@ -68,8 +68,11 @@ def test_json_is_read_too() -> None:
             "- maxRunDurationSeconds: 900",
             "maxRunDurationSeconds is for flex-start only at [0]; valid: with flexStart: {enabled: true}",
         ),
-        ("- reservations: {specific: []}", "the reservations name none at [0].reservations"),
-        ("- reservations: {affinity: AnyBestEffort, specific: [{name: r}]}", "valid: affinity: Specific"),
+        ("- reservations: {specific: []}", "`array` of length >= 1 at [0].reservations.specific"),
+        (
+            "- reservations: {affinity: AnyBestEffort, specific: [{name: r}]}",
+            "Invalid enum value 'AnyBestEffort' at [0].reservations.affinity",
+        ),
         ("- reservations: {specific: [{project: p}]}", "missing required field `name` at [0].reservations"),
         ("- location: {zones: us-east5-a}", "Expected `array`, got `str` at [0].location.zones"),
         ("- {}\n" * 4000, "has 20000 characters; valid: at most 8192"),
