@@ -11,16 +11,16 @@ from shared.shapes.catalogue import GPUS, TPUS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
-    "exporter": (1_920, 2_000),
+    "exporter": (1_908, 2_000),
     "shared/model": (2_046, 1_600),
     "shared/needs": (1_812, 1_300),
     "shared/plan": (1_780, 1_900),
     "shared/engine": (2_796, 1_950),
-    "shared/edges": (2_557, 2_100),
+    "shared/edges": (2_547, 2_100),
     "shared/kinds": (1_405, 1_300),
     "shared/shapes": (856, 760),
     "standins demo benchmarks": (26_138, 20_000),
-    " ".join(DEPLOYED): (16_220, 14_000),
+    " ".join(DEPLOYED): (16_120, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
