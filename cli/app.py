@@ -1,25 +1,21 @@
-"""The commands of ``tpu-provisioner``: their options and exit codes. Other modules do the work."""
+"""The commands of ``tpu-provisioner``: their options. Other modules do the work."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.access.deployment_choice import CHOICE, Choice, open_chosen
-from cli.diagnosis.findings import Result, print_findings
-from cli.exit_codes import EPILOG, ExitCode, end_with, told
+from cli.exit_codes import EPILOG, ExitCode, answering
 from cli.explaining import explain
 from cli.messages.commands import dead_letters, replay
-from cli.moments import repeat
+from cli.moments import watch as show_again
+from cli.options import Namespace, Output, Watch  # noqa: TC001 -- typer reads the annotations
 from cli.planning.plan_run import run_plan, show_plan
-from cli.printing import Format, choose_format, open_console, print_data
-from cli.shared_options import AsJson, Follow, Namespace, Output  # noqa: TC001 -- typer reads the annotations
+from cli.printing import Format, as_data, open_console, print_data
 from cli.usage.usage_command import usage
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from cli.fleet.status import Status
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,15 +58,8 @@ def tpu_provisioner(
 
 
 @app.command(epilog=EPILOG)
-def status(
-    namespace: Namespace = "",
-    output: Output = Format.TABLE,
-    *,
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show it again every 5 seconds, until Ctrl-C.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@answering
+def status(namespace: Namespace = "", output: Output = Format.TABLE, *, watch: Watch = False) -> ExitCode:
     """Show the node pools and what waits, with the plan for each.
 
     The plan is made as a tick makes it, and nothing is done. The exit code is 1 if something needs
@@ -78,39 +67,14 @@ def status(
 
     Example: tpu-provisioner status -n team-a --watch
     """
-    from cli.fleet.status import read_status  # noqa: PLC0415 -- see open_deployment
+    from cli.fleet.status_table import show_status  # noqa: PLC0415 -- Google's libraries take half a second
 
-    with told():
-        form = choose_format(output, as_json=as_json, endless="--watch" if watch else "")
-        deployment = open_chosen()
-
-        def look() -> Status:
-            return read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
-
-        for found in repeat(look, endless=watch):
-            code = _show_status(found, form, clear=watch)
-    end_with(code)
-
-
-def _show_status(found: Status, form: Format, *, clear: bool) -> ExitCode:
-    """Print a status and return the exit code that it means."""
-    console = open_console()
-    if clear and console.is_terminal:
-        console.clear()
-    if form.for_programs:
-        print_data(found.as_data(), form)
-    else:
-        from cli.fleet.status_table import print_status  # noqa: PLC0415 -- see open_deployment
-
-        print_status(console, found, wide=form is Format.WIDE)
-    for unread in found.unread:
-        typer.echo(f"not read: {unread}", err=True)
-    for error in found.errors:
-        typer.echo(f"error: {error}", err=True)
-    return ExitCode.UNREACHABLE if found.errors else ExitCode.FINDINGS if found.troubles else ExitCode.FINE
+    deployment = open_chosen()
+    return show_again(lambda: show_status(deployment, namespace, output), endless=watch)
 
 
 @app.command(epilog=EPILOG)
+@answering
 def why(
     workload: Annotated[
         list[str],
@@ -122,9 +86,8 @@ def why(
     ] = "",
     output: Output = Format.TABLE,
     *,
-    follow: Follow = False,
-    as_json: AsJson = False,
-) -> None:
+    watch: Watch = False,
+) -> ExitCode:
     """Show what happened to one workload, in order of time.
 
     It is read from Events, pods, pools, GKE's operations and logs. The last lines are what the plan
@@ -134,15 +97,14 @@ def why(
 
     Example: tpu-provisioner why jobset/train -n team-a --since 2h
     """
-    from cli.explanation.history_text import ask_why  # noqa: PLC0415 -- see open_deployment
+    from cli.explanation.history_text import show_why  # noqa: PLC0415 -- half a second
 
-    with told():
-        form = choose_format(output, as_json=as_json, endless="--follow" if follow else "")
-        code = ask_why(open_chosen(), workload, namespace, since=since, form=form, follow=follow)
-    end_with(code)
+    deployment = open_chosen()
+    return show_again(lambda: show_why(deployment, workload, namespace, since, output), endless=watch)
 
 
 @app.command(epilog=EPILOG)
+@answering
 def plan(
     files: Annotated[
         list[str],
@@ -165,8 +127,7 @@ def plan(
         bool, typer.Option("--diff", help="Compare with the node pools that run; needs the settings.")
     ] = False,
     price: Annotated[bool, typer.Option("--price/--no-price", help="Show list prices, or leave them out.")] = True,
-    as_json: AsJson = False,
-) -> None:
+) -> ExitCode:
     """Show which node pools a manifest would get.
 
     No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
@@ -175,34 +136,33 @@ def plan(
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
-    with told():
-        form = choose_format(output, as_json=as_json)
-        planned = run_plan(files, cluster=cluster, zone=zone, diff=diff, prices=price)
-    show_plan(planned, form)
-    end_with(planned.code)
+    planned = run_plan(files, cluster=cluster, zone=zone, diff=diff, prices=price)
+    show_plan(planned, output)
+    return planned.code
 
 
 @app.command(epilog=EPILOG)
-def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
-    """Check a deployment end to end, with remedies.
+@answering
+def doctor(output: Output = Format.TABLE) -> ExitCode:
+    """Check a deployment end to end, with fixes.
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
 
     Example: tpu-provisioner --project my-project doctor
     """
-    from cli.diagnosis.doctor import examine  # noqa: PLC0415 -- see open_deployment
+    from cli.diagnosis.doctor import examine  # noqa: PLC0415 -- half a second
+    from cli.diagnosis.findings import COLUMNS, Result, print_findings  # noqa: PLC0415
 
-    with told():
-        form = choose_format(output, as_json=as_json)
-        findings = examine(open_chosen())
-    if form.for_programs:
-        print_data([each.as_data() for each in findings], form)
+    findings = examine(open_chosen())
+    if output.for_programs:
+        print_data([as_data(COLUMNS, each) for each in findings], output)
     else:
         print_findings(open_console(), findings)
-    end_with(ExitCode.FINDINGS if any(each.result is Result.BAD for each in findings) else ExitCode.FINE)
+    return ExitCode.FINDINGS if any(each.result is Result.BAD for each in findings) else ExitCode.FINE
 
 
 @app.command(epilog=EPILOG)
+@answering
 def board(
     namespace: Namespace = "",
     port: Annotated[
@@ -211,7 +171,7 @@ def board(
     every: Annotated[
         int, typer.Option(help="Seconds between two readings.", metavar="NUMBER", min=1, max=3600)
     ] = 5,
-) -> None:
+) -> ExitCode:
     """Serve one live page about the deployment, until Ctrl-C.
 
     Only this computer reaches it. The page reads with your credentials, and only while it is open.
@@ -219,10 +179,10 @@ def board(
 
     Example: tpu-provisioner board --port 8080
     """
-    from cli.board.site import Board, serve_board  # noqa: PLC0415 -- see open_deployment
+    from cli.board.site import Board, serve_board  # noqa: PLC0415 -- half a second
 
-    with told():
-        serve_board(Board(open_chosen(), every=every, namespace=namespace), port=port, say=typer.echo)
+    serve_board(Board(open_chosen(), every=every, namespace=namespace), port=port, say=typer.echo)
+    return ExitCode.FINE
 
 
 app.command(epilog=EPILOG)(replay)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn
+from functools import wraps
+from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 import typer
 
 from shared.model.errors import Misconfigured, ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LAPTOP_HINT = (
     'For the local stack: `make up`, then `eval "$(make -s env)"`. '
     "In the cloud: --project and --name find the deployment (docs/cli.md)."
 )
+
+
+P = ParamSpec("P")
 
 
 class ExitCode(IntEnum):
@@ -62,7 +66,7 @@ def refuse(text: object) -> NoReturn:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def refusing() -> Iterator[None]:
     """Turn our errors into one message on standard error and an exit code."""
     try:
         yield
@@ -80,7 +84,14 @@ def told() -> Iterator[None]:
         raise typer.Exit(ExitCode.UNREACHABLE) from error
 
 
-def end_with(code: ExitCode) -> None:
-    """End the command with a code; returns when all is fine."""
-    if code is not ExitCode.FINE:
-        raise typer.Exit(code)
+def answering(command: Callable[P, ExitCode]) -> Callable[P, None]:
+    """Return a command that ends with its exit code, and with one message for an error of ours."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with refusing():
+            code = command(*args, **kwargs)
+        if code is not ExitCode.FINE:
+            raise typer.Exit(code)
+
+    return run

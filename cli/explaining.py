@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.exit_codes import BadInput, told
+from cli.exit_codes import BadInput, ExitCode, answering
 from cli.printing import open_console
 
 _HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)
@@ -70,6 +70,7 @@ def _complete(incomplete: str) -> list[str]:
     return [heading for heading in read_sections() if heading.startswith(incomplete) and " " not in heading]
 
 
+@answering
 def explain(
     reason: Annotated[
         str,
@@ -79,15 +80,14 @@ def explain(
             autocompletion=_complete,
         ),
     ],
-) -> None:
+) -> ExitCode:
     """Print what the runbook says about a reason.
 
     It says what the reason means, what follows, and what to do.
 
     Example: tpu-provisioner explain stockout
     """
-    with told():
-        heading, text = find_section(reason)
+    heading, text = find_section(reason)
     text = f"## {heading}\n\n" + drop_links(text) + "\n"
     console = open_console()
     if console.is_terminal:
@@ -96,3 +96,4 @@ def explain(
         console.print(Markdown(text))
     else:
         typer.echo(text, nl=False)
+    return ExitCode.FINE

@@ -1,16 +1,19 @@
-"""Moments as people give and read them, and a look that is repeated until Ctrl-C."""
+"""Moments as people give and read them, and an answer that is repeated until Ctrl-C."""
 
 from __future__ import annotations
 
 import re
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from cli.exit_codes import BadInput
+from cli.printing import open_console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from cli.exit_codes import ExitCode
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -49,16 +52,19 @@ def format_exact(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-T = TypeVar("T")
 PAUSE_SECONDS = 5.0
 
 
-def repeat(look: Callable[[], T], *, endless: bool) -> Iterator[T]:
-    """Yield what a look finds: once, or every 5 seconds until Ctrl-C."""
-    yield look()
+def watch(show: Callable[[], ExitCode], *, endless: bool) -> ExitCode:
+    """Show an answer once, or every 5 seconds until Ctrl-C; return its last exit code."""
+    code = show()
     try:
         while endless:
             time.sleep(PAUSE_SECONDS)
-            yield look()
+            console = open_console()
+            if console.is_terminal:
+                console.clear()
+            code = show()
     except KeyboardInterrupt:
-        return
+        return code
+    return code

@@ -18,13 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.exit_codes import BadInput
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _GAP = "   "
-F = TypeVar("F", bound=StrEnum)
 R = TypeVar("R")
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -42,16 +39,6 @@ class Format(StrEnum):
     def for_programs(self) -> bool:
         """Return whether nothing but data may be printed."""
         return self in (Format.JSON, Format.YAML)
-
-
-def choose_format(output: F, *, as_json: bool, endless: str = "") -> F:
-    """Return the format that ``-o`` and ``--json`` ask for together."""
-    if as_json and output not in (Format.TABLE, Format.JSON):
-        raise BadInput(f"--json: contradicts --output={output}; valid: one of the two")
-    form = type(output)(Format.JSON) if as_json else output
-    if endless and form in (Format.JSON, Format.YAML):
-        raise BadInput(f"{endless}: contradicts --output={form}; valid: table or wide")
-    return form
 
 
 def open_console() -> Console:

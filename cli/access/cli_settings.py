@@ -68,8 +68,6 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
     """JSON, Terraform's output ``function_uris``: the address of each function."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API."""
-    exporter_url: Annotated[str, OPTIONAL_URL] = ""
-    """Base URL of the exporter's health server, for /readyz. Empty: only its Lease is read."""
     lease_namespace: str = "tpu-provisioner"
     """Namespace of the exporter's Lease."""
     lease_name: str = "tpu-provisioner-exporter"
@@ -121,13 +119,21 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
 
 
 def find_subscription(own: OperatorSettings, name: str) -> str:
-    """Return the full name of one subscription."""
-    found = own.subscriptions.get(name)
-    if not found:
+    """Return the full name of one subscription, which a command needs."""
+    subscription = own.subscriptions.get(name)
+    if not subscription:
         valid = f'{{"{name}": "projects/PROJECT/subscriptions/NAME", …}}'
         what = f"has no entry {name!r}, which this command needs"
         raise Misconfigured((describe_problem(name_variable("subscriptions"), what, valid=valid),))
-    return found
+    return subscription
+
+
+def find_topic(own: OperatorSettings) -> str:
+    """Return the topic of the exporter's events, which a command needs."""
+    if not own.topic:
+        what, valid = "is required by this command", "projects/PROJECT/topics/NAME"
+        raise Misconfigured((describe_problem(name_variable("topic"), what, valid=valid),))
+    return own.topic
 
 
 def find_log_project(own: OperatorSettings, cluster: str) -> str:
@@ -138,31 +144,17 @@ def find_log_project(own: OperatorSettings, cluster: str) -> str:
     return (own.topic or cluster).split("/")[1]
 
 
-def find_name(own: OperatorSettings) -> str:
-    """Return the prefix of what a deployment made; empty if its subscriptions do not tell it."""
-    named = (own.subscriptions.get("provision") or "").rpartition("/")[2]
-    return named.removesuffix("-provision") if named.endswith("-provision") else ""
-
-
 def name_services(own: OperatorSettings, *functions: str) -> str:
     """Return the end of a filter that finds only some functions of a deployment; none means all.
 
-    Other deployments may write to the same project. It is empty if the name is not known.
+    Other deployments may write to the same project. It is empty if no subscription has the name.
     """
-    name = find_name(own)
+    name, is_named, _ = (own.subscriptions.get("provision") or "").rpartition("/")[2].rpartition("-provision")
     services = " OR ".join(f'"{name}-{each}"' for each in functions or FUNCTIONS)
-    return f" AND jsonPayload.service=({services})" if name else ""
+    return f" AND jsonPayload.service=({services})" if is_named else ""
 
 
 def list_pushed(own: OperatorSettings, functions: Sequence[str] = ()) -> list[str]:
     """Return the push subscriptions of some functions, or of all, as far as there are some."""
     wanted = [name for name in PUSHED if not functions or name.removesuffix(ENDS) in functions]
     return [name for name in wanted if own.subscriptions.get(name) or not name.endswith(ENDS)]
-
-
-def find_topic(own: OperatorSettings) -> str:
-    """Return the topic of the exporter's events."""
-    if not own.topic:
-        what, valid = "is required by this command", "projects/PROJECT/topics/NAME"
-        raise Misconfigured((describe_problem(name_variable("topic"), what, valid=valid),))
-    return own.topic

@@ -1,24 +1,35 @@
-"""Which deployment a command is about: that of the environment, or of a project and a name."""
+"""Which deployment a command is about: that of the environment, or of a project and a name.
+
+Terraform derives all names from the one name (``infra/terraform/modules/provisioner``), and gives
+the functions the settings of the deployment, with its clusters. So their Cloud Run services have
+everything.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import typer
 
+from cli.access.cli_settings import DEAD_LETTERS, FUNCTIONS, PUSHED
 from cli.exit_codes import BadInput
-from shared.settings import Credentials, name_variable
+from shared.model.errors import Unavailable
+from shared.settings import PREFIX, Credentials, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cli.access.operator_access import Deployment
+    from shared.edges.google import GoogleSession
 
 CLUSTERS = name_variable("clusters")
+NAME = "tpu-provisioner"
+"""The default of Terraform's variable ``name``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,45 +57,9 @@ def choose_environment(*, always: bool = True) -> Mapping[str, str]:
     return resolve(os.environ, choice, say=lambda text: typer.echo(text, err=True))
 
 
-def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], None]) -> dict[str, str]:
-    """Return the variables of the chosen deployment."""
-    found = dict(environ)
-    if CLUSTERS not in environ:
-        found = _find(environ, choice, say) | found
-    elif choice.project or choice.name:
-        option = "--project" if choice.project else "--name"
-        raise BadInput(f"{option}: contradicts {CLUSTERS}, which is set; valid: one of the two")
-    return found | _narrow(found.get(CLUSTERS, ""), choice.cluster)
-
-
-def _find(environ: Mapping[str, str], choice: Choice, say: Callable[[str], None]) -> dict[str, str]:
-    # Google's libraries take half a second to load, and an environment may say it all.
-    from cli.access.discovery import NAME, describe_deployment, find_default_project, list_services  # noqa: PLC0415
-    from shared.edges.google import GoogleAccount, GoogleSession  # noqa: PLC0415
-
-    anonymous = environ.get(name_variable("credentials")) == Credentials.ANONYMOUS
-    account = GoogleAccount(Credentials.ANONYMOUS if anonymous else Credentials.GOOGLE)
-    endpoint = environ.get(name_variable("run_endpoint")) or "https://run.googleapis.com"
-    project = choice.project or environ.get(name_variable("project")) or find_default_project()
-    name = choice.name or environ.get(name_variable("name")) or NAME
-    services = list_services(GoogleSession(endpoint, account), project)
-    found = describe_deployment(services, project, name)
-    say(f"deployment: {name} of the project {project}")
-    return found
-
-
-def _narrow(clusters: str, cluster: str) -> dict[str, str]:
-    """Return the setting of the clusters with the chosen one only; nothing without a choice."""
-    try:
-        known: dict[str, Any] = dict(json.loads(clusters))
-    except (ValueError, TypeError):
-        return {}  # the reader of the settings says what is wrong
-    if not cluster:
-        return {}
-    found = {name: each for name, each in known.items() if cluster in (name, name.rpartition("/")[2])}
-    if not found:
-        raise BadInput(f"--cluster={cluster}: is not in {CLUSTERS}; valid: {', '.join(known) or 'none'}")
-    return {CLUSTERS: json.dumps(found)}
+def open_chosen() -> Deployment:
+    """Return the chosen deployment."""
+    return open_deployment(choose_environment())
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:
@@ -94,7 +69,112 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     return open_now(environ)
 
 
-def open_chosen() -> Deployment:
-    """Return the chosen deployment."""
-    found = open_deployment(choose_environment())
-    return replace(found, chosen=tuple(found.ports.clusters)) if CHOICE.get().cluster else found
+def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], None]) -> dict[str, str]:
+    """Return the variables of the chosen deployment."""
+    variables = dict(environ)
+    if CLUSTERS not in environ:
+        variables = _find(environ, choice, say) | variables
+    elif choice.project or choice.name:
+        option = "--project" if choice.project else "--name"
+        raise BadInput(f"{option}: contradicts {CLUSTERS}, which is set; valid: one of the two")
+    return variables | _narrow(variables.get(CLUSTERS, ""), choice.cluster)
+
+
+def _narrow(clusters: str, cluster: str) -> dict[str, str]:
+    """Return the setting of the clusters with the chosen one only; nothing without a choice."""
+    try:
+        named: dict[str, Any] = dict(json.loads(clusters)) if cluster else {}
+    except (ValueError, TypeError):
+        return {}  # the reader of the settings says what is wrong
+    chosen = {name: each for name, each in named.items() if cluster in (name, name.rpartition("/")[2])}
+    if cluster and not chosen:
+        raise BadInput(f"--cluster={cluster}: is not in {CLUSTERS}; valid: {', '.join(named) or 'none'}")
+    return {CLUSTERS: json.dumps(chosen)} if chosen else {}
+
+
+def _find(environ: Mapping[str, str], choice: Choice, say: Callable[[str], None]) -> dict[str, str]:
+    # Google's libraries take half a second to load, and an environment may say it all.
+    from shared.edges.google import GoogleAccount, GoogleSession  # noqa: PLC0415 -- see above
+
+    anonymous = environ.get(name_variable("credentials")) == Credentials.ANONYMOUS
+    account = GoogleAccount(Credentials.ANONYMOUS if anonymous else Credentials.GOOGLE)
+    endpoint = environ.get(name_variable("run_endpoint")) or "https://run.googleapis.com"
+    project = choice.project or environ.get(name_variable("project")) or find_default_project()
+    name = choice.name or environ.get(name_variable("name")) or NAME
+    variables = describe_deployment(list_services(GoogleSession(endpoint, account), project), project, name)
+    say(f"deployment: {name} of the project {project}")
+    return variables
+
+
+def find_default_project() -> str:
+    """Return the project of the credentials, or else of gcloud's configuration."""
+    import google.auth  # noqa: PLC0415 -- see _find
+
+    try:
+        _, project = google.auth.default()
+    except google.auth.exceptions.GoogleAuthError:
+        project = None
+    if not project:
+        what = "is not given, and neither the credentials nor gcloud have a project"
+        raise BadInput(f"--project: {what}; valid: --project=ID, or {name_variable('project')}")
+    return str(project)
+
+
+class Service(NamedTuple):
+    """One service of Cloud Run, as far as it tells of a deployment."""
+
+    url: str
+    settings: dict[str, str]
+    """Its variables of ours."""
+
+
+def list_services(run: GoogleSession, project: str) -> dict[str, Service]:
+    """Return the services of all regions of a project by their names.
+
+    https://cloud.google.com/run/docs/reference/rest/v1/projects.locations.services/list
+    """
+    services: dict[str, Service] = {}
+    following, path = "", f"v1/projects/{project}/locations/-/services"
+    while True:  # assumes: services-list
+        body = run.call("GET", f"{path}?continue={quote(following)}")
+        try:
+            answer = json.loads(body or b"{}")
+            services |= {each["metadata"]["name"]: _read_service(each) for each in answer.get("items", ())}
+            following = answer.get("metadata", {}).get("continue", "")
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise Unavailable(f"Cloud Run's answer cannot be read: {error}") from error
+        if not following:
+            return services
+
+
+def _read_service(body: dict[str, Any]) -> Service:
+    containers = body["spec"]["template"]["spec"]["containers"]
+    variables = {each["name"]: each.get("value", "") for one in containers for each in one.get("env", ())}
+    settings = {name: value for name, value in variables.items() if name.startswith(PREFIX)}
+    return Service(body.get("status", {}).get("url", ""), settings)
+
+
+def describe_deployment(services: Mapping[str, Service], project: str, name: str) -> dict[str, str]:
+    """Return the variables of a deployment."""
+    main = services.get(f"{name}-{FUNCTIONS[0]}")
+    if main is None:
+        others = [
+            f"--name={each.removesuffix(f'-{FUNCTIONS[0]}')}"
+            for each, service in services.items()
+            if each.endswith(f"-{FUNCTIONS[0]}") and CLUSTERS in service.settings
+        ]
+        looked = f"no Cloud Run service {name}-{FUNCTIONS[0]} in any region of the project {project}"
+        raise BadInput(
+            f"no deployment found: {looked} ({len(services)} services are there); "
+            f"valid: {' or '.join(others) or 'another --project, or a deployment by docs/deploy.md first'}"
+        )
+    urls = {each: services[f"{name}-{each}"].url for each in FUNCTIONS if f"{name}-{each}" in services}
+    subscriptions = {
+        each: f"projects/{project}/subscriptions/{name}-{each.replace('_', '-')}"
+        for each in (*PUSHED, DEAD_LETTERS)
+    }
+    return main.settings | {
+        name_variable("topic"): f"projects/{project}/topics/{name}-workload-events",
+        name_variable("subscriptions"): json.dumps(subscriptions),
+        name_variable("function_uris"): json.dumps(urls),
+    }

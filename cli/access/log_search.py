@@ -27,7 +27,6 @@ DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
 IDS_AT_ONCE = 20
 """Events of one question: Pub/Sub tries a message 20 times, and each try may be a record."""
-_TOLD = ("decision", "reason", "message")
 
 
 def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
@@ -66,28 +65,26 @@ class Answered:
 def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answered]:
     """Return what was created or refused in a cluster: the newest 500 records of the last day."""
     wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
-    found = []
-    for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
-        record, at = each.payload, read_moment(each)
-        if at is None or not isinstance(record, dict) or not isinstance(record.get("claim"), dict):
-            continue
-        texts = {key: str(record.get(key) or "") for key in _TOLD}
-        claim = {str(key): str(value) for key, value in record["claim"].items()}
-        found.append(Answered(at=at, claim=claim, **texts))
-    return found
+    answers = []
+    for entry in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
+        at, claim = read_moment(entry), read_record(entry).get("claim")
+        if at is not None and isinstance(claim, dict):
+            texts = {key: str(read_record(entry).get(key) or "") for key in ("decision", "reason", "message")}
+            names = {str(key): str(value) for key, value in claim.items()}
+            answers.append(Answered(at=at, claim=names, **texts))
+    return answers
 
 
 def read_event_records(
     open_logs: OpenLogs, cluster: str, ids: Sequence[str], *, since: float
 ) -> list[dict[str, Any]]:
     """Return what was logged about events, each record with a reason, the newest first."""
-    found: list[dict[str, Any]] = []
+    entries: list[Any] = []
     for at in range(0, len(ids), IDS_AT_ONCE):
         names = " OR ".join(json.dumps(each) for each in ids[at : at + IDS_AT_ONCE])
         wanted = f"jsonPayload.event_id=({names}) AND jsonPayload.reason:*"
-        entries = list_newest(open_logs, cluster, wanted, since=since, most=ENTRIES_MAX)
-        found += [each.payload for each in entries if isinstance(each.payload, dict)]
-    return found
+        entries += list_newest(open_logs, cluster, wanted, since=since, most=ENTRIES_MAX)
+    return list(map(read_record, entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +105,8 @@ def find_last_tick(
         f'jsonPayload.wake="tick" AND jsonPayload.counts:* AND jsonPayload.function="{function}" '
         f'AND jsonPayload.cluster="{cluster}"{ours}'
     )
-    for each in list_of_day(open_logs, cluster, wanted, now=now, most=1):
-        at, counts = read_moment(each), each.payload.get("counts") if isinstance(each.payload, dict) else None
+    for entry in list_of_day(open_logs, cluster, wanted, now=now, most=1):
+        at, counts = read_moment(entry), read_record(entry).get("counts")
         if at is not None and isinstance(counts, dict):
             return Ticked(at=at, counts={str(key): int(value or 0) for key, value in counts.items()})
     return None
@@ -142,6 +139,11 @@ def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float,
             max_results=most,
         )
         return list(found)
+
+
+def read_record(entry: Any) -> dict[str, Any]:
+    """Return the fields of an entry; none if it has only a text."""
+    return entry.payload if isinstance(entry.payload, dict) else {}
 
 
 def read_moment(entry: Any) -> float | None:

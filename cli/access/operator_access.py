@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import urllib3
-
 from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
 from cli.access.kubeconfig import connection_from_kubeconfig
 from cli.access.log_search import open_logs
@@ -26,10 +24,9 @@ from shared.engine.outside import Ports
 from shared.engine.threads import Crew
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from google.cloud.logging_v2 import Client
-    from google.pubsub_v1.services.publisher import PublisherClient
 
     from cli.access.log_search import OpenLogs
     from shared.settings import Settings
@@ -47,22 +44,16 @@ class Deployment:
     apis: dict[str, KubernetesApi]
     """The Kubernetes API of each cluster, for what the functions never read."""
     pubsub: PubsubAdmin
-    open_publisher: Callable[[], PublisherClient]
-    """Opens what publishes messages again."""
     open_logs: OpenLogs | None
     """Opens the logs of the deployment, else those of a cluster's project, which it is given; None
     where no logs can be read."""
     monitoring: GoogleSession | None
     """None where there are no metrics."""
-    http: urllib3.PoolManager
-    chosen: tuple[str, ...] = ()
-    """The one that ``--cluster`` chose, if it did: others may write to the same logs."""
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:
     """Return the deployment that the environment describes; nothing is sent yet."""
     settings, own = read_environment(environ)
-    http = urllib3.PoolManager(maxsize=4)
     account = GoogleAccount(settings.credentials)
     pools = GkePools(settings.gke_endpoint, account)
     if own.kubeconfig:
@@ -70,12 +61,6 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         apis = {name: KubernetesApi(chosen, user_agent=_USER_AGENT) for name in settings.clusters}
     else:
         apis = open_apis(settings.clusters, pools, account, _USER_AGENT)
-
-    def reach(endpoint: str) -> GoogleSession:
-        return GoogleSession(endpoint, account)
-
-    def open_publisher() -> PublisherClient:
-        return open_publisher_over_rest(own.pubsub_endpoint, account.credentials)
 
     def find_logs(project: str) -> Client:
         home = find_log_project(own, f"projects/{project}")  # a cluster may be in another project
@@ -95,9 +80,10 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         own=own,
         ports=ports,
         apis=apis,
-        pubsub=PubsubAdmin(open_publisher, lambda: open_subscriber(own.pubsub_endpoint, account.credentials)),
-        open_publisher=open_publisher,
+        pubsub=PubsubAdmin(
+            lambda: open_publisher_over_rest(own.pubsub_endpoint, account.credentials),
+            lambda: open_subscriber(own.pubsub_endpoint, account.credentials),
+        ),
         open_logs=find_logs if own.logging_endpoint else None,
-        monitoring=reach(own.monitoring_endpoint) if own.monitoring_endpoint else None,
-        http=http,
+        monitoring=GoogleSession(own.monitoring_endpoint, account) if own.monitoring_endpoint else None,
     )

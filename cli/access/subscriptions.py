@@ -8,7 +8,8 @@ https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscriptions
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from google.pubsub_v1.services.publisher import PublisherClient
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from google.auth.credentials import Credentials
-    from google.pubsub_v1.types import ReceivedMessage, Subscription, Topic
+    from google.pubsub_v1.types import Subscription, Topic
 
-T = TypeVar("T")
 PULL_MAX = 100
 _TIMEOUT_SECONDS = 30.0
 
@@ -61,65 +61,61 @@ class PubsubAdmin:
         self, open_publisher: Callable[[], PublisherClient], open_subscriber: Callable[[], SubscriberClient]
     ) -> None:
         """Prepare; the clients are opened at their first use, and nothing is sent before."""
-        self._open_publisher, self._open_subscriber = open_publisher, open_subscriber
-        self._publisher: PublisherClient | None = None
-        self._subscriber: SubscriberClient | None = None
+        self.open_publisher, self._open_subscriber = open_publisher, open_subscriber
+
+    @cached_property
+    def _publisher(self) -> PublisherClient:
+        return self.open_publisher()
+
+    @cached_property
+    def _subscriber(self) -> SubscriberClient:
+        return self._open_subscriber()
 
     def find_topic(self, name: str) -> Topic | None:
         """Return a topic, or None when there is none."""
-        return self._find(name, lambda: self._topics.get_topic(topic=name, retry=None, timeout=_TIMEOUT_SECONDS))
+        try:
+            topic: Topic = _call(self._publisher.get_topic, name, topic=name)
+        except NotFound:
+            return None
+        return topic
 
     def find_subscription(self, name: str) -> Subscription | None:
         """Return a subscription, or None when there is none."""
-        return self._find(
-            name,
-            lambda: self._subscriptions.get_subscription(subscription=name, retry=None, timeout=_TIMEOUT_SECONDS),
-        )
-
-    def seek(self, subscription: str, time: str) -> None:
-        """Put a subscription back to a time (RFC 3339)."""
-        request = {"subscription": subscription, "time": datetime.fromisoformat(time)}
-        with translate_errors(f"Seek {subscription}"):
-            self._subscriptions.seek(request, retry=None, timeout=_TIMEOUT_SECONDS)
-
-    def pull(self, subscription: str) -> list[PulledMessage]:  # assumes: subscriptions
-        """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
-        request = {"subscription": subscription, "max_messages": PULL_MAX, "return_immediately": True}
-        with translate_errors(f"Pull {subscription}"):
-            answer = self._subscriptions.pull(request, retry=None, timeout=_TIMEOUT_SECONDS)
-        return [_read_pulled(each) for each in answer.received_messages]
-
-    def acknowledge(self, subscription: str, ack_ids: Sequence[str]) -> None:
-        """Take messages away for good."""
-        request = {"subscription": subscription, "ack_ids": list(ack_ids)}
-        with translate_errors(f"Acknowledge {subscription}"):
-            self._subscriptions.acknowledge(request, retry=None, timeout=_TIMEOUT_SECONDS)
-
-    def hold(self, subscription: str, ack_ids: Sequence[str], seconds: int) -> None:
-        """Keep messages from being delivered again for so long; 0 gives them back at once."""
-        request = {"subscription": subscription, "ack_ids": list(ack_ids), "ack_deadline_seconds": seconds}
-        with translate_errors(f"ModifyAckDeadline {subscription}"):
-            self._subscriptions.modify_ack_deadline(request, retry=None, timeout=_TIMEOUT_SECONDS)
-
-    @property
-    def _topics(self) -> PublisherClient:
-        self._publisher = self._publisher or self._open_publisher()
-        return self._publisher
-
-    @property
-    def _subscriptions(self) -> SubscriberClient:
-        self._subscriber = self._subscriber or self._open_subscriber()
-        return self._subscriber
-
-    def _find(self, name: str, get: Callable[[], T]) -> T | None:
         try:
-            with translate_errors(f"Get {name}"):
-                return get()
+            subscription: Subscription = _call(self._subscriber.get_subscription, name, subscription=name)
         except NotFound:
             return None
+        return subscription
+
+    def seek(self, name: str, time: str) -> None:
+        """Put a subscription back to a time (RFC 3339)."""
+        _call(self._subscriber.seek, name, subscription=name, time=datetime.fromisoformat(time))
+
+    def pull(self, name: str) -> list[PulledMessage]:  # assumes: subscriptions
+        """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
+        answer = _call(
+            self._subscriber.pull, name, subscription=name, max_messages=PULL_MAX, return_immediately=True
+        )
+        return [
+            PulledMessage(
+                each.ack_id,
+                each.message.message_id,
+                each.message.publish_time.rfc3339(),
+                Message(each.message.data, dict(each.message.attributes)),
+            )
+            for each in answer.received_messages
+        ]
+
+    def acknowledge(self, name: str, ack_ids: Sequence[str]) -> None:
+        """Take messages away for good."""
+        _call(self._subscriber.acknowledge, name, subscription=name, ack_ids=list(ack_ids))
+
+    def hold(self, name: str, ack_ids: Sequence[str], seconds: int) -> None:
+        """Keep messages from being delivered again for so long; 0 gives them back at once."""
+        request = {"ack_ids": list(ack_ids), "ack_deadline_seconds": seconds}
+        _call(self._subscriber.modify_ack_deadline, name, subscription=name, **request)
 
 
-def _read_pulled(received: ReceivedMessage) -> PulledMessage:
-    pulled = received.message
-    message = Message(pulled.data, dict(pulled.attributes))
-    return PulledMessage(received.ack_id, pulled.message_id, pulled.publish_time.rfc3339(), message)
+def _call(method: Callable[..., Any], about: str, **request: Any) -> Any:
+    with translate_errors(f"{method.__name__} {about}"):
+        return method(request=request, retry=None, timeout=_TIMEOUT_SECONDS)

@@ -7,12 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import read_answers
-from cli.diagnosis.cluster_checks import check_exporter, check_lease
+from cli.diagnosis.cluster_checks import check_lease
 from cli.diagnosis.findings import Result
 from cli.exit_codes import say
 from cli.fleet.status import Status, Trouble, add_refusals, read_status
 from cli.fleet.status_table import tell_left_alone
-from cli.usage.account import DAY_SECONDS, Account, Row, Span, list_pools, read_records
+from cli.printing import short_cluster
+from cli.usage.account import DAY_SECONDS, Account, Row, list_pools, read_records
 from cli.usage.usage_command import GROUPS
 from shared.model.errors import ProvisionerError
 from shared.version import VERSION
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
     from cli.access.log_search import Answered
     from cli.access.operator_access import Deployment
+    from cli.diagnosis.findings import Finding
 
-SLOW_FACTOR = 6
+SLOW_FACTOR = 12
 """Logs and Leases are read once in so many: Cloud Logging answers 60 questions a minute."""
-LAG_SECONDS = 20.0
-"""Cloud Logging may show a record some seconds after it was written."""
 
 
 @dataclass(slots=True)
@@ -42,10 +42,8 @@ class Readings:
     """What the functions created or refused in the last day."""
     _silent: list[Trouble] = field(default_factory=list)
     _unread: list[str] = field(default_factory=list)
-    _account: Account | None = None
-    """The records of today (UTC), by workload, up to `_read_until`."""
-    _read_until: float = 0.0
     _usage: dict[str, Any] = field(default_factory=dict)
+    """Of today (UTC)."""
 
     def read(self) -> dict[str, Any]:
         """Return everything that the page shows. A source that fails is named in ``unread``."""
@@ -79,33 +77,29 @@ class Readings:
         self._silent = list(self._find_silent())
 
     def _read_usage(self, now: float) -> list[Any]:
-        """Add the new records to those of today, and return nothing."""
-        midnight, end = now - now % DAY_SECONDS, now - LAG_SECONDS
-        begin = max(midnight, self._read_until)
-        if self._account is None or self._read_until < midnight:
-            self._account, begin = Account(midnight, GROUPS["workload"], self.deployment.chosen), midnight
-        account, self._account = self._account, None  # a read that fails begins anew
-        for at, record in read_records(self.deployment, Span(begin=begin, end=end)):
+        """Sum the records of today, and return nothing."""
+        midnight, deployment = now - now % DAY_SECONDS, self.deployment
+        account = Account(midnight, GROUPS["workload"], deployment.ports.clusters)
+        for at, record in read_records(deployment, midnight, now):
             account.see(at, record)
-        self._account, self._read_until = account, end
+        account.close(now, list_pools(deployment))
         total = Row()
-        for workload, row in account.total(now, list_pools(self.deployment)).sum_groups().items():
-            if not self.namespace or workload.startswith(f"{self.namespace}/"):
+        for row in account.rows.values():
+            if not self.namespace or row.group.startswith(f"{self.namespace}/"):
                 total.add(row)
         self._usage = total.as_data()
         return []
 
     def _find_silent(self) -> Iterator[Trouble]:
         """Yield the exporters that do not report: what they leave undone is nowhere else."""
-        deployment = self.deployment
-        checks = {f"the Lease of {each}": partial(check_lease, deployment, each) for each in deployment.apis}
-        if deployment.own.exporter_url:
-            checks["exporter"] = partial(check_exporter, deployment)
-        for what, check in checks.items():
-            for finding in self._try(what, lambda look=check: list(look())):  # type: ignore[misc]
+        for cluster in self.deployment.apis:
+            for finding in self._try(f"the Lease of {cluster}", partial(self._check_lease, cluster)):
                 if finding.result is Result.BAD:
                     text = f"{finding.text}. Until it reports, only the ticks notice workloads."
-                    yield Trouble(finding.check, "silent", f"{text} Next: {finding.mend}")
+                    yield Trouble(f"{short_cluster(cluster)} exporter", "silent", f"{text} Next: {finding.fix}")
+
+    def _check_lease(self, cluster: str) -> list[Finding]:
+        return [check_lease(self.deployment, cluster)]
 
     def _try(self, what: str, read: Callable[[], list[Any]]) -> list[Any]:
         try:

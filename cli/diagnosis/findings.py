@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
-from cli.printing import print_columns, print_line, styled
+from cli.printing import Column, print_line, print_table, styled
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
-    from rich.text import Text
 
 
 class Result(StrEnum):
@@ -29,93 +27,81 @@ class Result(StrEnum):
     """Not checked. The text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """What one check says."""
 
-    check: str
     result: Result
     text: str
-    mend: str = ""
+    fix: str = ""
     """A command, or where to look."""
-
-    def as_data(self) -> dict[str, str]:
-        """Return it for programs."""
-        return {key: str(value) for key, value in asdict(self).items()}
+    check: str = ""
 
 
-def fine(check: str, text: str) -> Finding:
+def fine(text: str) -> Finding:
     """Return that nothing is to be done."""
-    return Finding(check=check, result=Result.OK, text=text)
+    return Finding(Result.OK, text)
 
 
-def warn(check: str, text: str, mend: str) -> Finding:
-    """Return that a person should look, and where."""
-    return Finding(check=check, result=Result.WARN, text=text, mend=mend)
+def bad(text: str, fix: str, *, serious: bool = True) -> Finding:
+    """Return what does not work, or at which a person should look, and what repairs it."""
+    return Finding(Result.BAD if serious else Result.WARN, text, fix)
 
 
-def bad(check: str, text: str, mend: str) -> Finding:
-    """Return what does not work, and what repairs it."""
-    return Finding(check=check, result=Result.BAD, text=text, mend=mend)
-
-
-def poor(check: str, text: str, mend: str, *, serious: bool) -> Finding:
-    """Return what is bad if it is serious, and else that a person should look."""
-    return bad(check, text, mend) if serious else warn(check, text, mend)
-
-
-def skipped(check: str, text: str) -> Finding:
+def skipped(text: str) -> Finding:
     """Return why a check was not made."""
-    return Finding(check=check, result=Result.SKIPPED, text=text)
+    return Finding(Result.SKIPPED, f"not checked: {text}")
 
 
 NO_LOGIN = "there are no Google credentials"
 """Such an error names its own remedy."""
 NO_ANSWER = "no answer"
 """Begins the text of a check that could not ask."""
-Check = Callable[[], Iterable[Finding]]
 
 
-def look(name: str, check: Check, mend: str = "") -> list[Finding]:
-    """Return what a check finds; one that cannot ask is a finding itself."""
+def look(check: str, ask: Callable[[], Finding], fix: str = "") -> Finding:
+    """Return what a check says; one that cannot ask is a finding itself."""
     try:
-        return list(check())
+        return replace(ask(), check=check)
     except ProvisionerError as error:
-        return [bad(name, f"{NO_ANSWER} ({error.reason}): {say(error)}", mend)]
+        return Finding(Result.BAD, f"{NO_ANSWER} ({error.reason}): {say(error)}", fix, check)
 
 
 def merge_unanswered(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings; checks that could not ask for the same cause become one."""
-    alike: dict[str, list[Finding]] = {}
+    merged: list[Finding] = []
+    causes: dict[str, list[Finding]] = {}
     for each in findings:
-        if each.text.startswith(NO_ANSWER):
-            alike.setdefault(each.text, []).append(each)
-    merged = {}
-    for text, found in alike.items():
-        if len(found) > 1:
-            names = ", ".join(each.check for each in found[1:])
-            mend = "" if NO_LOGIN in text else found[0].mend
-            merged[text] = replace(found[0], text=f"{text}; for the same cause not checked: {names}", mend=mend)
-    told: list[Finding] = []
-    for each in findings:
-        one = merged.get(each.text, each)
-        if one not in told:
-            told.append(one)
-    return told
+        same = causes.setdefault(each.text if each.text.startswith(NO_ANSWER) else each.check, [])
+        same.append(each)
+        if len(same) == 1:
+            merged.append(each)
+    for place, first in enumerate(merged):
+        others = ", ".join(each.check for each in causes.get(first.text, [])[1:])
+        if others:
+            fix = "" if NO_LOGIN in first.text else first.fix
+            text = f"{first.text}; for the same cause not checked: {others}"
+            merged[place] = replace(first, text=text, fix=fix)
+    return merged
 
 
 _LOOKS = {Result.OK: "ok", Result.WARN: "warn", Result.BAD: "bad", Result.SKIPPED: "dim"}
+COLUMNS: list[Column[Finding]] = [
+    Column(
+        "result", lambda each: str(each.result), "RESULT", lambda each: styled(each.result, _LOOKS[each.result])
+    ),
+    Column("check", heading="CHECK"),
+    Column("text", heading="FOUND"),
+    Column("fix"),
+]
 
 
 def print_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """Print findings for people: a line each, then what mends those that need it, then the sum."""
-    rows: list[list[str | Text]] = [
-        [styled(str(each.result), _LOOKS[each.result]), each.check, each.text] for each in findings
-    ]
-    print_columns(console, ["RESULT", "CHECK", "FOUND"], rows)
+    """Print findings for people: a line each, then what fixes those that need it, then the sum."""
+    print_table(console, COLUMNS, findings)
     print_line(console)
     for each in findings:
-        if each.mend:
-            print_line(console, f"{each.check}: {each.mend}")
+        if each.fix:
+            print_line(console, f"{each.check}: {each.fix}")
     counts = {result: sum(each.result is result for each in findings) for result in Result}
     print_line(console, ", ".join(f"{count} {result}" for result, count in counts.items() if count))

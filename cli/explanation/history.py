@@ -1,4 +1,4 @@
-"""The history of one workload: each Event, pool, operation or log record is one entry."""
+"""The sources of a history: each Event, pool, operation or log record is one entry."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
-from shared.edges.kubernetes import Condition, ObjectMeta, Record
+from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment, read_record
+from shared.edges.kubernetes import JsonObject, ObjectMeta, Record
+from shared.kinds.objects import list_suspend_writes, read_flag, read_objects, read_text, read_texts
 from shared.kinds.table import KIND_NAMES
 from shared.model.errors import NotFound
 from shared.model.failures import classify_failure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
 """Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
+_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PODS_SHOWN = 4
 """So many pods are told in the narrow history; those of one workload mostly tell the same."""
 
@@ -46,30 +48,11 @@ class Entry:
     """It is an Event of the provisioner, which its log has too."""
     detail: bool = False
     """Shown in the wide history only."""
-    owner_uid: str = ""
-    """The UID of the workload that it is about; empty if that is not told."""
-
-    @property
-    def key(self) -> tuple[float, str, str, str]:
-        """Return what tells it from all others."""
-        return self.at, self.source, self.about, self.text
-
-
-class _Status(Record):
-    conditions: list[Condition] | None = None
-
-
-class _Dated(Record):
-    """A workload, of which only the dated parts are read."""
-
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class _Involved(Record):
     kind: str = ""
     name: str = ""
-    uid: str = ""
 
 
 class _Event(Record):
@@ -84,26 +67,47 @@ class _Event(Record):
     event_time: str | None = None
 
 
-def read_workload_dates(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> list[Entry]:
-    """Return when a workload was made and what its conditions say; nothing when it is not there."""
+def read_workload_object(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> JsonObject | None:
+    """Return a workload as it is now; None when it is not there."""
     try:
-        found = api.get(kind.path_of(namespace, name), _Dated)
+        return api.get(kind.path_of(namespace, name), JsonObject)
     except NotFound:
-        return []
-    source, about, uid = kind.name.lower(), f"{kind.name} {name}", found.metadata.uid
-    dates = {"created": found.metadata.creation_timestamp, "deletion requested": found.metadata.deletion_timestamp}
-    entries = [
-        Entry(at=at, source=source, about=about, text=text, owner_uid=uid)
-        for text, when in dates.items()
-        if (at := parse_time(when)) is not None
-    ]
-    for each in found.status.conditions or ():
-        at = parse_time(each.last_transition_time)
-        if at is not None:
-            held = each.type if each.status == "True" else f"not {each.type}"
-            cause = ": ".join(part for part in (each.reason, each.message) if part)
-            entries.append(Entry(at=at, source=source, about=about, text=f"{held} ({cause})" if cause else held))
-    return entries
+        return None
+
+
+def list_dates(kind: Resource, body: JsonObject) -> list[Entry]:
+    """Return when a workload was made and what its conditions say."""
+    dates = {
+        "created": read_text(body, "metadata", "creationTimestamp"),
+        "deletion requested": read_text(body, "metadata", "deletionTimestamp"),
+    }
+    for each in read_objects(body, "status", "conditions"):
+        held = "" if read_text(each, "status") == "True" else "not "
+        cause = ": ".join(filter(None, (read_text(each, "reason"), read_text(each, "message"))))
+        dates[f"{held}{read_text(each, 'type')}" + (f" ({cause})" if cause else "")] = read_text(
+            each, "lastTransitionTime"
+        )
+    source, about = kind.name.lower(), f"{kind.name} {read_text(body, 'metadata', 'name')}"
+    moments = ((parse_time(when), text) for text, when in dates.items())
+    return [Entry(at=at, source=source, about=about, text=text) for at, text in moments if at is not None]
+
+
+def explain_suspension(kind: Resource, body: JsonObject) -> str:
+    """Return what a suspended workload waits for, as the end of a sentence; empty for any other.
+
+    Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+    """
+    if not read_flag(body, "spec", "suspend"):
+        return ""
+    name, namespace = (read_text(body, "metadata", each) for each in ("name", "namespace"))
+    writers = [(read_text(each, "time"), read_text(each, "manager")) for each in list_suspend_writes(body)]
+    by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
+    resume = '{"spec":{"suspend":false}}'
+    resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
+    if queue := read_texts(body, "metadata", "labels").get(_QUEUE_NAME):
+        resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
+    return f"is suspended{by}, so it needs no pools; {resumes}"
 
 
 def read_pods(pods: Iterable[PodView]) -> list[Entry]:
@@ -147,7 +151,6 @@ def _read_event(event: _Event, name: str) -> Iterator[Entry]:
         bad=event.type == "Warning",
         ours=ours,
         detail=not is_workload and not ours,
-        owner_uid=about.uid if is_workload else "",
     )
 
 
@@ -161,7 +164,7 @@ def read_pools(pools: Iterable[NodePool]) -> list[Entry]:
             text += f" (attempt {owner.attempt}); now {pool.status}"
             text = f"{text}: {pool.error}" if pool.error else text
             at, bad = float(owner.created_at), bool(pool.error)
-            found.append(Entry(at=at, source="pool", about=pool.name, text=text, bad=bad, owner_uid=owner.uid))
+            found.append(Entry(at=at, source="pool", about=pool.name, text=text, bad=bad))
     return found
 
 
@@ -190,18 +193,16 @@ def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, n
         f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
         f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     )
-    return [_read_record(each) for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
+    return [_view_record(each) for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
 
 
-def _read_record(entry: Any) -> Entry:
-    record = entry.payload if isinstance(entry.payload, dict) else {}
+def _view_record(entry: Any) -> Entry:
+    record = read_record(entry)
     pool, decision = str(record.get("pool") or ""), str(record.get("decision") or "")
-    claim = record.get("claim")
     return Entry(
         at=read_moment(entry) or 0.0,
         source="log",
         about=f"{record.get('function', '')} {pool}".strip(),
         text=f"{decision}: {record.get('message', '')} [{record.get('reason', '')}]",
         bad=entry.severity in _LOUD,
-        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim, dict) else "",
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import read_answers
@@ -13,58 +13,33 @@ from cli.exit_codes import BadInput, say
 from cli.explaining import find_summary
 from cli.explanation.history import (
     Entry,
+    explain_suspension,
+    list_dates,
     read_events,
     read_logs,
     read_operations,
     read_pods,
     read_pools,
-    read_workload_dates,
+    read_workload_object,
 )
 from cli.fleet.looks import read_cluster
 from cli.fleet.rows import list_decisions
 from cli.fleet.status import Status, add_reading, add_refusals, needs_records
 from cli.moments import format_moment
-from shared.edges.kubernetes import JsonObject
 from shared.edges.pods import Pod, view_pod
 from shared.engine.budget import Key
-from shared.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
 from shared.model.errors import NotFound, ProvisionerError
 from shared.model.names import parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cli.access.log_search import OpenLogs
     from cli.access.operator_access import Deployment
     from cli.fleet.looks import Reading
-    from shared.edges.kubernetes import KubernetesApi
-    from shared.kinds.kind import Kind, Resource
+    from shared.kinds.kind import Kind
     from shared.model.decisions import Decision
-
-_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-
-
-def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> str:
-    """Return what a suspended workload waits for, as the end of a sentence; empty for any other.
-
-    Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
-    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
-    """
-    try:
-        body = api.get(kind.path_of(namespace, name), JsonObject)
-    except NotFound:
-        return ""
-    if not read_flag(body, "spec", "suspend"):
-        return ""
-    writers = [(read_text(each, "time"), read_text(each, "manager")) for each in list_suspend_writes(body)]
-    by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
-    resume = '{"spec":{"suspend":false}}'
-    resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
-    if queue := read_texts(body, "metadata", "labels").get(_QUEUE_NAME):
-        resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
-    return f"is suspended{by}, so it needs no pools; {resumes}"
-
 
 VALID = "NAME, NAMESPACE/NAME, KIND/NAME or KIND NAME"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -162,41 +137,51 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str, kind_n
     history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds([kind_name] if kind_name else ports.settings.kinds):
-        before = len(history.entries)
-        _add(history, f"the {kind.name}", partial(read_workload_dates, api, kind, namespace, name))
-        if len(history.entries) > before:
-            history.kind, history.exists = history.kind or kind.name, True
-    _add(history, "Events", lambda: read_events(api, namespace, name))
-    also = [Key(cluster, history.kind, namespace, name)] if history.kind else []
+        with _reading(history, f"the {kind.name}"):
+            body = read_workload_object(api, kind, namespace, name)
+            if body is not None:
+                history.kind, history.exists = history.kind or kind.name, True
+                history.entries += list_dates(kind, body)
+                history.suspended = explain_suspension(kind, body)
+    with _reading(history, "Events"):
+        history.entries += read_events(api, namespace, name)
     reading = read_cluster(
         cluster,
         ports,
         chooses=lambda key: (key.namespace, key.name) == (namespace, name) and kind_name in ("", key.kind),
-        also=also,
+        also=[Key(cluster, history.kind, namespace, name)] if history.kind else [],
     )
     add_present(history, reading)
     history.kind = history.kind or _guess_kind(history)
-    open_logs = deployment.open_logs
-    if open_logs is not None:
-        now = ports.clock.now()
-        before = len(history.entries)
-        _add(history, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
-        if len(history.entries) > before:
-            _add_refusals(history, open_logs, now)
-            # The functions write the same words on the workload and in their log.
-            history.entries = [
-                dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries
-            ]
+    if deployment.open_logs is not None:
+        with _reading(history, "logs"):
+            _add_logs(history, deployment.open_logs, ports.clock.now())
     history.entries += read_operations(reading.list_operations(_find_hashes(history, reading)))
     history.entries.sort(key=lambda each: each.at)
-    add_suspension(history, deployment)
     return history
 
 
+def _add_logs(history: History, open_logs: OpenLogs, now: float) -> None:
+    """Add what the functions logged: they write the same words on the workload."""
+    records = read_logs(open_logs, history.cluster, history.namespace, history.name, now=now)
+    if records:
+        history.entries = [
+            *(dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries),
+            *records,
+        ]
+    if records and needs_records(history.now):
+        add_refusals(history.now, read_answers(open_logs, history.cluster, now=now))
+
+
 def add_present(history: History, reading: Reading) -> None:
-    """Add the pods and pools of the workload, and what the plan says of it."""
+    """Add the pods and pools of the workload, and what the plan says of it.
+
+    A workload that something waits for is not only suspended.
+    """
     history.unread += [f"{history.cluster}: {error}" for error in reading.errors]
     add_reading(history.now, reading)
+    if not history.now.is_empty:
+        history.suspended = ""
     for one in reading.planned:
         history.kind = history.kind or one.look.key.kind
         history.decisions += list_decisions(one)
@@ -214,43 +199,10 @@ def _find_hashes(history: History, reading: Reading) -> set[str]:
     return named.union(*(one.slots for one in reading.planned))
 
 
-def _add_refusals(history: History, open_logs: OpenLogs, now: float) -> None:
-    if not needs_records(history.now):
-        return
+@contextmanager
+def _reading(history: History, what: str) -> Iterator[None]:
     try:
-        add_refusals(history.now, read_answers(open_logs, history.cluster, now=now))
-    except ProvisionerError as error:
-        history.unread.append(f"what was refused: {say(error)}")
-
-
-def add_suspension(history: History, deployment: Deployment) -> None:
-    """Add what the workload waits for if it is suspended, and nothing else tells of it."""
-    kinds = choose_kinds(deployment.settings.kinds)
-    found = next((kind for kind in kinds if kind.name == history.kind), None)
-    if found is None or not history.exists or not history.now.is_empty:
-        return
-    read = partial(read_suspension, deployment.apis[history.cluster], found, history.namespace, history.name)
-    try:
-        history.suspended = read()
-    except ProvisionerError as error:
-        history.unread.append(f"whether it is suspended: {say(error)}")
-
-
-def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
-    """Return the kinds of workload that a cluster lacks, or that are not served."""
-    served = deployment.settings.kinds
-    absent = [f"{kind.name} (not in the setting kinds)" for kind in KINDS if kind.name not in served]
-    for kind in choose_kinds(served):
-        try:
-            deployment.apis[cluster].get(kind.root, JsonObject)
-        except NotFound:
-            absent.append(f"{kind.name} (not installed)")
-    return absent
-
-
-def _add(history: History, what: str, read: Callable[[], list[Entry]]) -> None:
-    try:
-        history.entries += read()
+        yield
     except ProvisionerError as error:
         history.unread.append(f"{what}: {say(error)}")
 

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from cli.printing import Column, count, format_age, format_minute, print_line, print_table, short_cluster, styled
+from cli.exit_codes import ExitCode
+from cli.fleet.status import read_status
+from cli.printing import (
+    Column,
+    Format,
+    count,
+    format_age,
+    format_minute,
+    open_console,
+    print_data,
+    print_line,
+    print_table,
+    short_cluster,
+    styled,
+    warn,
+)
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
@@ -14,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from cli.access.operator_access import Deployment
     from cli.fleet.rows import PoolRow, Row, WaitingRow
     from cli.fleet.status import Status
 
@@ -93,9 +109,27 @@ LEFT_ALONE: list[Column[WaitingRow]] = [
 ]
 
 
+def show_status(deployment: Deployment, namespace: str, form: Format) -> ExitCode:
+    """Print the present status and return the exit code that it means."""
+    status = read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
+    if form.for_programs:
+        print_data(status.as_data(), form)
+    else:
+        print_status(open_console(), status, wide=form is Format.WIDE)
+    for text in (*(f"not read: {each}" for each in status.unread), *(f"error: {each}" for each in status.errors)):
+        warn(text)
+    if status.errors:
+        return ExitCode.UNREACHABLE
+    return ExitCode.FINDINGS if status.troubles else ExitCode.FINE
+
+
 def print_status(console: Console, status: Status, *, wide: bool) -> None:
     """Print the status for people: pools, then what waits, then what sums it up."""
-    tables = [(POOLS, status.pools), (WAITING, status.waiting), (LEFT_ALONE, status.left_alone if wide else [])]
+    tables: list[tuple[list[Column[Any]], Sequence[Row]]] = [
+        (POOLS, status.pools),
+        (WAITING, status.waiting),
+        (LEFT_ALONE, status.left_alone if wide else []),
+    ]
     for columns, rows in tables:
         if rows:
             print_table(console, columns, rows, wide=wide)

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from cli.access.deployment_choice import open_chosen
-from cli.exit_codes import EPILOG, BadInput, end_with, told
-from cli.printing import Format, choose_format
-from cli.shared_options import AsJson, Output, Sure  # noqa: TC001 -- typer reads the annotations
+from cli.exit_codes import EPILOG, BadInput, ExitCode, answering
+from cli.options import Output, Sure  # noqa: TC001 -- typer reads the annotations
+from cli.printing import Format
 
 dead_letters = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,7 @@ class Function(StrEnum):
     COLLECT = "collect"
 
 
+@answering
 def replay(
     since: Annotated[
         str,
@@ -37,16 +38,11 @@ def replay(
     function: Annotated[
         list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
     ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option("--max", metavar="NUMBER", min=1, max=100_000, help="At most so many dead letters (1000)."),
-    ] = None,
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
     sure: Sure = False,
-    as_json: AsJson = False,
-) -> None:
+) -> ExitCode:
     """Deliver messages again. This is always safe.
 
     A function decides from the present state, never from the content of a message. Give one of
@@ -55,34 +51,35 @@ def replay(
 
     Example: tpu-provisioner replay --since 2h
     """
-    from cli.messages.replay import Replay, publish_dead_letters, seek_since  # noqa: PLC0415
+    from cli.messages.dead_letters import Choice  # noqa: PLC0415 -- see above
+    from cli.messages.replay import publish_dead_letters, seek_since  # noqa: PLC0415
 
+    if bool(since) == dead_letters:
+        got = "both" if since else "none"
+        raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
     functions = tuple(dict.fromkeys(str(each) for each in function or ()))
-    request = Replay(since=since, dead_letters=dead_letters, functions=functions, most=most, sure=sure)
-    with told():
-        request.check()
-        form = choose_format(output, as_json=as_json)
-        code = (publish_dead_letters if dead_letters else seek_since)(request, open_chosen(), form)
-    end_with(code)
+    if dead_letters:
+        return publish_dead_letters(Choice(functions=functions), open_chosen(), output, sure=sure)
+    return seek_since(since, functions, open_chosen(), output, sure=sure)
 
 
 @dead_letters.command("list", epilog=EPILOG)
-def list_dead_letters(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
+@answering
+def list_dead_letters(output: Output = Format.TABLE) -> ExitCode:
     """List the dead letters, with the reasons that the functions logged. All of them stay.
 
     JSON and YAML have the attributes and the data of each.
 
     Example: tpu-provisioner dead-letters list -o yaml
     """
-    from cli.messages.dead_letters import Choice  # noqa: PLC0415
-    from cli.messages.replay import list_reasons, print_dead_letters  # noqa: PLC0415
+    from cli.messages.replay import list_reasons, print_dead_letters  # noqa: PLC0415 -- see above
 
-    with told():
-        form = choose_format(output, as_json=as_json)
-        print_dead_letters(list_reasons(open_chosen(), Choice()), form)
+    print_dead_letters(list_reasons(open_chosen()), output)
+    return ExitCode.FINE
 
 
 @dead_letters.command("discard", epilog=EPILOG)
+@answering
 def discard_dead_letters(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="ID...", help="IDs of messages, as the list shows them.")
@@ -91,18 +88,15 @@ def discard_dead_letters(
     *,
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
     sure: Sure = False,
-    as_json: AsJson = False,
-) -> None:
+) -> ExitCode:
     """Remove dead letters for good. It asks first.
 
     It takes the named ones, or with --all every one.
 
     Example: tpu-provisioner dead-letters discard 1234567890
     """
-    from cli.messages.replay import discard  # noqa: PLC0415
+    from cli.messages.replay import discard  # noqa: PLC0415 -- see above
 
-    with told():
-        if bool(ids) == everything:
-            raise BadInput("dead-letters discard: needs IDs, or --all alone; valid: one of these")
-        code = discard(tuple(ids or ()), open_chosen(), choose_format(output, as_json=as_json), sure=sure)
-    end_with(code)
+    if bool(ids) == everything:
+        raise BadInput("dead-letters discard: needs IDs, or --all alone; valid: one of these")
+    return discard(tuple(ids or ()), open_chosen(), output, sure=sure)

@@ -6,7 +6,6 @@ pools that exist. A day is one of UTC.
 
 from __future__ import annotations
 
-import copy
 import heapq
 import time
 from collections import defaultdict
@@ -57,6 +56,9 @@ class PoolLife:
 class Row:
     """The sums of one day and group, or of several."""
 
+    day: str = ""
+    """Empty for all."""
+    group: str = "(all)"
     pools: int = 0
     chip_hours: float = 0.0
     failed_chip_hours: float = 0.0
@@ -81,6 +83,8 @@ class Row:
     def as_data(self) -> dict[str, Any]:
         """Return it for programs. Hours are rounded to seconds, and dollars to cents."""
         return {
+            "day": self.day,
+            "group": self.group,
             "pools": self.pools,
             "chip_hours": round(self.chip_hours, 4),
             "failed_chip_hours": round(self.failed_chip_hours, 4),
@@ -98,8 +102,8 @@ class Account:
     """Unix seconds. What was before does not count."""
     group_of: Callable[[PoolLife], str]
     """Returns the group of a pool."""
-    clusters: Collection[str] = ()
-    """Only their pools count; empty: those of all."""
+    clusters: Collection[str]
+    """Only their pools count: others may write to the same logs."""
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     """By day and group."""
     created: set[str] = field(default_factory=set)
@@ -110,7 +114,7 @@ class Account:
     def see(self, at: float, record: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
         name, claim = str(record.get("pool") or ""), record.get("claim")
-        if not name or not isinstance(claim, dict) or not self._counts(claim.get("cluster")):
+        if not name or not isinstance(claim, dict) or claim.get("cluster") not in self.clusters:
             return
         life = _read_life(at, claim, record)
         if record.get("decision") == Verdict.CREATE:
@@ -122,18 +126,13 @@ class Account:
             self.created.discard(name)
             self._add(life)
 
-    def total(self, now: float, pools: Iterable[tuple[str, NodePool]]) -> Account:
-        """Return the account with the pools that clusters have now; this one goes on."""
-        account = copy.deepcopy(self)
+    def close(self, now: float, pools: Iterable[tuple[str, NodePool]]) -> None:
+        """Add the pools that clusters have now."""
         for cluster, pool in pools:
-            if pool.owner is not None and self._counts(cluster):
-                account.created.discard(pool.name)
-                account._add(_view_life(cluster, pool, pool.owner, now))  # noqa: SLF001 -- of its own class
-        account.unknown_pools += len(account.created)
-        return account
-
-    def _counts(self, cluster: object) -> bool:
-        return not self.clusters or cluster in self.clusters
+            if pool.owner is not None and cluster in self.clusters:
+                self.created.discard(pool.name)
+                self._add(_view_life(cluster, pool, pool.owner, now))
+        self.unknown_pools += len(self.created)
 
     def _add(self, life: PoolLife) -> None:
         if not life.chips:
@@ -152,7 +151,8 @@ class Account:
                 row.dollars[life.tier] += spent * price
 
     def _get_row(self, at: float, life: PoolLife) -> Row:
-        return self.rows.setdefault((name_day(at), self.group_of(life)), Row())
+        day, group = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d"), self.group_of(life)
+        return self.rows.setdefault((day, group), Row(day, group))
 
     def _split(self, start: float, end: float) -> Iterator[tuple[float, float]]:
         """Yield a moment of each day of a time, with the hours of that day."""
@@ -162,17 +162,19 @@ class Account:
             yield at, (until - at) / HOUR_SECONDS
             at = until
 
-    def sum_groups(self) -> dict[str, Row]:
+    def sum_groups(self) -> list[Row]:
         """Return the sums of each group over all days, in the order of their names."""
-        return _sum((group, row) for (_, group), row in self.rows.items())
-
-    def sum_days(self) -> dict[str, Row]:
-        """Return the sums of each day over all groups."""
-        return _sum((day, row) for (day, _), row in self.rows.items())
+        sums: dict[str, Row] = {}
+        for row in self.rows.values():
+            sums.setdefault(row.group, Row("", row.group)).add(row)
+        return [sums[group] for group in sorted(sums)]
 
     def sum_all(self) -> Row:
         """Return the sums of everything."""
-        return _sum(("", row) for row in self.rows.values()).get("", Row())
+        total = Row()
+        for row in self.rows.values():
+            total.add(row)
+        return total
 
 
 def _read_life(at: float, claim: Mapping[str, str], record: Mapping[str, Any]) -> PoolLife:
@@ -213,18 +215,6 @@ def list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
     return [(cluster, pool) for cluster in ports.clusters for pool in ports.pools.list(cluster)]
 
 
-def name_day(at: float) -> str:
-    """Return the day of a time in UTC, as ``2026-11-26``."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
-
-
-def _sum(rows: Iterable[tuple[str, Row]]) -> dict[str, Row]:
-    found: dict[str, Row] = {}
-    for key, row in rows:
-        found.setdefault(key, Row()).add(row)
-    return dict(sorted(found.items()))
-
-
 PAGE_SIZE = 1000
 """The most that Cloud Logging gives at a time."""
 QUOTA_SECONDS = 10.0
@@ -233,37 +223,26 @@ QUOTA_SECONDS = 10.0
 _CHANGES = 'severity>=NOTICE AND jsonPayload.decision=("create" OR "delete")'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """The time whose records are read, in unix seconds."""
-
-    begin: float
-    end: float
-
-
 def read_records(
-    deployment: Deployment, span: Span, *, wait: Callable[[float], object] = time.sleep
+    deployment: Deployment, begin: float, end: float, *, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Record]:
     """Yield the creates and deletes of a time in order."""
-    require_logs(deployment.open_logs)
-    streams = [_read(deployment, project, span, wait) for project in list_projects(deployment)]
+    open_logs, clusters = require_logs(deployment.open_logs), deployment.ports.clusters
+    projects = dict.fromkeys(find_log_project(deployment.own, each) for each in clusters)
+    wanted = f'timestamp<"{format_exact(end)}" AND {_CHANGES}{name_services(deployment.own)}'
+    streams = [_read(open_logs(project), project, wanted, begin, wait) for project in projects]
     return heapq.merge(*streams, key=itemgetter(0))
 
 
-def list_projects(deployment: Deployment) -> list[str]:
-    """Return the projects that have the logs of a deployment."""
-    return list(dict.fromkeys(find_log_project(deployment.own, each) for each in deployment.ports.clusters))
-
-
-def _read(deployment: Deployment, project: str, span: Span, wait: Callable[[float], object]) -> Iterator[Record]:
+def _read(
+    client: Any, project: str, wanted: str, begin: float, wait: Callable[[float], object]
+) -> Iterator[Record]:
     """Yield the records that fit. After a refused page it goes on where it was."""
-    at, seen, until = span.begin, set[str](), format_exact(span.end)
-    ours = name_services(deployment.own)
-    client: Any = require_logs(deployment.open_logs)(project)
+    at, seen = begin, set[str]()
     while True:
         try:
             with translate_errors(f"ListLogEntries projects/{project}"):
-                asked = f'timestamp>="{format_exact(at)}" AND timestamp<"{until}" AND {_CHANGES}{ours}'
+                asked = f'timestamp>="{format_exact(at)}" AND {wanted}'
                 for entry in client.list_entries(filter_=asked, order_by="timestamp asc", page_size=PAGE_SIZE):
                     moment = read_moment(entry) or at
                     if moment > at:

@@ -50,7 +50,6 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
         "TPU_PROVISIONER_TOPIC": TOPIC,
         "TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(subscriptions),
         "TPU_PROVISIONER_FUNCTION_URIS": json.dumps(addresses.functions),
-        "TPU_PROVISIONER_EXPORTER_URL": addresses.exporter,
         "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if real and settings.lease_seconds else "",
         "TPU_PROVISIONER_LOGGING_ENDPOINT": addresses.logging,
         "TPU_PROVISIONER_MONITORING_ENDPOINT": "",

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import urllib3
 import yaml
 from google.auth.credentials import AnonymousCredentials
 from msgspec import structs
@@ -48,23 +47,21 @@ def run(*arguments: str, environ: dict[str, str] | None = None, given: str | Non
 
 def read_json(*arguments: str, environ: dict[str, str] | None = None) -> Any:
     """Return the JSON that a command prints."""
-    return json.loads(run(*arguments, "--json", environ=environ).stdout)
+    return json.loads(run(*arguments, "-o", "json", environ=environ).stdout)
 
 
 def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: Any) -> Deployment:
     """A deployment whose ports are fakes, and whose Pub/Sub may be a real address."""
     world = world or World()
-    open_publisher = partial(open_publisher_over_rest, pubsub, NOBODY)
+    publisher, subscriber = (partial(each, pubsub, NOBODY) for each in (open_publisher_over_rest, open_subscriber))
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
         ports=replace(world.ports, adds=None, takes=None),
         apis={},
-        pubsub=PubsubAdmin(open_publisher, partial(open_subscriber, pubsub, NOBODY)),
-        open_publisher=open_publisher,
+        pubsub=PubsubAdmin(publisher, subscriber),
         open_logs=None,
         monitoring=None,
-        http=urllib3.PoolManager(),
     )
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from cli.access import discovery
+from cli.access import deployment_choice
 from cli.access.cli_settings import read_environment
-from cli.access.deployment_choice import Choice, resolve
-from cli.access.discovery import describe_deployment, list_services
+from cli.access.deployment_choice import NAME, Choice, Service, describe_deployment, list_services, resolve
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
@@ -34,7 +33,7 @@ def a_service(name: str, settings: dict[str, str] | None = None) -> dict[str, An
     }
 
 
-def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> list[discovery.Service]:
+def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> dict[str, Service]:
     """The services of a project with some deployments and a program of others."""
     made = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in functions]
     answer = {"kind": "ServiceList", "items": [a_service("shop"), *made]}
@@ -48,12 +47,12 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     def put(*names: str) -> list[str]:
         asked: list[str] = []
 
-        def list_them(_run: object, project: str) -> list[discovery.Service]:
+        def list_them(_run: object, project: str) -> dict[str, Service]:
             asked.append(project)
             return a_project(*names)
 
-        monkeypatch.setattr(discovery, "list_services", list_them)
-        monkeypatch.setattr(discovery, "find_default_project", lambda: "of-gcloud")
+        monkeypatch.setattr(deployment_choice, "list_services", list_them)
+        monkeypatch.setattr(deployment_choice, "find_default_project", lambda: "of-gcloud")
         return asked
 
     return put
@@ -75,7 +74,7 @@ def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(session, "call", call)
 
-    assert [each.name for each in list_services(session, "p")] == ["a", "b"]
+    assert list(list_services(session, "p")) == ["a", "b"]
     assert asked == [f"v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
     with pytest.raises(Unavailable, match="cannot be read"):
         list_services(CannedRest(b"[]"), "p")
@@ -100,7 +99,7 @@ def test_the_names_are_those_of_terraform() -> None:
 
     for end in ("workload-events", "nodepool-events", "dead-letters", "${each.key}"):
         assert f'"${{var.name}}-{end}"' in text
-    assert f'default     = "{discovery.NAME}"' in (module / "variables.tf").read_text()
+    assert f'default     = "{NAME}"' in (module / "variables.tf").read_text()
 
 
 @pytest.mark.parametrize(

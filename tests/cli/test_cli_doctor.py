@@ -10,10 +10,12 @@ from unittest.mock import Mock
 import pytest
 import urllib3
 
+from cli.access.cli_settings import PUSHED
 from cli.access.log_search import Ticked
 from cli.access.operator_access import Deployment
-from cli.diagnosis.cluster_checks import list_rights
-from cli.diagnosis.doctor import check_backlog, check_ticks, examine
+from cli.diagnosis import cluster_checks
+from cli.diagnosis.cluster_checks import KUEUE_PERMISSIONS, check_cluster, list_permissions
+from cli.diagnosis.doctor import check_backlog, check_tick, examine
 from cli.diagnosis.findings import Finding, Result
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
@@ -85,20 +87,20 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     result = run("doctor")
 
     assert result.exit_code == 0, result.stdout
-    message = f"this identity has all {len(list_rights(KINDS))} permissions"
+    message = f"this identity has all {len(list_permissions(KINDS))} permissions"
     assert re.search(rf"^ok +p/us-east5/c permissions +{message}", result.stdout, re.MULTILINE)
-    assert result.stdout.splitlines()[-1] == "11 ok, 9 skipped"
+    assert result.stdout.splitlines()[-1] == "11 ok, 12 skipped"
 
 
 @pytest.mark.parametrize(
-    ("value", "result", "mend"),
+    ("value", "fix"),
     [
-        ("report-only", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
-        ("off", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
-        (None, Result.WARN, f"{CHART}, or set TPU_PROVISIONER_OWN_NAMESPACE"),
+        ("report-only", f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
+        ("off", f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
+        (None, f"{CHART}, or set TPU_PROVISIONER_OWN_NAMESPACE"),
     ],
 )
-def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, result: Result, mend: str) -> None:
+def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, fix: str) -> None:
     cluster = deployment.ports.clusters[CLUSTER]
     assert isinstance(cluster, FakeCluster)
     del cluster.labels["tpu-provisioner"]
@@ -107,7 +109,7 @@ def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, r
 
     (found,) = found_by(deployment, "emergency stop")
 
-    assert (found.result, found.mend) == (result, mend)
+    assert (found.result, found.fix) == (Result.WARN, fix)
     assert found.text.startswith("on (report-only): ")
 
 
@@ -131,7 +133,7 @@ def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: De
     for _ in range(2):
         (finding,) = found_by(deployment, "dead letters")
         assert (finding.result, finding.text) == (Result.WARN, "2: 2 attempts_exhausted")
-        assert finding.mend == "tpu-provisioner dead-letters list"
+        assert finding.fix == "tpu-provisioner dead-letters list"
 
 
 def test_gke_that_refuses_is_found_and_hides_nothing_else(
@@ -146,7 +148,7 @@ def test_gke_that_refuses_is_found_and_hides_nothing_else(
 
     message = "no answer (permission_denied): container.clusters.get is missing"
     assert finding.text == message
-    assert finding.mend.startswith("gcloud container clusters describe c --location=us-east5 --project=p")
+    assert finding.fix.startswith("gcloud container clusters describe c --location=us-east5 --project=p")
     assert bad(deployment) == ["p/us-east5/c GKE"]
 
 
@@ -196,10 +198,28 @@ def test_the_ticks_of_each_cluster_and_function_are_found(
 ) -> None:
     monkeypatch.setattr("cli.diagnosis.doctor.find_last_tick", lambda *_names, **_rest: last)
 
-    (found,) = check_ticks(dataclasses.replace(deployment, open_logs=Mock()), "collect")
+    found = check_tick(dataclasses.replace(deployment, open_logs=Mock()), "collect", CLUSTER)
 
-    assert (found.check, found.result) == ("p/us-east5/c tick of collect", result)
+    assert found.result == result
     assert found.text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("ago", "result", "text"),
+    [
+        (60, Result.OK, "published its last event 60s ago"),
+        (None, Result.WARN, "published no event in the last day"),
+    ],
+)
+def test_what_the_exporter_published_last_is_found(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, ago: float | None, result: Result, text: str
+) -> None:
+    last = None if ago is None else NOW - ago
+    monkeypatch.setattr(cluster_checks, "find_last_report", lambda *_names, **_now: last)
+
+    found = cluster_checks.check_events(dataclasses.replace(deployment, open_logs=Mock()), CLUSTER)
+
+    assert (found.result, found.text.startswith(text)) == (result, True)
 
 
 def with_lease(deployment: Deployment, name: str) -> Deployment:
@@ -223,13 +243,11 @@ def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernet
     clock: Any = deployment.ports.clock
     clock.pause(300)
     (old,) = found_by(with_lease(deployment, "led"), "c exporter")
-    assert (old.result, "300 s ago" in old.text, "kubectl" in old.mend) == (Result.BAD, True, True)
+    assert (old.result, "300 s ago" in old.text, "kubectl" in old.fix) == (Result.BAD, True, True)
 
 
-def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deployment) -> None:
-    away = with_own(deployment, function_uris={"collect": NOWHERE}, exporter_url=NOWHERE)
-
-    assert bad(away) == ["exporter", "function collect"]
+def test_a_function_that_does_not_answer_is_found(deployment: Deployment) -> None:
+    assert bad(with_own(deployment, function_uris={"collect": NOWHERE})) == ["function collect"]
 
 
 @pytest.mark.parametrize(
@@ -243,14 +261,31 @@ def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deploym
 def test_messages_that_wait_for_long_are_found(deployment: Deployment, answer: bytes, result: Result) -> None:
     monitoring = CannedRest(answer)
 
-    found = list(check_backlog(dataclasses.replace(deployment, monitoring=monitoring)))
+    found = [check_backlog(dataclasses.replace(deployment, monitoring=monitoring), each) for each in PUSHED]
 
     assert [each.result for each in found] == [result] * 4
     asked = "GET v3/projects/p/timeSeries?filter=metric.type%3D%22pubsub.googleapis.com"
     assert monitoring.asked[-1].startswith(asked)
 
 
-def test_the_rights_are_those_of_the_deployment() -> None:
-    path = ROOT / "infra/helm/templates/functions-rights.yaml"
+def test_the_permissions_are_those_that_the_chart_grants() -> None:
+    templates = ROOT / "infra/helm/templates"
 
-    assert set(list_rights(KINDS)) == list_granted(path, "ClusterRole")
+    assert set(list_permissions(KINDS)) == list_granted(templates / "functions-rights.yaml", "ClusterRole")
+    assert set(KUEUE_PERMISSIONS) == list_granted(templates / "kueue-rights.yaml")
+
+
+@pytest.mark.parametrize("missing", [None, *sorted(KUEUE_PERMISSIONS)], ids=str)
+def test_the_permissions_of_kueues_check_are_asked_for_if_it_is_on(missing: tuple[str, str, str] | None) -> None:
+    def allows(asked: dict[str, str]) -> bool:
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        return (asked["group"], resource, asked["verb"]) != missing
+
+    deployment = a_deployment()
+    deployment.apis[CLUSTER] = Reviewing(allows)
+    on = with_settings(deployment, kueue_admission_check=True)
+    (found,) = [each for each in check_cluster(on, CLUSTER) if each.check.endswith("c kueue")]
+
+    assert [each for each in check_cluster(deployment, CLUSTER) if each.check.endswith("c kueue")] == []
+    assert found.result is (Result.WARN if missing else Result.OK)
+    assert missing is None or found.text.endswith(f": {missing[2]} {missing[1]}")

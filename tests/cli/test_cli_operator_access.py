@@ -24,7 +24,7 @@ def test_opening_a_deployment_asks_nobody() -> None:
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="cannot be read"):
+    with pytest.raises(Misconfigured, match="cannot be used"):
         open_deployment(ENVIRON | {"TPU_PROVISIONER_KUBECONFIG": str(tmp_path / "absent")})
 
 

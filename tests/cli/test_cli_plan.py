@@ -41,7 +41,7 @@ def test_every_example_is_planned_as_its_name_says(path: Path, options: tuple[st
         "TPU_PROVISIONER_ALLOWED_RESERVATIONS": "*,capacity-project/*",
         "TPU_PROVISIONER_IDLE_SECONDS_MAX": "20",
     }
-    result = run("plan", str(path), *options, "--json", environ=variables)
+    result = run("plan", str(path), *options, "-o", "json", environ=variables)
 
     decisions = {each["decision"] for each in json.loads(result.stdout)["needs"]}
     assert decisions == ({"refuse"} if path.name == REFUSED else {"create"})

@@ -8,7 +8,7 @@ import pytest
 
 from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
-from cli.messages.dead_letters import Choice, DeadLetterQueue, publish_again, read_dead_letter, strip
+from cli.messages.dead_letters import Choice, read_dead_letter, strip, walk_dead_letters
 from cli.moments import parse_since
 from shared.edges.pubsub import PubsubTopic
 from shared.model.errors import Unavailable
@@ -120,26 +120,17 @@ def test_only_the_chosen_ones_go_and_the_others_stay(
     assert drain(url, "dead_letters") == 2 - chosen, "what stays can be pulled again at once"
 
 
-def test_the_bound_is_kept_and_said(url: str, deployment: Deployment) -> None:
-    for _ in range(5):
-        bury(url, GOOD, **REFUSED)
-
-    result = run("replay", "--dead-letters", "--yes", "--max", "3")
-
-    assert "3 published again, 2 not selected\nstopped at --max; there can be more" in result.stdout
-    assert (len(published(url)), backlog(url)) == (3, 2)
-
-
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 250})
-    told: list[int] = []
-    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"])
+    batches: list[int] = []
 
-    report = publish_again(queue, PubsubTopic(deployment.open_publisher, TOPIC), Choice(), progress=told.append)
+    report = walk_dead_letters(
+        deployment.pubsub, SUBSCRIPTIONS["dead_letters"], Choice(), lambda batch: batches.append(len(batch))
+    )
 
-    assert (report.done, backlog(url), told[-1]) == (250, 0, 250)
-    assert len(told) > 2
+    assert (len(report.dead_letters), report.left, backlog(url)) == (250, 0, 0)
+    assert len(batches) > 2
 
 
 class TopicThatFails(PubsubTopic):
@@ -162,12 +153,11 @@ def test_whatever_interrupts_it_no_dead_letter_is_lost(
 ) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 150})
-    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"])
-    topic = TopicThatFails(deployment.open_publisher, TOPIC)
+    topic = TopicThatFails(deployment.pubsub.open_publisher, TOPIC)
     topic.error = error
 
     with pytest.raises(type(error)):
-        publish_again(queue, topic, Choice(), progress=lambda _count: None)
+        walk_dead_letters(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], Choice(), topic.publish)
 
     assert len(published(url)) + backlog(url) == 150
     assert drain(url, "dead_letters") == min(100, backlog(url) or 50), "the rest can be pulled again at once"

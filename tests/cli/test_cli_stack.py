@@ -55,7 +55,7 @@ def jobsets(kubernetes: httpx.Client) -> Iterator[None]:
 
 
 def ask(environ: dict[str, str], *arguments: str) -> Any:
-    return json.loads(run(*arguments, "--json", environ=environ).stdout)
+    return json.loads(run(*arguments, "-o", "json", environ=environ).stdout)
 
 
 def until(what: str, look: Callable[[], Any], state: Callable[[], Any] = lambda: "") -> Any:

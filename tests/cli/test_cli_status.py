@@ -156,7 +156,7 @@ def test_what_would_be_created_is_said_and_not_done(world: World) -> None:
     assert world.gke.pools == {}
 
 
-@pytest.mark.parametrize(("options", "read"), [(("--json",), json.loads), (("-o", "yaml"), yaml.safe_load)])
+@pytest.mark.parametrize(("options", "read"), [(("-o", "json"), json.loads), (("-o", "yaml"), yaml.safe_load)])
 def test_programs_get_everything(half_served: World, options: tuple[str, ...], read: object) -> None:
     data = read(run("status", *options).stdout)  # type: ignore[operator]
     first, _ = half_served.gke.pools

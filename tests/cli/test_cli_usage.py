@@ -1,9 +1,7 @@
-"""`usage` reads creates and deletes page by page, and shows them in each format."""
+"""`usage` reads creates and deletes page by page, and sums them."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from google.api_core.exceptions import TooManyRequests
+from google.api_core.exceptions import ResourceExhausted
 
 from cli.board.readings import Readings
-from cli.usage.account import PAGE_SIZE, Account, Span, read_records
+from cli.usage.account import PAGE_SIZE, Account, read_records
 from cli.usage.usage_command import GROUPS
 from shared.model.times import format_time
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
-from tests.cli.cli_world import a_deployment, logs_of, put_in_place, run
+from tests.cli.cli_world import a_deployment, logs_of, put_in_place, read_json, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,28 +111,31 @@ def test_the_table_has_a_row_for_each_namespace_and_their_sum(ask: Any) -> None:
     ],
 )
 def test_rows_are_what_by_says(ask: Any, by: str, groups: list[str]) -> None:
-    data = json.loads(ask(f"--by={by}", "--json").stdout)
+    data = json.loads(ask(f"--by={by}", "-o", "json").stdout)
 
-    assert [each["group"] for each in data["groups"]] == groups
-    assert sum(each["chip_hours"] for each in data["groups"]) == pytest.approx(80)
-
-
-def test_a_cluster_that_is_not_chosen_has_no_row(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, replace(deployment, chosen=("projects/p/locations/l/clusters/other",)))
-
-    data = json.loads(run("usage", "--since=5h", "--json").stdout)
-
-    assert (data["groups"], data["total"]["pools"]) == ([], 0)
-    assert Readings(replace(deployment, chosen=("x",))).read()["usage"]["pools"] == 0
+    assert sorted({each["group"] for each in data["rows"]}) == groups
+    assert sum(each["chip_hours"] for each in data["rows"]) == pytest.approx(80)
 
 
-def test_json_yaml_and_csv_have_the_same_sums(ask: Any) -> None:
-    data = json.loads(ask("--json").stdout)
-    lines = list(csv.DictReader(io.StringIO(ask("-o", "csv").stdout)))
+def test_only_the_clusters_of_the_deployment_have_rows(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "projects/p/locations/l/clusters/other"
+    ports = replace(deployment.ports, clusters={other: deployment.ports.clusters[CLUSTER]})
+    put_in_place(monkeypatch, replace(deployment, ports=ports))
 
-    assert yaml.safe_load(ask("-o", "yaml").stdout)["groups"] == data["groups"]
-    assert sum(float(line["chip_hours"]) for line in lines) == pytest.approx(data["total"]["chip_hours"])
-    assert {line["group"] for line in lines} == {"red", "blue", "old", "bad"}
+    data = read_json("usage", "--since=5h")
+
+    assert (data["rows"], data["total"]["pools"]) == ([], 0)
+
+
+def test_json_and_yaml_have_a_row_for_each_day_and_group(ask: Any) -> None:
+    data = json.loads(ask("-o", "json").stdout)
+
+    assert yaml.safe_load(ask("-o", "yaml").stdout)["rows"] == data["rows"]
+    assert {(each["day"], each["group"]) for each in data["rows"]} == {
+        ("2027-01-15", each) for each in ("bad", "blue", "old", "red")
+    }
     assert data["total"]["list_price_dollars"] == {"on-demand": 86.4, "spot": 19.44}
 
 
@@ -149,22 +150,24 @@ def test_a_pool_whose_end_no_record_tells_is_told(tmp_path: Path, monkeypatch: p
 
 def test_a_pool_that_exists_counts_until_now_and_a_day_is_one_of_utc() -> None:
     midnight = NOW - NOW % 86_400
-    account = Account(midnight - HOUR, GROUPS["tier"])
+    account = Account(midnight - HOUR, GROUPS["tier"], [CLUSTER])
     pool = a_pool(spot=True)
     owner = replace(pool.owner, created_at=int(midnight - 2 * HOUR)) if pool.owner else None
     pool.__dict__["owner"] = owner
 
-    total = account.total(midnight + HOUR, [(CLUSTER, pool)])
+    account.close(midnight + HOUR, [(CLUSTER, pool)])
 
-    assert {day[-2:]: row.chip_hours for day, row in total.sum_days().items()} == {"14": 16.0, "15": 16.0}
-    assert (list(total.sum_groups()), total.unknown_pools, account.rows) == (["spot"], 0, {})
+    assert {day[-2:]: row.chip_hours for (day, _), row in account.rows.items()} == {"14": 16.0, "15": 16.0}
+    assert ([each.group for each in account.sum_groups()], account.unknown_pools) == (["spot"], 0)
 
 
 def test_a_pool_that_says_neither_its_age_nor_its_size_is_unknown() -> None:
-    account = Account(NOW - HOUR, GROUPS["tier"])
+    account = Account(NOW - HOUR, GROUPS["tier"], [CLUSTER])
     account.see(NOW, {"pool": "p", "claim": CLAIM, "decision": "delete", "tier": "spot"})
 
-    assert account.total(NOW, [(CLUSTER, a_go_pool())]).unknown_pools == 2
+    account.close(NOW, [(CLUSTER, a_go_pool())])
+
+    assert account.unknown_pools == 2
 
 
 class RefusingLogs:
@@ -186,16 +189,15 @@ class RefusingLogs:
             if number % page_size == 0:
                 self.pages += 1
                 if self.pages % 3 == 0:
-                    raise TooManyRequests("Quota exceeded")  # type: ignore[no-untyped-call]
+                    raise ResourceExhausted("Quota exceeded")  # type: ignore[no-untyped-call]
             yield entry
 
 
 def test_a_refused_page_is_read_again_and_nothing_is_read_twice() -> None:
     logs, waits = RefusingLogs(5 * PAGE_SIZE), list[float]()
     deployment = replace(a_deployment(), open_logs=lambda _project: logs)  # type: ignore[arg-type, return-value]
-    span = Span(begin=NOW - HOUR, end=NOW)
 
-    found = [fields["number"] for _, fields in read_records(deployment, span, wait=waits.append)]
+    found = [fields["number"] for _, fields in read_records(deployment, NOW - HOUR, NOW, wait=waits.append)]
 
     assert found == list(range(5 * PAGE_SIZE))
     assert len(waits) == logs.pages // 3 > 0
@@ -212,7 +214,7 @@ def test_records_of_another_deployment_in_the_project_are_not_read() -> None:
     names = {"provision": "projects/p/subscriptions/ours-provision"}
     deployment = replace(a_deployment(subscriptions=names), open_logs=lambda _project: client)
 
-    assert list(read_records(deployment, Span(begin=NOW - HOUR, end=NOW))) == []
+    assert list(read_records(deployment, NOW - HOUR, NOW)) == []
     (found,) = asked
     assert found.endswith(' AND jsonPayload.service=("ours-provision" OR "ours-collect")')
 

@@ -13,19 +13,22 @@ from google.cloud.logging_v2 import Client
 from cli.access.log_search import Ticked, find_last_tick
 from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
-from cli.explanation.history import Entry, read_logs, read_operations, read_pools
+from cli.explanation.history import Entry, explain_suspension, list_dates, read_logs, read_operations, read_pools
 from cli.explanation.history_text import collapse
 from cli.explanation.why import History, add_present, find_owner, parse_workload, tell
 from cli.fleet.looks import read_cluster
 from cli.fleet.status import Status
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kubernetes import JsonObject, KubernetesApi
+from shared.kinds.table import choose_kinds
 from shared.model import labels
-from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
+from shared.model.errors import Denied, ProvisionerError, Unavailable
 from shared.model.pools import Operation
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pod, a_pool, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, put_in_place, read_json, run, show
 from tests.engine.world import World
+
+(JOBSET,) = choose_kinds(("JobSet",))
 
 
 class CannedLogs:
@@ -174,7 +177,7 @@ def test_the_operations_of_a_workload_that_is_gone_are_found_by_what_names_its_p
     half_served.cluster.workloads.clear()
     event = entry("JobSet train", f"NodePoolDeletionStarted: deleting node pool {first}: its workload is gone")
     monkeypatch.setattr("cli.explanation.why.read_events", lambda *_: [event])
-    monkeypatch.setattr("cli.explanation.why.read_workload_dates", lambda *_: [])
+    monkeypatch.setattr("cli.explanation.why.read_workload_object", lambda *_: None)
     deployment = a_deployment(half_served)
     deployment.apis[CLUSTER] = KubernetesApi(Connection(url=NOWHERE))
 
@@ -257,19 +260,6 @@ def a_history(*entries: Entry) -> History:
     return History(CLUSTER, "default", "train", kind="JobSet", exists=True, entries=list(entries))
 
 
-def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> None:
-    first = Entry(at=NOW - 90, source="log", about="collect p", text="same", owner_uid="one")
-    second = Entry(at=NOW - 60, source="log", about="collect p", text="same", owner_uid="two")
-
-    lines = show(a_history(first, second))
-
-    assert [line.split("   ")[-1].strip() for line in lines[1:4]] == [
-        "same",
-        "another JobSet of this name, UID two",
-        "same",
-    ]
-
-
 def let_tell(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., History], deployment: Deployment | None = None
 ) -> None:
@@ -287,29 +277,21 @@ def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) ->
     assert "--since: is not a time" in run("why", "train", "--since=soon").stderr
 
 
-def test_a_history_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = a_history(Entry(at=NOW, source="event", about="JobSet train", text="first"))
-    later: list[Entry] = []
+def test_a_history_is_shown_again_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
 
-    def pause(_seconds: float) -> None:
-        if later:
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) > 1:
             raise KeyboardInterrupt
-        later.append(Entry(at=NOW + 1, source="event", about="JobSet train", text="second"))
 
     monkeypatch.setattr("cli.moments.time.sleep", pause)
-    let_tell(monkeypatch, lambda *_: replace(history, entries=[*history.entries, *later]))
+    let_tell(monkeypatch, lambda *_: a_history(Entry(at=NOW, source="event", about="JobSet train", text="made")))
 
-    result = run("why", "train", "--follow")
+    result = run("why", "train", "--watch")
 
-    assert result.exit_code == 0
-    assert [line.split("   ")[-1].strip() for line in result.stdout.splitlines()] == [
-        "WHAT",
-        "first",
-        "",
-        "now: JobSet default/train has no pools with its labels, and no pod that waits for one",
-        "second",
-    ]
-    assert run("why", "train", "--follow", "--json").exit_code == 2
+    assert (result.exit_code, pauses) == (0, [5.0, 5.0])
+    assert result.stdout.count("now: JobSet default/train has no pools with its labels") == 2
 
 
 def test_a_state_that_cannot_be_read_is_unknown_and_not_fine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,17 +319,47 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else(world: World) ->
     assert line.endswith("[demand_bound_elsewhere]")
 
 
-def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = a_deployment(World(kinds=("JobSet", "RayCluster")))
+def written(manager: str, at: str) -> dict[str, Any]:
+    return {"manager": manager, "time": at, "fieldsV1": {"f:spec": {"f:suspend": {}}}}
 
-    class NothingInstalled(KubernetesApi):
-        def get(self, path: str, kind: Any, params: Any = None) -> Any:
-            raise NotFound(path)
 
-    deployment.apis[CLUSTER] = NothingInstalled(Connection(url=NOWHERE))
-    let_tell(monkeypatch, lambda *_: History(CLUSTER, "default", "train"), deployment)
+def a_suspended(marks: dict[str, str] | None = None, *writers: dict[str, Any]) -> JsonObject:
+    metadata = {"name": "train", "namespace": "default", "labels": marks or {}, "managedFields": list(writers)}
+    return JsonObject({"metadata": metadata, "spec": {"suspend": True}})
 
-    output = run("why", "train").stderr
 
-    assert "JobSet (not installed)" in output
-    assert "LeaderWorkerSet (not in the setting kinds)" in output
+def test_the_last_writer_of_suspend_and_the_command_that_resumes_are_named() -> None:
+    writers = [written("kubectl-edit", "2026-11-26T10:00:00Z"), written("controller", "2026-11-26T09:00:00Z")]
+    other = {"manager": "kubectl", "time": "2026-11-26T11:00:00Z", "fieldsV1": {}}
+
+    assert explain_suspension(JOBSET, a_suspended(None, *writers, other)) == (
+        "is suspended by kubectl-edit, so it needs no pools; to resume it: kubectl patch jobsets train -n default "
+        """--type=merge -p '{"spec":{"suspend":false}}'"""
+    )
+    assert explain_suspension(JOBSET, a_suspended({"kueue.x-k8s.io/queue-name": "tpu-queue"})).endswith(
+        "Kueue resumes it when its queue tpu-queue admits it (kubectl describe workloads -n default)"
+    )
+
+
+def test_why_says_of_a_suspended_workload_that_it_is(world: World) -> None:
+    asleep = replace(a_history(), suspended="is suspended by kueue, so it needs no pools; …")
+
+    assert "now: JobSet default/train is suspended by kueue, so it needs no pools; …" in show(asleep)
+    add_present(asleep, read_cluster(CLUSTER, a_deployment(world).ports))
+    assert asleep.suspended
+    world.wait(0)
+    add_present(asleep, read_cluster(CLUSTER, a_deployment(world).ports))
+    assert not asleep.suspended, "what waits is told"
+
+
+def test_dates_and_conditions_of_a_workload_are_entries() -> None:
+    moment = "2027-01-15T08:00:00Z"
+    condition = {"type": "Suspended", "status": "False", "reason": "Resumed", "lastTransitionTime": moment}
+    body = {"metadata": {"name": "train", "creationTimestamp": moment}, "status": {"conditions": [condition]}}
+
+    entries = list_dates(JOBSET, JsonObject(body))
+
+    assert [(each.at, each.about, each.text) for each in entries] == [
+        (NOW, "JobSet train", "created"),
+        (NOW, "JobSet train", "not Suspended (Resumed)"),
+    ]

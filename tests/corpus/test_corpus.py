@@ -32,7 +32,7 @@ def test_plan_says_what_the_facts_say(row: Row, tmp_path: Path, monkeypatch: pyt
     path.write_bytes(read_file(row, os.environ.get(VARIABLE, "")))
     monkeypatch.delenv(VARIABLE, raising=False)  # it is no setting of the command
 
-    result = run("plan", str(path), "--zone", ZONE, "--json")
+    result = run("plan", str(path), "--zone", ZONE, "-o", "json")
 
     if row.unreadable:
         assert result.exit_code == 2

@@ -101,7 +101,7 @@ def test_the_wheel_says_what_it_is_and_what_it_needs(described: Message) -> None
 
 def test_the_installed_command_runs_from_another_folder(installed: Path) -> None:
     command = str(installed / "bin/tpu-provisioner")
-    planned = run_installed(installed, command, "plan", str(ROOT / "examples/v6e-two-slices.yaml"), "--json")
+    planned = run_installed(installed, command, "plan", str(ROOT / "examples/v6e-two-slices.yaml"), "-o", "json")
 
     assert run_installed(installed, command, "--version").stdout == f"tpu-provisioner {VERSION}\n"
     (need,) = json.loads(planned.stdout)["needs"]

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import urllib3
 
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
@@ -253,7 +254,7 @@ def test_push(lab: Lab) -> None:
     job = ObjectName(kind="Job", namespace="tpu-provisioner", name="test", uid=str(uuid.uuid4()))
     event = Event(type=EventType.DEMAND, cluster=lab.cluster, subject=job)
     began = lab.now()
-    PubsubTopic(lab.deployment.open_publisher, _find_topic(lab)).publish([format_message(event)])
+    PubsubTopic(lab.deployment.pubsub.open_publisher, _find_topic(lab)).publish([format_message(event)])
     found = _wait_for_entry(lab, f'jsonPayload.event_id="{event.id}" AND jsonPayload.message:*', began)
     assert found.payload["message"] == IDLE
 
@@ -262,7 +263,7 @@ def test_ingress(lab: Lab) -> None:
     _find_topic(lab)
     for name, uri in lab.deployment.own.function_uris.items():
         address = f"{uri.rstrip('/')}/robots.txt"
-        answer = lab.deployment.http.request("GET", address, timeout=10.0, retries=False, redirect=False)
+        answer = urllib3.request("GET", address, timeout=10.0, retries=False, redirect=False)
         assert (answer.status in (401, 403, 404), FUNCTION_PAGE in answer.data) == (True, False), name
 
 

@@ -23,6 +23,5 @@ Namespace = Annotated[
     typer.Option("--namespace", "-n", metavar="NAME", callback=_check, help="Only workloads of this namespace."),
 ]
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every 5 seconds, until Ctrl-C.")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
