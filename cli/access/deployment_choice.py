@@ -134,9 +134,9 @@ def list_services(run: GoogleSession, project: str) -> dict[str, Service]:
     https://cloud.google.com/run/docs/reference/rest/v1/projects.locations.services/list
     """
     services: dict[str, Service] = {}
-    following, path = "", f"v1/projects/{project}/locations/-/services"
+    following = ""
     while True:  # assumes: services-list
-        body = run.call("GET", f"{path}?continue={quote(following)}")
+        body = run.call("GET", f"v1/projects/{project}/locations/-/services?continue={quote(following)}")
         try:
             answer = json.loads(body or b"{}")
             services |= {each["metadata"]["name"]: _read_service(each) for each in answer.get("items", ())}

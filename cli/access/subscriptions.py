@@ -74,7 +74,7 @@ class PubsubAdmin:
     def find_topic(self, name: str) -> Topic | None:
         """Return a topic, or None when there is none."""
         try:
-            topic: Topic = _call(self._publisher.get_topic, name, topic=name)
+            topic: Topic = self._call("get_topic", name, topic=name)
         except NotFound:
             return None
         return topic
@@ -82,20 +82,18 @@ class PubsubAdmin:
     def find_subscription(self, name: str) -> Subscription | None:
         """Return a subscription, or None when there is none."""
         try:
-            subscription: Subscription = _call(self._subscriber.get_subscription, name, subscription=name)
+            subscription: Subscription = self._call("get_subscription", name, subscription=name)
         except NotFound:
             return None
         return subscription
 
     def seek(self, name: str, time: str) -> None:
         """Put a subscription back to a time (RFC 3339)."""
-        _call(self._subscriber.seek, name, subscription=name, time=datetime.fromisoformat(time))
+        self._call("seek", name, subscription=name, time=datetime.fromisoformat(time))
 
     def pull(self, name: str) -> list[PulledMessage]:  # assumes: subscriptions
         """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
-        answer = _call(
-            self._subscriber.pull, name, subscription=name, max_messages=PULL_MAX, return_immediately=True
-        )
+        answer = self._call("pull", name, subscription=name, max_messages=PULL_MAX, return_immediately=True)
         return [
             PulledMessage(
                 each.ack_id,
@@ -108,14 +106,14 @@ class PubsubAdmin:
 
     def acknowledge(self, name: str, ack_ids: Sequence[str]) -> None:
         """Take messages away for good."""
-        _call(self._subscriber.acknowledge, name, subscription=name, ack_ids=list(ack_ids))
+        self._call("acknowledge", name, subscription=name, ack_ids=list(ack_ids))
 
     def hold(self, name: str, ack_ids: Sequence[str], seconds: int) -> None:
         """Keep messages from being delivered again for so long; 0 gives them back at once."""
         request = {"ack_ids": list(ack_ids), "ack_deadline_seconds": seconds}
-        _call(self._subscriber.modify_ack_deadline, name, subscription=name, **request)
+        self._call("modify_ack_deadline", name, subscription=name, **request)
 
-
-def _call(method: Callable[..., Any], about: str, **request: Any) -> Any:
-    with translate_errors(f"{method.__name__} {about}"):
-        return method(request=request, retry=None, timeout=_TIMEOUT_SECONDS)
+    def _call(self, method: str, name: str, **request: Any) -> Any:
+        client: Any = self._publisher if method == "get_topic" else self._subscriber
+        with translate_errors(f"{method} {name}"):
+            return getattr(client, method)(request=request, retry=None, timeout=_TIMEOUT_SECONDS)
