@@ -6,16 +6,15 @@ with one record, which holds the reason and the message: it raises `Rejected`.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import Struct, structs
 
 from shared.edges.google import find_request
 from shared.engine.budget import Key
@@ -77,8 +76,7 @@ NOTICE = 25  # Cloud Logging's severity between INFO and WARNING
 logging.addLevelName(NOTICE, "NOTICE")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The HTTP answer to Pub/Sub, and the severity of the log record."""
 
     status: int
@@ -110,7 +108,7 @@ def answer_error(error: errors.ProvisionerError) -> Answer:
     answer = next(each for kind, each in ERRORS if isinstance(error, kind))
     if isinstance(error, errors.Retryable) and error.retry_after_seconds is not None:
         pause = max(1, round(error.retry_after_seconds))
-        return dataclasses.replace(answer, retry_after_seconds=pause)
+        return structs.replace(answer, retry_after_seconds=pause)
     return answer
 
 
@@ -133,8 +131,7 @@ class Wake(StrEnum):
     TICK = "tick"
 
 
-@dataclass(slots=True)
-class Journal:
+class Journal(Struct):
     """Writes the log records of one request, each with what woke the function."""
 
     role: Role

@@ -6,11 +6,11 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from shared.edges import kubernetes
 from shared.edges.kubernetes import JsonObject, KubernetesApi
@@ -115,7 +115,7 @@ class KubernetesCluster:
             return None
         with kubernetes.reading(str(parent)):
             uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
-        return replace(parent, keeps=keeps) if uid == parent.uid else None
+        return structs.replace(parent, keeps=keeps) if uid == parent.uid else None
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace as it is now, or None if Kubernetes says that it does not exist."""

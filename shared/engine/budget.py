@@ -7,12 +7,12 @@ that, and nothing is deleted for it.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field, structs
 
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, NoCapacity, NoPlace, Throttled, Unavailable
@@ -43,8 +43,7 @@ REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One workload of one cluster, by its name."""
 
     cluster: str
@@ -62,16 +61,15 @@ class Key:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(Struct, frozen=True, kw_only=True):
     """The node pools of one cluster at one moment."""
 
     began_at: float = 0.0  # when the list began, in unix seconds
-    pools: Mapping[str, NodePool] = field(default_factory=dict)  # all, by name
-    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)  # ours
-    nodes_before: Mapping[str, int] = field(default_factory=dict)
+    pools: Mapping[str, NodePool] = {}  # all, by name
+    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = {}  # ours
+    nodes_before: Mapping[str, int] = {}
     """By pool, how many nodes it had when they were last read, if this list has none of them."""
-    chips: Mapping[str, int] = field(default_factory=dict)
+    chips: Mapping[str, int] = {}
     """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
     machines counts as a whole."""
     under_way: frozenset[str] = frozenset()  # names of pools on which GKE works
@@ -88,7 +86,7 @@ def count_used(
             before = inventory.nodes_before.get(pool.name, 0)
             chips[pool.owner.namespace] += count_chips(pool, len(nodes.get(pool.name, ())))
             chips[pool.owner.namespace] -= count_chips(pool, max(pool.node_count, before))
-    return dataclasses.replace(inventory, chips=chips)
+    return structs.replace(inventory, chips=chips)
 
 
 def count_chips(pool: NodePool, nodes: int) -> int:
@@ -96,8 +94,7 @@ def count_chips(pool: NodePool, nodes: int) -> int:
     return count_nodes(pool.status, pool.node_count, nodes) * max(pool.units, 1)
 
 
-@dataclass(slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, kw_only=True):
     """A create, or a higher maximum, that a list may not show yet."""
 
     pool: str
@@ -120,8 +117,7 @@ class Entry:
         return pool is None or pool.node_count < self.maximum
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """What GKE refused at once, and until when it is not asked again."""
 
     until: float
@@ -129,21 +125,20 @@ class Refusal:
     words: str
 
 
-@dataclass(slots=True)
-class Books:
+class Books(Struct):
     """What is counted in one cluster; threads share it."""
 
     settings: Settings
     begun: bool  # creates that ran before this process have been counted; without a limit none is
-    _entries: list[Entry] = field(default_factory=list)
+    _entries: list[Entry] = []
     _operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
     rests_until: float = 0.0  # until then GKE takes no operation: it has said so
     _left_to_deletions: int = 0  # slots that slow creates gave back since the last tick
-    _deletions: dict[str, float] = field(default_factory=dict)
+    _deletions: dict[str, float] = {}
     """When a pool was deleted without a word of its owner, in unix seconds."""
-    _refusals: dict[Way, Refusal] = field(default_factory=dict)
-    _waiting: dict[Key, tuple[bool, float]] = field(default_factory=dict)
+    _refusals: dict[Way, Refusal] = {}
+    _waiting: dict[Key, tuple[bool, float]] = {}
     """What waits for the end of an operation: whether it is a gang without a part of its pools, and
     since when."""
     _served: Counter[str] = field(default_factory=Counter)
@@ -317,12 +312,11 @@ class Books:
             return key
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """The books of each cluster, by its name."""
 
     settings: Settings
-    _books: dict[str, Books] = field(default_factory=dict)
+    _books: dict[str, Books] = {}
 
     def __getitem__(self, cluster: str) -> Books:
         return self._books.setdefault(

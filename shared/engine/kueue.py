@@ -5,9 +5,10 @@ A check is answered for all slices of a workload or for none: it is Ready when a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
+
+from msgspec import structs
 
 from shared.engine.look import Look, Standing
 from shared.engine.outside import Ports, Queues
@@ -68,16 +69,16 @@ def _list_checks(queues: Queues) -> Mapping[str, Check]:
 def _read_owner(standing: Standing, workload: WorkloadView, queues: Queues) -> Standing:
     """Return what Kueue says with the owner as it will resume it; or why that cannot be served."""
     if workload.managed_elsewhere or standing.queued is None:
-        return dataclasses.replace(standing, answer=(_RETRY, _ELSEWHERE))
+        return structs.replace(standing, answer=(_RETRY, _ELSEWHERE))
     try:
         seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, standing.seconds)
     except Rejected as error:
-        return dataclasses.replace(standing, answer=(_REJECTED, str(error)))
+        return structs.replace(standing, answer=(_REJECTED, str(error)))
     try:
         owner = queues.view_owner(standing.queued)
     except Rejected as error:  # of a flavor: Kueue may choose another one
-        return dataclasses.replace(standing, answer=(_RETRY, str(error)))
-    return dataclasses.replace(standing, queue=Queue.QUOTA, owner=owner, seconds=seconds)
+        return structs.replace(standing, answer=(_RETRY, str(error)))
+    return structs.replace(standing, queue=Queue.QUOTA, owner=owner, seconds=seconds)
 
 
 def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
@@ -132,7 +133,7 @@ def _write(
     state, message = answer
     since = before.since if state == before.state else format_time(now)
     pause = find_pause(before.retries) if state == _RETRY else None
-    changed = dataclasses.replace(before, state=state, message=message, since=since)
+    changed = structs.replace(before, state=state, message=message, since=since)
     queues.write_state(queued, changed, retry_seconds=pause)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
+
+from msgspec import Struct, structs
 
 from shared.engine.budget import Inventory, Key, Operations, Tries, WorkloadName
 from shared.kinds.table import find_kind_of_pod
@@ -49,8 +49,7 @@ StopAndCause = tuple[Stop, str]  # what the label of a namespace forbids, and wh
 FREE: StopAndCause = Stop.NOTHING, ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """What Kueue says of a workload now."""
 
     queue: Queue = Queue.NONE
@@ -65,8 +64,7 @@ class Standing:
     resumed, or not now, though another flavor or queue may serve it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lists:
+class Lists(Struct, frozen=True, kw_only=True):
     """What a tick has read of a cluster once for all of its looks."""
 
     cluster: str
@@ -79,13 +77,12 @@ class Lists:
     operations: Operations
     began_at: float
     until: float  # when the last act may begin
-    stops: dict[str, StopAndCause] = field(default_factory=dict)  # by namespace
-    workloads: dict[WorkloadName, WorkloadView] = field(default_factory=dict)
+    stops: dict[str, StopAndCause] = {}  # by namespace
+    workloads: dict[WorkloadName, WorkloadView] = {}
     """Those that were listed; one that is not among them is read by its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """What a look is made from, beside live reads."""
 
     lists: Lists | None = None
@@ -94,8 +91,7 @@ class Source:
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """What was read of one workload, and the scene that follows from it."""
 
     key: Key
@@ -103,23 +99,23 @@ class Look:
     standing: Standing = Standing()  # what Kueue says of it
     parent: Parent | None = None
     stop: StopAndCause = FREE
-    inventory: Inventory = Inventory()  # noqa: RUF009 -- it is frozen
-    pools: Mapping[str, NodePool] = field(default_factory=dict)  # of the owner, by name
-    nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)  # by pool
-    missing_since: Mapping[str, float] = field(default_factory=dict)
+    inventory: Inventory = Inventory()
+    pools: Mapping[str, NodePool] = {}  # of the owner, by name
+    nodes: Mapping[str, Sequence[PoolNode]] = {}  # by pool
+    missing_since: Mapping[str, float] = {}
     """By pool, when nodes that existed were first seen to be missing."""
     spare: frozenset[str] = frozenset()
     """The pools of the cluster that the last tick found too many."""
     pods: Sequence[PodView] = ()
     wanted: Wanted
-    refusals: Mapping[Way, str] = field(default_factory=dict)
+    refusals: Mapping[Way, str] = {}
     """The ways that GKE refused at once a moment ago, each with its words."""
     operations: Operations | None = None  # None: they were not read
-    machines: Mapping[str, Machines | None] = field(default_factory=dict)
+    machines: Mapping[str, Machines | None] = {}
     """Of the pools about which GKE was asked; None: it gave no answer."""
-    users: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
+    users: Mapping[str, Sequence[PodView]] = {}
     """The pods of others on the pools about which the nodes were asked."""
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = {}
     """The pool of each pod that these nodes have, by its UID."""
     unread: frozenset[str] = frozenset()
     """Pools of which a node gave no answer. Nothing is done to them: they may be in use."""
@@ -139,7 +135,7 @@ def view(look: Look) -> Look:
     suspended_since = None
     if workload is not None and workload.suspended:
         suspended_since = _find_suspension(workload, pools, before.now)
-    scene = dataclasses.replace(
+    scene = structs.replace(
         before,
         pods=tuple(_list_pods(look)),
         pools=pools,
@@ -151,7 +147,7 @@ def view(look: Look) -> Look:
         takers_served=bool(look.users) and _are_served(look),
         autoscaled=look.inventory.autoscaled,
     )
-    return dataclasses.replace(look, scene=scene)
+    return structs.replace(look, scene=scene)
 
 
 def is_over(workload: WorkloadView | None) -> bool:
@@ -277,7 +273,7 @@ def _list_pods(look: Look) -> Iterator[Pod]:
     """
     for pod, listed in zip(look.wanted.pods, look.pods, strict=False):
         place = "" if pod.pool else look.places.get(listed.uid, "")
-        yield dataclasses.replace(pod, pool=place, waits=False) if place else pod
+        yield structs.replace(pod, pool=place, waits=False) if place else pod
     for pool, users in look.users.items():
         yield from (view_pod(pod, pool) for pod in users)
 
@@ -344,10 +340,10 @@ def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], l
             if each.creates:
                 failed, pending = bool(each.error), _is_pending(each, tries, look)
                 tried = Creation(need=need, slot=slot, attempt=name.attempt, began_at=began_at)
-                creations.append(dataclasses.replace(tried, failed=failed, pending=pending))
+                creations.append(structs.replace(tried, failed=failed, pending=pending))
             else:
                 ended = Deletion(need=need, slot=slot, attempt=name.attempt, began_at=began_at)
-                deletions.append(dataclasses.replace(ended, useless=name.useless))
+                deletions.append(structs.replace(ended, useless=name.useless))
     return creations, deletions
 
 

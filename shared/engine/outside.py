@@ -7,8 +7,9 @@ Every method may raise the errors of `shared.model.errors`; a cluster is always 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from shared.engine.budget import Budget, Inventory, Key
 from shared.engine.threads import Crew
@@ -123,32 +124,30 @@ class Queues(Protocol):
         """Write the state of one check of a Workload."""
 
 
-@dataclass(slots=True)
-class Memory:
+class Memory(Struct):
     """What a process remembers. Without it acts come later, and never wrongly."""
 
-    missing_since: dict[tuple[str, str], float] = field(default_factory=dict)
+    missing_since: dict[tuple[str, str], float] = {}
     """By cluster and pool, when nodes were first seen to be missing, in unix seconds."""
-    spare: dict[str, frozenset[str]] = field(default_factory=dict)
+    spare: dict[str, frozenset[str]] = {}
     """By cluster, the pools that the last tick found too many."""
-    inventories: dict[str, Inventory] = field(default_factory=dict)
+    inventories: dict[str, Inventory] = {}
     """By cluster, the newest list of pools."""
-    nodes: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    nodes: dict[str, Mapping[str, int]] = {}
     """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
-    acted: dict[Key, float] = field(default_factory=dict)
+    acted: dict[Key, float] = {}
     """When something was added for a workload; an older list of pools does not show it."""
-    namespaces: dict[tuple[str, str], tuple[Namespace | None, float]] = field(default_factory=dict)
+    namespaces: dict[tuple[str, str], tuple[Namespace | None, float]] = {}
     """By cluster and name, and when it was read; none that stops something."""
-    notices: dict[tuple[str, ...], float] = field(default_factory=dict)
+    notices: dict[tuple[str, ...], float] = {}
     """What a tick has told, and when."""
-    wanted: dict[Key, tuple[object, Wanted]] = field(default_factory=dict)
+    wanted: dict[Key, tuple[object, Wanted]] = {}
     """What a workload wants, and what that rests on."""
-    left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    left: dict[str, tuple[Key, ...]] = {}
     """By cluster, the keys for which the last tick had no time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class Ports(Struct, frozen=True, kw_only=True):
     """The outside world of one function of one deployment."""
 
     settings: Settings
@@ -156,7 +155,7 @@ class Ports:
     adds: PoolAdds | None = None  # None in `collect`
     takes: PoolTakes | None = None  # None in `provision`
     clusters: Mapping[str, Cluster]
-    queues: Mapping[str, Queues] = field(default_factory=dict)
+    queues: Mapping[str, Queues] = {}
     clock: Clock
     budget: Budget
     crew: Crew

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+
+from msgspec import Struct, structs
 
 from shared.engine.budget import Inventory, Key, Operations, WorkloadName, count_chips, count_used
 from shared.engine.kueue import read_standing
@@ -138,8 +139,7 @@ def take_look(key: Key, ports: Ports, source: Source) -> Look:
     return view(look)
 
 
-@dataclass(slots=True)
-class Reads:
+class Reads(Struct):
     """The reads of one look."""
 
     key: Key
@@ -246,7 +246,7 @@ class Reads:
         if not claims:
             return workload
         disks = self.ports.crew.gather([partial(find, claim) for claim in claims])
-        return replace(workload, disks=tuple(filter(None, disks)))
+        return structs.replace(workload, disks=tuple(filter(None, disks)))
 
     def find_parent(self, workload: WorkloadView | None) -> Parent | None:
         """Return what keeps a live workload after its own end; a tick asks for it."""
@@ -320,8 +320,8 @@ class Reads:
 
 def blame_flavor(wanted: Wanted) -> Wanted:
     """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
-    needs = (replace(need, of_flavor=need.never is not None) for need in wanted.needs)
-    return replace(wanted, needs=tuple(needs))
+    needs = (structs.replace(need, of_flavor=need.never is not None) for need in wanted.needs)
+    return structs.replace(wanted, needs=tuple(needs))
 
 
 def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
@@ -377,13 +377,13 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     pools = {fact: [ask.pool for ask in asks if ask.fact == fact] for fact in Fact}
     if pools[Fact.OPERATIONS]:
         operations = list_operations(look.key.cluster, ports)
-        look = replace(look, operations=operations)
+        look = structs.replace(look, operations=operations)
     if pools[Fact.MACHINES]:
         method = ports.pools.read_machines
         tasks = {name: partial(method, look.pools[name]) for name in pools[Fact.MACHINES]}
         readings, errors = ports.crew.run_each(tasks, seconds=READ_SECONDS)
         machines = {**look.machines, **dict.fromkeys(tasks), **readings}
-        look = replace(look, machines=machines, errors=(*look.errors, *errors.values()))
+        look = structs.replace(look, machines=machines, errors=(*look.errors, *errors.values()))
     if pools[Fact.USERS]:
         look = _add_users(look, pools[Fact.USERS], ports)
     return view(look)
@@ -402,7 +402,7 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
         pool = places[pod.uid] = pools[pod.node_name]
         if pod.template.units and pod.uid not in own:
             users[pool].append(pod)
-    return replace(
+    return structs.replace(
         look,
         users={**look.users, **users},
         places=places,

@@ -6,12 +6,12 @@ are raised, are first counted against limits and slots. A refusal is a fact of t
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+
+from msgspec import Struct, structs
 
 from shared.engine.budget import REFUSALS, Books, Entry, Key
 from shared.engine.look import Lists, Look, Source, is_over
@@ -95,8 +95,7 @@ def plan_for(key: Key, ports: Ports, source: Source, look: Look | None = None) -
     raise Broken(f"the plan for {key} asked for more rounds than it may")
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """The acts of one function for one workload."""
 
     key: Key
@@ -104,9 +103,9 @@ class Run:
     books: Books
     look: Look  # the last one, with its plan
     plan: Plan
-    done: list[Outcome] = field(default_factory=list)  # what came of the acts
-    created: list[Act] = field(default_factory=list)  # the creates among them that GKE accepted
-    errors: list[Exception] = field(default_factory=list)
+    done: list[Outcome] = []  # what came of the acts
+    created: list[Act] = []  # the creates among them that GKE accepted
+    errors: list[Exception] = []
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
@@ -137,8 +136,8 @@ class Run:
             self._look_anew()
         else:
             refusals = self.books.list_refused(self.ports.clock.now())
-            scene = dataclasses.replace(self.look.scene, refused=frozenset(refusals))
-            look = dataclasses.replace(self.look, scene=scene, refusals=refusals)
+            scene = structs.replace(self.look.scene, refused=frozenset(refusals))
+            look = structs.replace(self.look, scene=scene, refusals=refusals)
             self.look, self.plan = plan_for(self.key, self.ports, Source(), look)
         again = {_place(act) for act in acts}
         return [act for act in self.plan.adds if _place(act) in again]
@@ -265,8 +264,7 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
         raise OldLook(f"the look at {look.key} took too long to act on")
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """One act that is ready to be done."""
 
     act: Act
@@ -304,7 +302,7 @@ def _order_more(act: Act, outcome: Outcome, look: Look, ports: Ports) -> Order:
     entry.way = demand.way
     own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
     body = build_body(
-        dataclasses.replace(demand, node_labels=demand.node_labels | own),
+        structs.replace(demand, node_labels=demand.node_labels | own),
         claim_slot(act, look),
         act,
         maximum=act.maximum,
@@ -336,7 +334,7 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
     deletes = act.verb == Verb.DELETE
     obstacle = find_obstacle(act, look, ports) if deletes else None
     if obstacle is not None:
-        return dataclasses.replace(each.outcome, decision=obstacle)
+        return structs.replace(each.outcome, decision=obstacle)
     error: ProvisionerError | None = None
     try:
         expect_young(look, ports, look.users_read_at if deletes else None)
@@ -361,13 +359,13 @@ def explain_refusal(each: Order, error: ProvisionerError, look: Look) -> Outcome
     if adds and isinstance(error, AlreadyExists):
         text = f"node pool {pool} is being created"
         decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
-        return dataclasses.replace(each.outcome, decision=decision)
+        return structs.replace(each.outcome, decision=decision)
     if adds and isinstance(error, Throttled):
         wait = explain_rest(each, Reason.NO_OPERATION_SLOT, look)
-        return dataclasses.replace(wait, error=error)
+        return structs.replace(wait, error=error)
     if not isinstance(error, REFUSED):
         raise error
-    return dataclasses.replace(
+    return structs.replace(
         each.outcome,
         decision=decide_gke_answer(pool, _DONE.get(each.act.verb, "changed"), error),
         # A higher maximum has no other way, so it would be asked for again and again.
@@ -379,7 +377,7 @@ def explain_refusal(each: Order, error: ProvisionerError, look: Look) -> Outcome
 def explain_rest(each: Order, reason: Reason, look: Look) -> Outcome:
     """Return what is told of an order that was not sent, as the plan says it of one."""
     decision = explain_answer(Answer(reason, each.act.need), look)
-    return dataclasses.replace(each.outcome, decision=decision)
+    return structs.replace(each.outcome, decision=decision)
 
 
 def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from shared.engine.look import Look, list_takers, make_claim
 from shared.engine.outside import Cluster, Memory, Ports
@@ -99,15 +100,14 @@ _ACTS = {
 """What an act on an existing pool is told as."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """One decision, after what it orders was done."""
 
     decision: Decision
     cluster: str
     pool: str = ""
     subject: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = {}
     pod: PodView | None = None  # that it is about, if it is about one pod
     refused: bool = False  # GKE refused the act at once, so the next way may follow
     error: Exception | None = None  # why another delivery of the same message may help
@@ -145,7 +145,7 @@ def name_pool(act: Act, look: Look) -> str:
 def find_demand(act: Act, look: Look) -> Demand:
     """Return what a new pool is built from."""
     demand = look.wanted.demands[act.need]
-    return replace(demand, index=act.candidate, empty=act.empty)
+    return structs.replace(demand, index=act.candidate, empty=act.empty)
 
 
 def describe_act(act: Act, look: Look) -> Outcome:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+
+from msgspec import Struct
 
 from shared.engine.budget import Key, WorkloadName, count_used
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
@@ -59,12 +60,11 @@ BEGIN_SECONDS, ACT_SECONDS, TICK_SECONDS = 30.0, 40.0, 50.0
 LISTED_MIN = 8  # so many workloads of a kind are read by a list; fewer are read by their names
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """What came of the work on a key."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
-    errors: list[Exception] = field(default_factory=list)
+    outcomes: list[Outcome] = []
+    errors: list[Exception] = []
     look: Look | None = None  # the last one
     spare: frozenset[str] = frozenset()  # the pools that are too many by the last plan
     refused: bool = False
@@ -193,14 +193,13 @@ def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: P
     work.outcomes.insert(0, outcome)
 
 
-@dataclass(slots=True)
-class Tick:
+class Tick(Struct):
     """What one tick of one cluster did."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
-    errors: list[tuple[str, Exception]] = field(default_factory=list)
+    outcomes: list[Outcome] = []
+    errors: list[tuple[str, Exception]] = []
     left: int = 0  # keys for which no time was left; the next tick begins with them
-    figures: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, int] = {}
     """What it measured, for alerts; empty if the cluster could not be listed."""
 
 

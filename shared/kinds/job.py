@@ -8,8 +8,9 @@ controller created is a part of that controller's workload; a Job of a CronJob i
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from shared.kinds.kind import Json, Kind, TemplateReader, is_free, is_mistaken, is_one_host
 from shared.kinds.objects import (
@@ -45,7 +46,7 @@ class Job(Kind):
         owner = read_controller(body)
         kind, name = read_text(owner, "kind"), read_text(owner, "name")
         whole = "" if kind == "CronJob" else f"{kind} {name}".strip()
-        return dataclasses.replace(super().read(body, read_template), part_of=whole)
+        return structs.replace(super().read(body, read_template), part_of=whole)
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the one group."""
@@ -82,15 +83,15 @@ def _read_group(body: Json, template: PodTemplate) -> SliceGroup:
     group = SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template)
     if is_free(template):  # not one slice, so the nodes of pods that have succeeded may go
         pods = min(at_once, max(completions - read_number(body, "status", "succeeded"), 1))
-        return dataclasses.replace(group, pods=pods)
+        return structs.replace(group, pods=pods)
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
         left = max(completions - _count_ended(body, completions), 0)
-        return dataclasses.replace(group, replicas=min(at_once, left), slots=completions, hosts=1)
+        return structs.replace(group, replicas=min(at_once, left), slots=completions, hosts=1)
     if indexed or is_mistaken(template) or (one_host and at_once <= 1):
         return group
-    return dataclasses.replace(group, replicas=at_once, slots=_UNINDEXED, hosts=0)
+    return structs.replace(group, replicas=at_once, slots=_UNINDEXED, hosts=0)
 
 
 def _count_ended(body: Json, completions: int) -> int:

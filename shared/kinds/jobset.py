@@ -6,8 +6,9 @@ https://github.com/ai-on-gke/tpu-provisioner.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from shared.kinds.kind import Json, Kind
 from shared.kinds.objects import (
@@ -87,7 +88,7 @@ class JobSet(Kind):
             for job in read_objects(body, "spec", "replicatedJobs")
         ]
         return [
-            dataclasses.replace(
+            structs.replace(
                 group,
                 over=min(ended.get(group.name, 0), group.replicas),
                 beside=_find_host(groups, group),
@@ -151,7 +152,7 @@ def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
     return SliceGroup(
         name=read_text(job, "name"),
         replicas=read_number(job, "replicas", default=1) if parallelism else 0,
-        template=dataclasses.replace(template, labels=template.labels | own),
+        template=structs.replace(template, labels=template.labels | own),
         pinned=pinned,
         whole=exclusive == labels.NODE_POOL,
         pods=max(min(parallelism, completions), 0),

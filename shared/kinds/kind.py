@@ -7,11 +7,11 @@ no clear slices. Exporter, functions and command line use the table only.
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, structs
 
 from shared.kinds.objects import (
     read_flag,
@@ -37,8 +37,7 @@ SLICES_MAX = 10_000
 """The most slices of one workload. Each is a node pool, and no cluster has as many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceOfPod:
+class SliceOfPod(Struct, frozen=True, kw_only=True):
     """The slice of a live pod."""
 
     name: str
@@ -257,12 +256,12 @@ def share_nodes(group: SliceGroup) -> SliceGroup:
     if bound or group.elastic:
         return group
     pods = max(group.replicas - group.over, 0) * (group.pods or max(group.hosts, 1))
-    return dataclasses.replace(group, replicas=pods, hosts=1, pods=0, slots=None, elastic=True)
+    return structs.replace(group, replicas=pods, hosts=1, pods=0, slots=None, elastic=True)
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
     """Return a template with all that pods of two ask of their nodes, and what both tolerate."""
-    return dataclasses.replace(
+    return structs.replace(
         one.enlarge([other]),
         volume_claims=tuple(dict.fromkeys((*one.volume_claims, *other.volume_claims))),
         tolerations=tuple(each for each in one.tolerations if each in other.tolerations),

@@ -7,8 +7,9 @@ no terminal state: a pool is deleted with its group, or when a queue holds all p
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from shared.kinds.kind import Json, Kind, is_free, merge_requests
 from shared.kinds.objects import (
@@ -94,7 +95,7 @@ class LeaderWorkerSet(Kind):
         if free:
             of_workers = SliceGroup(name=_WORKERS, hosts=size - 1, template=workers)
             groups = [SliceGroup(name=_LEADERS, hosts=1, template=leaders), of_workers][:size]
-        return [dataclasses.replace(group, replicas=replicas, whole=whole) for group in groups]
+        return [structs.replace(group, replicas=replicas, whole=whole) for group in groups]
 
     def find_role(self, pod: PodView, _workload: WorkloadView) -> str:
         """Return whether the pod is a leader or a worker."""

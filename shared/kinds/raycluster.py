@@ -15,8 +15,9 @@ A RayJob creates a RayCluster and may keep it after its end; it is read for one 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from shared.kinds.kind import Json, Kind, Resource, TemplateReader, is_mistaken, name_slice
 from shared.kinds.objects import (
@@ -85,7 +86,7 @@ class RayCluster(Kind):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a cluster, with the RayJob that made it. It has no terminal state."""
-        return dataclasses.replace(super().read(body, read_template), parent=read_parent(body))
+        return structs.replace(super().read(body, read_template), parent=read_parent(body))
 
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of the head, and of each worker group."""
@@ -184,7 +185,7 @@ def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
         grows=most if most < _REPLICAS_MAX and (scales or not replicas) else 0,
         hosts=max(hosts, 1),
         whole=hosts > 1,
-        template=dataclasses.replace(template, labels=template.labels | own),
+        template=structs.replace(template, labels=template.labels | own),
     )
 
 

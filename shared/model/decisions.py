@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Verdict(StrEnum):
@@ -108,8 +109,7 @@ class Reason(StrEnum):
     INTERNAL_ERROR = "internal_error"  # an error in this provisioner
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """One verdict with its reason, and a sentence for the owner of the workload."""
 
     verdict: Verdict
@@ -130,8 +130,7 @@ class EventReason(StrEnum):
     REFUSED = "NodePoolRefused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """One Kubernetes Event to be written on one object."""
 
     kind: str

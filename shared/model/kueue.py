@@ -8,7 +8,8 @@ https://kueue.sigs.k8s.io/docs/concepts/admission_check/.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from shared.model.names import ObjectName
 from shared.model.times import read_seconds
@@ -20,8 +21,7 @@ NOBODY = ObjectName(kind="", namespace="", name="", uid="")
 ANSWERED = "TPU Provisioner answers this check"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One AdmissionCheck that this provisioner answers."""
 
     name: str
@@ -38,8 +38,7 @@ class Check:
         return (self.active, self.words) == (not self.problem, self.problem or ANSWERED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckState:
+class CheckState(Struct, frozen=True, kw_only=True):
     """The state of one check of a Workload."""
 
     name: str
@@ -49,8 +48,7 @@ class CheckState:
     retries: int = 0  # how often it has been ``Retry``, as Kueue counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedWorkload:
+class QueuedWorkload(Struct, frozen=True, kw_only=True):
     """One Workload of Kueue."""
 
     namespace: str
@@ -58,9 +56,9 @@ class QueuedWorkload:
     uid: str
     version: str  # ``metadata.resourceVersion``
     owner: ObjectName = NOBODY  # the object that it is for
-    flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    flavors: dict[str, tuple[str, ...]] = {}
     """By pod set, the flavors whose node labels its pods get."""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = {}
     """By pod set, for how many pods it has quota."""
     unmarked: tuple[str, ...] = ()
     """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""

@@ -11,9 +11,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
+
+from msgspec import Struct, structs
 
 from shared.model.errors import MalformedEvent
 from shared.model.names import KINDS, ObjectName
@@ -39,8 +40,7 @@ KINDS_PLURAL = {POD: "pods"} | {kind: f"{kind.lower()}s" for kind in KINDS}
 """The kinds of object that a message may name, with their plural in subjects."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What a text must look like, for the reader and in words."""
 
     pattern: re.Pattern[str]
@@ -62,8 +62,7 @@ _SOURCE = _Form(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """One message: which object to look at, in which cluster, and why."""
 
     type: EventType
@@ -85,8 +84,7 @@ class Event:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A Pub/Sub message: bytes and string attributes."""
 
     data: bytes
@@ -96,7 +94,7 @@ class Message:
 def format_message(event: Event) -> Message:
     """Return the Pub/Sub message that carries one event."""
     subject = event.subject
-    body = {"version": SCHEMA_VERSION, **asdict(subject), "cause": event.cause}
+    body = {"version": SCHEMA_VERSION, **structs.asdict(subject), "cause": event.cause}
     attributes = {
         "ce-specversion": "1.0",
         "ce-id": event.id,
@@ -176,8 +174,7 @@ _WORD = _Form(re.compile(r"\w{1,100}"), "a word")
 _PLACE = _Form(re.compile(r"[a-z0-9-]{1,63}"), "a name of Google Cloud")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedOperation:
+class EndedOperation(Struct, frozen=True, kw_only=True):
     """One create or delete of a node pool that has ended."""
 
     cluster: str

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+from msgspec import Struct
 
 from shared.model import labels
 from shared.model.errors import Broken, NameUnfit
 from shared.model.times import SECONDS_MAX, parse_count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectName:
+class ObjectName(Struct, frozen=True, kw_only=True):
     """The identity of one Kubernetes object, its UID included."""
 
     kind: str
@@ -54,8 +54,7 @@ _OUR_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True, dict=True):
     """The identity of one slot of one need: the same after a restart, another for a new owner."""
 
     cluster: str  # ``projects/P/locations/L/clusters/C``
@@ -78,8 +77,7 @@ class Claim:
         return f"{self.kind} {self.namespace}/{self.name}, need {self.need}, slot {self.slot}"
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedName:
+class ParsedName(Struct, frozen=True):
     """The parts of a pool name of ours."""
 
     hash: str
@@ -111,8 +109,7 @@ def parse_name(name: str) -> ParsedName | None:
     return ParsedName(match[1], int(match[2], 36), int(match[3] or 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
+class Try(Struct, frozen=True, kw_only=True):
     """Which try of a slot a pool is."""
 
     attempt: int = 0
@@ -121,8 +118,7 @@ class Try:
     useless: int = 0  # how many pools of its slot before it had helped nobody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner(Try):
+class Owner(Try, frozen=True, kw_only=True):
     """The owner of a pool, by its labels. Of the Go TPU Provisioner it has the first three."""
 
     kind: str

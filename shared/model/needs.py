@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msgspec import Struct
+
 from shared.model.decisions import Decision
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
@@ -28,8 +30,7 @@ class NodeSource(StrEnum):
     """GKE creates the pool empty, in seconds. Its autoscaler adds the nodes for pods that wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class Reservation(Struct, frozen=True, kw_only=True):
     """One reservation, or a part of it; without a name none."""
 
     name: str = ""
@@ -75,8 +76,7 @@ class Way:
         return f"{self.tier}{' ' * bool(path)}{path} in {self.zone}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(Struct, frozen=True, kw_only=True):
     """One pod that wants accelerators and has not ended."""
 
     need: str  # the key of its need; empty for a pod of another workload
@@ -90,16 +90,12 @@ class Pod:
     asks: Asks
 
 
-@dataclass(frozen=True, slots=True)
-class Asks:
-    """What a pod asks of its node: the spec's words, and what the live pod adds to them.
+class Asks(Struct, frozen=True):
+    """What a pod asks of its node: the spec's words, and what the live pod adds to them."""
 
-    Its hash is that of its labels: they tell most needs apart, and are hashed once.
-    """
-
-    shape: PoolShape = field(hash=False)
+    shape: PoolShape
     labels: frozenset[tuple[str, str]] = frozenset()
-    tolerations: tuple[Toleration, ...] = field(default=(), hash=False)
+    tolerations: tuple[Toleration, ...] = ()
 
     def union(self, others: tuple[Asks, ...]) -> Asks:
         """Return the same with the labels and tolerations that others add."""
@@ -113,8 +109,7 @@ class Asks:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(Struct, frozen=True, kw_only=True):
     """What the groups of a workload whose pods ask the same ask for."""
 
     key: str  # a hash of what the pods ask. It makes names, and decides nothing.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+
+from msgspec import Struct
 
 from shared.model import labels
 from shared.model.names import Owner, parse_owner
@@ -44,8 +45,7 @@ FAILED = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
 PAID = frozenset({PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING})
 
 
-@dataclass(frozen=True, slots=True)
-class PoolShape:
+class PoolShape(Struct, frozen=True):
     """What the machines of a pool offer, whatever their name is."""
 
     accelerator: str
@@ -66,13 +66,12 @@ def parse_status(number: int) -> PoolStatus:
     return statuses[number] if 0 <= number < len(statuses) else PoolStatus.UNKNOWN
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodePool:
+class NodePool(Struct, frozen=True, kw_only=True, dict=True):
     """One node pool of one cluster at one moment."""
 
     name: str
     status: PoolStatus
-    labels: dict[str, str] = field(default_factory=dict)  # the node labels of its configuration
+    labels: dict[str, str] = {}  # the node labels of its configuration
     taints: tuple[Taint, ...] = ()
     machine_type: str = ""
     accelerator: str = ""  # the type of its GPUs; empty for TPUs, which the machine names
@@ -139,8 +138,7 @@ class NodePool:
         return {**{key: value for key, value in derived.items() if value}, **self.labels}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolNode:
+class PoolNode(Struct, frozen=True, kw_only=True):
     """One node of a pool."""
 
     name: str
@@ -151,16 +149,14 @@ class PoolNode:
     closed: bool = False  # our taint keeps new pods off
 
 
-@dataclass(frozen=True, slots=True)
-class FillError:
+class FillError(Struct, frozen=True):
     """Why a pool did not get its nodes at some time."""
 
     message: str  # GKE's words, with the code if there is one
     at: float | None = None  # unix seconds; None if it is not told, or for what is true now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machines:
+class Machines(Struct, frozen=True, kw_only=True):
     """The machines of a pool, as its instance groups report them."""
 
     present: int = 0  # how many are there, if only starting
@@ -174,8 +170,7 @@ class Machines:
         return [each for each in timed if each[0] >= since]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One create or delete of a pool among GKE's operations."""
 
     pool: str

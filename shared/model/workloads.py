@@ -10,11 +10,11 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constrai
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field, structs
 
 from shared.model import labels
 from shared.model.errors import UnsupportedSelector
@@ -29,8 +29,7 @@ _OF_CONTROLLERS = ("controller-uid", "controller-revision-hash", "job-name", "po
 _ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(Struct, frozen=True):
     """One taint of a node: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/."""
 
     key: str
@@ -49,8 +48,7 @@ class Taint:
 SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
+class Toleration(Struct, frozen=True, kw_only=True):
     """One toleration of a pod. An empty key, value or effect is as Kubernetes has it."""
 
     key: str = ""
@@ -65,8 +63,7 @@ class Toleration:
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disk:
+class Disk(Struct, frozen=True, kw_only=True):
     """What a PersistentVolumeClaim means for the nodes of its pods."""
 
     claim: str
@@ -92,8 +89,7 @@ class TermKind(StrEnum):
     SPREAD = "spec.topologySpreadConstraints"
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One requirement on a label of pods or of nodes."""
 
     key: str
@@ -119,8 +115,7 @@ class Requirement:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyTerm:
+class TopologyTerm(Struct, frozen=True, kw_only=True):
     """One required term of a pod. Preferred terms never keep a pod off a node."""
 
     kind: TermKind
@@ -152,13 +147,12 @@ def is_own(key: str) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PodTemplate:
+class PodTemplate(Struct, frozen=True, kw_only=True):
     """What a pod, or a pod template, needs of its node."""
 
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    selection: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    selection: dict[str, tuple[str, ...]] = {}
     """The values of node labels that it accepts, by key: of its selector, else of required node
     affinity in a single term. The operator Exists has no values."""
     node_terms: tuple[tuple[Requirement, ...], ...] = ()
@@ -190,7 +184,7 @@ class PodTemplate:
         """Return the same with the largest CPU, memory and storage of some, and all resources."""
         sizes = [self, *others]
         resources = dict.fromkeys(name for each in sizes for name in each.other_resources)
-        return dataclasses.replace(
+        return structs.replace(
             self,
             cpu_millis=max(each.cpu_millis for each in sizes),
             memory_bytes=max(each.memory_bytes for each in sizes),
@@ -201,7 +195,7 @@ class PodTemplate:
     def keep_together(self, *keys: str) -> PodTemplate:
         """Return the same with what a controller adds to keep a slice together by node labels."""
         terms = [TopologyTerm(kind=TermKind.AFFINITY, key=key) for key in keys]
-        return dataclasses.replace(self, topology_terms=(*self.topology_terms, *terms))
+        return structs.replace(self, topology_terms=(*self.topology_terms, *terms))
 
     @property
     def node_pool_affinity(self) -> bool:
@@ -271,8 +265,7 @@ class PodTemplate:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodView:
+class PodView(Struct, frozen=True, kw_only=True):
     """One live pod."""
 
     namespace: str
@@ -321,8 +314,7 @@ class PodView:
         return self.phase in ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceGroup:
+class SliceGroup(Struct, frozen=True, kw_only=True):
     """Slices of equal shape within one workload: a replicated job, a worker group."""
 
     name: str  # empty if the kind has only one group
@@ -346,16 +338,14 @@ class SliceGroup:
     over: int = 0  # how many of its slices have ended and come no more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent(ObjectName):
+class Parent(ObjectName, frozen=True, kw_only=True):
     """The object that created a workload, if its kind may keep workloads that are not used."""
 
     keeps: str = ""
     """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadView(ObjectName):
+class WorkloadView(ObjectName, frozen=True, kw_only=True):
     """One live workload of any kind."""
 
     generation: int = 0  # ``metadata.generation``: the version of the spec
@@ -384,8 +374,7 @@ class WorkloadView(ObjectName):
     disks: tuple[Disk, ...] = ()  # the disks of its pods' claims, as far as a look has read them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Namespace:
+class Namespace(Struct, frozen=True, kw_only=True):
     """A namespace as it is now."""
 
     uid: str  # that of ``kube-system`` is unique to its cluster

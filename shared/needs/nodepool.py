@@ -8,10 +8,10 @@ pods is used only within the operator's allow-lists.
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, structs
 
 from shared.kinds.table import get_kind
 from shared.model import labels
@@ -30,8 +30,7 @@ from shared.shapes.slices import find_disk
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(Struct, frozen=True, kw_only=True):
     """What one need asks of GKE: everything that a body is built from, and nothing else."""
 
     need: Need
@@ -67,7 +66,7 @@ def build_demand(wish: Wish, need: Need) -> Demand:
     check_resources(template, settings)
     check_affinity(template, several=shape.node_count > 1)
     node_labels = wish.node_labels
-    need = dataclasses.replace(
+    need = structs.replace(
         need,
         flex_wait_seconds=wish.flex_wait,
         ways=list_ways(wish),

@@ -8,9 +8,9 @@ of an earlier template waits for its rollout. Annotations are the spec's.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field, structs
 
 from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.table import get_kind
@@ -36,8 +36,7 @@ that runs."""
 NO_GROUP = "-"  # in place of the name of a group, for pods that the spec has no slice for now
 
 
-@dataclass(slots=True, kw_only=True)
-class Place:
+class Place(Struct, kw_only=True):
     """One live pod with its place in the spec."""
 
     pod: PodView
@@ -83,8 +82,7 @@ def place_pods(
     return places
 
 
-@dataclass(slots=True)
-class _Finder:
+class _Finder(Struct):
     """Finds the place of each pod of one workload."""
 
     kind: Kind
@@ -92,7 +90,7 @@ class _Finder:
     settings: Settings
     groups: Mapping[str, SliceGroup]
     keys: Mapping[str, str]  # of the needs of the groups, where no pod adds anything
-    tried: dict[tuple[str, int, int], Rejected | None] = field(default_factory=dict)
+    tried: dict[tuple[str, int, int], Rejected | None] = {}
     """Why pods of a key with their CPU and memory are refused; None if they are not."""
 
     def find(self, pod: PodView) -> Place:
@@ -176,7 +174,7 @@ class _Finder:
             return None
         added = _OF_SIZE & (template.selection.keys() - spec.selection.keys())
         selection = {key: values for key, values in template.selection.items() if key not in added}
-        own = dataclasses.replace(
+        own = structs.replace(
             template,
             cpu_millis=spec.cpu_millis,
             memory_bytes=spec.memory_bytes,
@@ -218,7 +216,7 @@ def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: s
     )
     if (selection, terms, tolerations) == ({}, template.node_terms, ()):
         return template
-    return dataclasses.replace(
+    return structs.replace(
         template,
         selection=template.selection | selection,
         node_terms=terms,

@@ -9,11 +9,11 @@ serves.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct, structs
 
 from shared.kinds.kind import merge_requests, name_slice
 from shared.kinds.table import get_kind
@@ -38,20 +38,18 @@ _ANY_FLAVOR = (Toleration(key=labels.SPOT, operator="Exists"),)
 _NOWHERE = Asks(PoolShape(""))  # what no pool offers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRefusal:
+class PodRefusal(Struct, frozen=True, kw_only=True):
     """One live pod that belongs to no need, with the reason for its owner."""
 
     pod: PodView
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Struct, frozen=True, kw_only=True):
     """The needs of one workload, and its pods in the words of the plan."""
 
     needs: tuple[Need, ...] = ()
-    demands: Mapping[str, Demand] = dataclasses.field(default_factory=dict)
+    demands: Mapping[str, Demand] = {}
     """By the key of the need: what the body of a pool is built from."""
     pods: tuple[Pod, ...] = ()
     refusals: tuple[PodRefusal, ...] = ()
@@ -94,8 +92,7 @@ def list_wanted(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """Slices of one group, or pods of one elastic group, whose pods ask the same."""
 
     group: SliceGroup
@@ -127,8 +124,8 @@ def _join(part: Part, parts: Sequence[Part]) -> Part:
     shared = [each for each in parts if each.group.elastic and each.key == part.key]
     template = functools.reduce(merge_requests, [each.group.template for each in shared])
     pods = sum(each.group.replicas for each in shared)
-    group = dataclasses.replace(part.group, template=template, replicas=pods)
-    return dataclasses.replace(part, group=group, unseen=all(each.unseen for each in shared))
+    group = structs.replace(part.group, template=template, replicas=pods)
+    return structs.replace(part, group=group, unseen=all(each.unseen for each in shared))
 
 
 def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> Iterator[Part]:
@@ -142,7 +139,7 @@ def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> It
     shares = dict.fromkeys(pins, 1) if group.pinned else _share(counts, group, own)
     for key, number in shares.items():
         yield Part(
-            group=dataclasses.replace(
+            group=structs.replace(
                 group,
                 template=templates[key].enlarge(sizes),
                 replicas=number if group.elastic else group.replicas,
@@ -197,8 +194,7 @@ def _list_pins(
     return pins
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a part of a workload needs, or why it is not ours to serve."""
 
     need: Need
@@ -209,8 +205,7 @@ class Answer:
 Answers = dict[tuple[str, str, str], Answer]  # by `Place.part`
 
 
-@dataclass(frozen=True, slots=True)
-class _Asker:
+class _Asker(Struct, frozen=True):
     """Whose needs are asked for, and by whose settings."""
 
     cluster: str
@@ -249,7 +244,7 @@ class _Asker:
             wish = Wish(self.cluster, workload, group, template, shape, settings)
             demand = build_demand(wish, need)
         except Rejected as error:
-            need = dataclasses.replace(need, never=error.decision, of_flavor=part.added)
+            need = structs.replace(need, never=error.decision, of_flavor=part.added)
             return Answer(need)
         return Answer(demand.need, demand)
 
@@ -263,10 +258,10 @@ class _Asker:
             (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
         )
         key = labels.hash_text(f"{need.key}:{pin}", KEY_CHARACTERS)
-        need = dataclasses.replace(need, key=key, asks=asks, pin=pin)
+        need = structs.replace(need, key=key, asks=asks, pin=pin)
         if demand is not None:
             node_labels = demand.node_labels | own
-            demand = dataclasses.replace(demand, need=need, node_labels=node_labels)
+            demand = structs.replace(demand, need=need, node_labels=node_labels)
         return Answer(need, demand, answer.other)
 
 
@@ -276,7 +271,7 @@ def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, 
     tied = part.group.whole or part.group.pinned or part.group.template.node_pool_affinity
     # Slices without live pods may be of any flavor, so their pools may be on spot machines.
     tolerated += _ANY_FLAVOR if part.unseen else ()
-    return dataclasses.replace(
+    return structs.replace(
         need,
         asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
@@ -309,12 +304,11 @@ def _merge(answers: Iterable[Answer]) -> list[Need]:
             most = need.most + (first.most if need.key in needs else 0)
             # They may differ in who else runs on their nodes, which may be refused.
             kept = need if need.never and not first.never else first
-            needs[need.key] = dataclasses.replace(kept, most=most)
+            needs[need.key] = structs.replace(kept, most=most)
     # Slices of one need, or of two that ask the same, fit each other's pools.
     alike = Counter(need.asks for need in needs.values() for _ in range(need.most))
     return [
-        dataclasses.replace(need, loose=need.loose and alike[need.asks] > 1)
-        for need in needs.values()
+        structs.replace(need, loose=need.loose and alike[need.asks] > 1) for need in needs.values()
     ]
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct, structs
 
 from shared.capacity_texts import FLEX_SECONDS_MAX, FLEX_SECONDS_MIN, UnreadableList, read_ways
 from shared.model import labels
@@ -43,8 +44,7 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True, dict=True):
     """What some slices ask for, and by whose settings they get it."""
 
     cluster: str
@@ -167,7 +167,7 @@ class Wish:
         """Return a way of a list with what the list leaves to the pods and to the operator."""
         reservation = way.reservation
         if reservation.project == self.cluster.split("/")[1]:
-            reservation = dataclasses.replace(reservation, project="")
+            reservation = structs.replace(reservation, project="")
         return dataclasses.replace(
             way,
             zone=way.zone or self.zone,

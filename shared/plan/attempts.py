@@ -6,8 +6,9 @@ of this program forgets nothing. GKE's own list of operations is the record of o
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import structs
 
 from shared.model.decisions import Reason
 from shared.model.names import ATTEMPTS_MAX, Slot
@@ -107,9 +108,9 @@ def _make_create(census: Census, need: Need, slot: Slot, number: int, record: Po
         creations = list_creations(census, need, slot)
         useless = count_gone(census, need, slot) if creations else 0
         ended = 0 if useless else count_lost(census, need, slot) // ways
-        return dataclasses.replace(first, round=ended, useless=useless)
+        return structs.replace(first, round=ended, useless=useless)
     rounds = count_rounds(record, census) + (number >= ways)
-    return dataclasses.replace(first, round=rounds, useless=count_useless(record, census))
+    return structs.replace(first, round=rounds, useless=count_useless(record, census))
 
 
 def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) -> int | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+from msgspec import Struct
 
 from shared.model import labels
 from shared.model.names import Slot
@@ -63,8 +64,7 @@ class _Index:
                     yield asks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class Slice(Struct, frozen=True, kw_only=True):
     """One slice with its live pods; of an elastic need all that run on no pool of others."""
 
     need: Need
@@ -81,8 +81,7 @@ class Slice:
         return len(self.places) > 1 and not self.need.elastic
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """Which pool counts for which slice."""
 
     served: tuple[tuple[Slice, Pool], ...]

@@ -6,7 +6,7 @@ the spec: `provision` raises it, `collect` lowers it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from shared.model.decisions import Reason
 from shared.model.pools import FAILED, PoolStatus
@@ -26,8 +26,7 @@ def count_nodes(status: PoolStatus, maximum: int, present: int) -> int:
     return max(maximum, present) if present or status not in FAILED else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(Struct, frozen=True):
     """What the limits, and GKE's operation slots, leave for the further acts of a plan."""
 
     chips: int

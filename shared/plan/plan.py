@@ -6,9 +6,9 @@ cost a call and that few plans rest on are asked for only where they decide.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, structs
 
 from shared.model.decisions import Reason
 from shared.model.names import Slot
@@ -82,15 +82,14 @@ def _make_plan(census: Census) -> Plan:
     )
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A plan that is being made, with what is left for its further acts."""
 
     means: Means
-    adds: list[Act] = field(default_factory=list)
-    takes: list[Act] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    first: set[str] = field(default_factory=set)
+    adds: list[Act] = []
+    takes: list[Act] = []
+    answers: list[Answer] = []
+    first: set[str] = set()
     """Failed pools that go before their successors are created."""
 
     def tell(self, reason: Reason, need: Need) -> None:
@@ -146,7 +145,7 @@ def _plan_creates(census: Census, draft: _Draft, wants: list[Slice], *, affordab
         nodes = _count_affordable(census, need, draft.means) if affordable else 0
         act = _plan_create(census, need, slot, draft.means, nodes)
         if isinstance(act, Act):
-            draft.adds.append(dataclasses.replace(act, labels=want.asks.labels - need.asks.labels))
+            draft.adds.append(structs.replace(act, labels=want.asks.labels - need.asks.labels))
             draft.means = draft.means.less(nodes * need.chips)
             if need.loose:
                 draft.tell(Reason.SLICES_MAY_MIX, need)
@@ -166,7 +165,7 @@ def _plan_create(census: Census, need: Need, slot: Slot, means: Means, nodes: in
         return Reason.LIMIT_REACHED
     if means.slots <= 0:
         return Reason.NO_OPERATION_SLOT
-    return dataclasses.replace(act, maximum=nodes, whole=need.part) if need.elastic else act
+    return structs.replace(act, maximum=nodes, whole=need.part) if need.elastic else act
 
 
 def _count_affordable(census: Census, need: Need, means: Means) -> int:

@@ -7,8 +7,9 @@ read, or could not be read, and never counts as absent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from shared.model.decisions import Reason
 from shared.model.names import Slot, Try
@@ -35,15 +36,14 @@ class Word(StrEnum):
     LOST = "lost"  # they existed, and GKE has lost them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool(Try):
+class Pool(Try, frozen=True, kw_only=True):
     """One node pool, as GKE lists it, with what was read of its nodes."""
 
     name: str
     whose: Whose = Whose.DEPLOYMENT
     status: PoolStatus = PoolStatus.RUNNING
     shape: PoolShape
-    node_labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = {}
     """Of its nodes, with those that GKE sets."""
     taints: tuple[Taint, ...] = ()
     need: str = ""  # the key of the need that it was made for, by its label
@@ -106,8 +106,7 @@ class Stop(StrEnum):
     EVERYTHING = "report-only"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Creation:
+class Creation(Struct, frozen=True, kw_only=True):
     """One create of a pool of this workload in GKE's operations, of the last hour."""
 
     need: str
@@ -118,8 +117,7 @@ class Creation:
     pending: bool = False  # the list of pools does not show its pool yet, which may still come
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
+class Deletion(Struct, frozen=True, kw_only=True):
     """One delete of a pool of this workload in GKE's operations, of the last hour."""
 
     need: str
@@ -129,8 +127,7 @@ class Deletion:
     began_at: float = 0.0  # unix seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What one look saw of one workload."""
 
     now: float
@@ -173,8 +170,7 @@ class Verb(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act(Try):
+class Act(Try, frozen=True, kw_only=True):
     """One change of one pool."""
 
     verb: Verb
@@ -188,8 +184,7 @@ class Act(Try):
     """What the live pods of its slice ask beside the spec."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What the owner of the workload is told."""
 
     reason: Reason
@@ -206,16 +201,14 @@ class Fact(StrEnum):
     USERS = "users"
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """One fact that a plan rests on and that was not read."""
 
     fact: Fact
     pool: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The acts of both functions, and what their owner is told."""
 
     asks: tuple[Ask, ...] = ()  # what must be read before the plan holds; then it has no acts

@@ -7,8 +7,9 @@ that does not help is given back after a bounded time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from shared.model.needs import Tier
 from shared.model.pools import FAILED, PoolStatus
@@ -29,8 +30,7 @@ class Trouble(StrEnum):
     USELESS = "useless"
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """Whom a pool serves."""
 
     waiting_since: float | None = None

@@ -21,10 +21,10 @@ import difflib
 import math
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct
 
 from shared.model import labels
 from shared.model.errors import Rejected
@@ -148,8 +148,7 @@ def refuse_family(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuSharing:
+class GpuSharing(Struct, frozen=True, kw_only=True):
     """How GPUs are set up on a node, with the API's values; empty or 0 for none."""
 
     partition: str = ""
@@ -159,8 +158,7 @@ class GpuSharing:
     units: int = 1  # how many units of ``nvidia.com/gpu`` one GPU is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(Struct, frozen=True, kw_only=True):
     """One slice, or the nodes of one elastic pool."""
 
     family: Family
@@ -187,8 +185,7 @@ class Shape:
         return self.machine.chips * (self.gpus.units if self.gpus else 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Room(Struct, frozen=True, kw_only=True):
     """What the operator sets: the share of DaemonSets on each node, and the largest boot disk."""
 
     cpu_millis: int = 0

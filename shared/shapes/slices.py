@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
+
+from msgspec import structs
 
 from shared.model import labels
 from shared.model.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
@@ -81,7 +82,7 @@ def _find_tpus(
             valid=f"at most {describe_size(cpu, memory)}: the {machine.cpus} vCPUs and "
             f"{machine.memory_gb:g} GiB of the host without what GKE and DaemonSets need",
         )
-    return dataclasses.replace(shape, node_count=group.replicas) if group.elastic else shape
+    return structs.replace(shape, node_count=group.replicas) if group.elastic else shape
 
 
 def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:

@@ -6,11 +6,12 @@ import gc
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from unittest.mock import patch
 
 from greenlet import GreenletExit
+from msgspec.structs import replace
 
 from shared.capacity_texts import CapacityPolicy
 from shared.deliver import deliver, deliver_tick

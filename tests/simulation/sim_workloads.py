@@ -1,8 +1,10 @@
 """The workloads of a scenario: their objects as the API has them, and the pods that they want."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from shared.edges.pods import read_template, read_workload
 from shared.kinds import jobset, leaderworkerset, raycluster
