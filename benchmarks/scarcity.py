@@ -7,12 +7,13 @@ simulator, which has GKE's: a creation with nodes tries for 35 minutes, an empty
 22 s, and the autoscaler looks every 10 s.
 """
 
+import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from random import Random
 from unittest.mock import patch
@@ -126,7 +127,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
             say(f"scarce capacity: {side.name}")
             lived[side.name] = [live_scarcity(seed, side) for seed in range(runs)]
     return [
-        replace(
+        dataclasses.replace(
             compare(f"{SECTION}; the baseline is {name}", what, unit, attrgetter(name_of), lived[THIS.name]),
             # A ratio to nothing says nothing.
             baseline=tuple(max(getattr(each, name_of), 0.1) for each in others),
@@ -179,7 +180,7 @@ def scarce(seed: int, stock: tuple[Stock, ...], side: Side) -> Iterator[Scarcity
         stack.callback(world.time.close)
         for each in itertools.chain.from_iterable(world.functions.live.values()):
             settings = structs.replace(each.ports.settings, capacity_policies=(_build_policy(side),))
-            each.ports = replace(each.ports, settings=settings, budget=Budget(settings))
+            each.ports = structs.replace(each.ports, settings=settings, budget=Budget(settings))
         world.time.at(START + act.at, functools.partial(apply_act, world, act))
         for at in ticks:
             world.time.at(START + at, world.tick)

@@ -5,12 +5,13 @@ shell, without HTTP and JSON. Each workload has one slice of four hosts: it runs
 waits and is refused, or it waits and gets a pool.
 """
 
-import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import structs
 
 from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
@@ -150,7 +151,7 @@ def _add(number: int, case: Case, gke: FakeGke, live: FakeCluster) -> None:
     for host in range(HOSTS):
         owned = {JOBSET_UID_ON_POD: jobset.uid, labels.COMPLETION_INDEX: str(host)}
         pod = a_pod(jobset=name, name=f"{name}-{host}", uid=f"pod-{number}-{host}", pod_labels=owned)
-        live.pods[pod.name] = dataclasses.replace(
+        live.pods[pod.name] = structs.replace(
             pod,
             node_name=f"{pool}-{host}" if pool else "",
             created_at=now - AGE_SECONDS,

@@ -5,9 +5,10 @@ hosts of four chips), whose leader pod the scheduler has called unschedulable.
 """
 
 import base64
-import dataclasses
 import json
 from typing import Any
+
+from msgspec import structs
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
@@ -106,7 +107,7 @@ def a_pod(
         labels.COMPLETION_INDEX: "0",
         **(pod_labels or {}),
     }
-    found = dataclasses.replace(
+    found = structs.replace(
         found, labels=found.labels | own_labels, annotations=found.annotations | (annotations or {})
     )
     return PodView(

@@ -1,8 +1,9 @@
 """What the rules make of the plain case's pods: the demand, or why there is none."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec import structs
 
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Claim, Try
@@ -82,10 +83,10 @@ def a_pool_body(
 ) -> dict[str, Any]:
     """The request for a pool of a demand; an elastic one has at most the nodes of the spec."""
     if use is not None:
-        demand = dataclasses.replace(demand, wish=dataclasses.replace(demand.wish, settings=use))
+        demand = structs.replace(demand, wish=structs.replace(demand.wish, settings=use))
     plain = {"maximum": demand.shape.node_count, "cluster_uid": "", "on_channel": True}
     return build_body(
-        dataclasses.replace(demand, index=candidate, empty=empty),
+        structs.replace(demand, index=candidate, empty=empty),
         claim or a_claim(),
         tried or Try(),
         created_at=created_at,

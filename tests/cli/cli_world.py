@@ -1,11 +1,11 @@
 """One deployment on fakes for the commands, and the words to run them and read what they print."""
 
+import dataclasses
 import io
 import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -57,7 +57,7 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
-        ports=replace(world.ports, adds=None, takes=None),
+        ports=structs.replace(world.ports, adds=None, takes=None),
         apis={},
         pubsub=PubsubAdmin(publisher, subscriber),
         open_logs=None,
@@ -67,12 +67,12 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
 
 def with_settings(deployment: Deployment, **changes: Any) -> Deployment:
     """Return a deployment with other settings of the functions."""
-    return replace(deployment, settings=structs.replace(deployment.settings, **changes))
+    return dataclasses.replace(deployment, settings=structs.replace(deployment.settings, **changes))
 
 
 def with_own(deployment: Deployment, **changes: Any) -> Deployment:
     """Return a deployment with other settings of the command line."""
-    return replace(deployment, own=structs.replace(deployment.own, **changes))
+    return dataclasses.replace(deployment, own=structs.replace(deployment.own, **changes))
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:

@@ -1,10 +1,11 @@
 """`status` on known situations: what it prints, at which width, and how it ends."""
 
+import dataclasses
 import json
-from dataclasses import replace
 
 import pytest
 import yaml
+from msgspec import structs
 
 from cli.access.log_search import Answered
 from cli.fleet.status import add_refusals, read_status
@@ -209,8 +210,8 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(
 
     monkeypatch.setattr(half_served.gke, "list", list_pools)
     deployment, live = a_deployment(half_served), half_served.cluster
-    ports = replace(deployment.ports, clusters={down: live, CLUSTER: live})
-    put_in_place(monkeypatch, replace(deployment, ports=ports))
+    ports = structs.replace(deployment.ports, clusters={down: live, CLUSTER: live})
+    put_in_place(monkeypatch, dataclasses.replace(deployment, ports=ports))
 
     result = run("status")
 
@@ -258,7 +259,7 @@ def test_a_pool_that_lacks_nodes_for_too_long_is_told_with_gkes_words(world: Wor
     world.provision()
     (name,) = world.gke.pools
     message = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
-    world.gke.pools[name] = replace(world.gke.pools[name], status=PoolStatus.ERROR, error=message)
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.ERROR, error=message)
 
     (row,) = read_status(a_deployment(world).ports).pools
 

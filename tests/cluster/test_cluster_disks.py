@@ -1,8 +1,7 @@
 """The real scheduler binds a pod with a disk only to a node in the zone that its pool gets."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
@@ -37,7 +36,7 @@ def test_the_scheduler_takes_a_node_in_the_zone_of_the_pool_and_none_in_the_sett
     world.submit(train)
     wait_for("a leader", world.unschedulable)
     api = KubernetesApi(connection_from_kubeconfig(plane.kubeconfig))
-    ports = dataclasses.replace(engine_world.World().ports, clusters={CLUSTER: KubernetesCluster(api)})
+    ports = structs.replace(engine_world.World().ports, clusters={CLUSTER: KubernetesCluster(api)})
 
     found = find_demand(ports, world.namespace)
     assert (found.way.zone, settings().clusters[CLUSTER].zone) == (THERE, ZONE)

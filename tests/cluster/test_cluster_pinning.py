@@ -4,13 +4,13 @@ The programs are Kubernetes 1.34, where policies that change objects are beta: t
 which 1.36 serves with the same fields, and are applied as v1beta1 here.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from cli.access.kubeconfig import connection_from_kubeconfig
 from shared.edges.cluster import KubernetesCluster
@@ -147,7 +147,7 @@ def list_asked(kubeconfig: Path, world: World) -> dict[str, dict[str, str]]:
     """Return the labels of the pools that a JobSet gets, by the key of their Job."""
     functions = engine_world.World()
     cluster = KubernetesCluster(KubernetesApi(connection_from_kubeconfig(kubeconfig)))
-    ports = dataclasses.replace(functions.ports, clusters={CLUSTER: cluster})
+    ports = structs.replace(functions.ports, clusters={CLUSTER: cluster})
     result = reconcile(Key(CLUSTER, "JobSet", world.namespace, "train"), Role.PROVISION, ports)
     assert not result.errors
     return {pool.labels[PINNED_JOB_KEY]: pool.labels for pool in functions.gke.pools.values()}

@@ -1,11 +1,11 @@
 """One fake control plane, the two ways to it, and the situations that its callers can meet."""
 
-import dataclasses
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from google.cloud.container_v1 import ClusterManagerClient
+from msgspec import structs
 
 from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google import GoogleAccount
@@ -78,7 +78,7 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     )
     flex = "cloud.google.com/gke-flex-start" in (shape.get("selectors") or {})
     return build_body(
-        dataclasses.replace(wanted.demands[need.key], empty=flex),
+        structs.replace(wanted.demands[need.key], empty=flex),
         claim,
         Try(),
         maximum=0,

@@ -5,10 +5,10 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shared.edges.gke import InstanceGroups
 from shared.edges.google import GoogleAccount

@@ -3,7 +3,6 @@
 `tests/kinds/real/test_kinds_kueue_check_real.py` asks Kueue itself.
 """
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from msgspec import structs
 
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
@@ -145,7 +145,7 @@ def test_each_check_of_a_workload_has_its_own_field_manager(api: Api, queues: Ku
     (queued,) = queues.list_workloads()
 
     long = [f"{'capacity-of-' * 20}{each}" for each in ("a", "b")]
-    for state in (*queued.checks, *(dataclasses.replace(queued.checks[0], name=name) for name in long)):
+    for state in (*queued.checks, *(structs.replace(queued.checks[0], name=name) for name in long)):
         queues.write_state(queued, state)
 
     managers = [query["fieldManager"][0] for _, _, query, _ in api.patched]

@@ -1,11 +1,11 @@
 """Limits, operation slots, refusals and deletions are counted in the process, before each call."""
 
-import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from shared.capacity_texts import CapacityPolicy
 from shared.engine.threads import Crew
@@ -196,7 +196,7 @@ def test_a_limit_that_is_passed_is_reported_once_and_nothing_is_deleted_for_it()
     world = World(slices=2)
     world.run_all(slices=2)
     limited = msgspec.structs.replace(world.provisioner.ports.settings, limit_chips=16)
-    world.provisioner.ports = dataclasses.replace(world.provisioner.ports, settings=limited)
+    world.provisioner.ports = structs.replace(world.provisioner.ports, settings=limited)
 
     first, second = world.provisioner.tick(), world.provisioner.tick()
 
@@ -214,7 +214,7 @@ def test_threads_together_pass_no_limit() -> None:
         world.set_jobset(name=name, replicas=1)
         world.wait(0, jobset=name)
     function = world.provisioner
-    function.ports = dataclasses.replace(function.ports, crew=Crew())
+    function.ports = structs.replace(function.ports, crew=Crew())
     barrier = threading.Barrier(len(names), timeout=10)
 
     def meet(call: str) -> None:

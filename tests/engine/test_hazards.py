@@ -1,9 +1,9 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from shared.deliver import deliver
 from shared.engine.budget import Key
@@ -80,11 +80,11 @@ def serve(world: World, *, replicas: int) -> Key:
         groups=(group,),
         templates={"": template},
     )
-    own = dataclasses.replace(template, labels={"pod-template-hash": "abc"})
+    own = structs.replace(template, labels={"pod-template-hash": "abc"})
     for number in range(replicas):
         name = f"serve-{number}"
         pod = a_pod(name=name, uid=name, controller_kind="ReplicaSet", controller_name="serve-abc")
-        pod = dataclasses.replace(pod, template=own, controller_api_version="apps/v1")
+        pod = structs.replace(pod, template=own, controller_api_version="apps/v1")
         world.cluster.pods.setdefault(name, pod)
     return Key(CLUSTER, "Deployment", "default", "serve")
 
@@ -159,11 +159,9 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
     world.clock.time += 1.0
     world.provisioner.work()
     world.clock.time += 1.0
-    list_inventory(
-        CLUSTER, dataclasses.replace(world.ports, memory=Memory())
-    )  # another delivery lists the new pool
+    list_inventory(CLUSTER, structs.replace(world.ports, memory=Memory()))  # another delivery lists the new pool
 
-    second = dataclasses.replace(world.key, name="second")
+    second = structs.replace(world.key, name="second")
     work = work_on(second, Role.PROVISION, world.ports, older)
 
     assert len(world.gke.pools) == 1
@@ -185,7 +183,7 @@ def test_a_create_of_another_delivery_between_list_and_operations_counts() -> No
     assert (list(world.gke.pools), result.plan.adds) == ([name], ())
     assert [answer.reason for answer in result.plan.answers] == [Reason.POOL_IN_PROGRESS]
     world.clock.time += 60
-    world.gke.operations[:] = [dataclasses.replace(run, ended=True, error="no capacity")]
+    world.gke.operations[:] = [structs.replace(run, ended=True, error="no capacity")]
     (done,) = world.provision().done
     assert done.pool.endswith("-1")
 
@@ -268,7 +266,7 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
 
         def __rsub__(self, now: float) -> float:
             memory.notices["other", str(len(memory.notices))] = now
-            memory.acted[dataclasses.replace(key, name=str(len(memory.acted)))] = now
+            memory.acted[structs.replace(key, name=str(len(memory.acted)))] = now
             return now - float(self)
 
     memory, key = Memory(), World().key
@@ -285,7 +283,7 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
     world.gke.before = lambda _call: None
-    list_inventory(CLUSTER, dataclasses.replace(world.ports, memory=Memory()))
+    list_inventory(CLUSTER, structs.replace(world.ports, memory=Memory()))
     queues.workloads.clear()
     world.cluster.workloads.clear()
     world.gke.pools.clear()
@@ -331,7 +329,7 @@ def test_a_demand_is_served_although_the_machines_of_another_pool_cannot_be_read
     world.provision()
     (name,) = world.gke.pools
     world.come(name, ready=0)
-    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], autoscaled=True)
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], autoscaled=True)
     world.clock.time += 100
     world.wait(1)
 
@@ -350,9 +348,9 @@ def test_the_machines_of_a_failed_pool_count_for_a_limit_ready_or_not() -> None:
     world.provisioner.work()
     (name,) = world.gke.pools
     world.come(name)
-    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], status=PoolStatus.ERROR)
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.ERROR)
     for node in list(world.cluster.nodes.values()):
-        world.cluster.nodes[node.name] = dataclasses.replace(node, ready=False, ready_at=None)
+        world.cluster.nodes[node.name] = structs.replace(node, ready=False, ready_at=None)
 
     assert "pool_absent" not in list_reasons(world.provisioner.tick())
 
@@ -363,7 +361,7 @@ def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(rea
     world.provisioner.work()
     (name,) = world.gke.pools
     world.come(name, ready=ready)
-    failed = dataclasses.replace(world.gke.pools[name], status=PoolStatus.RUNNING_WITH_ERROR)
+    failed = structs.replace(world.gke.pools[name], status=PoolStatus.RUNNING_WITH_ERROR)
     world.gke.pools[name] = failed
     world.clock.time += 10
 
@@ -390,7 +388,7 @@ def test_a_workload_that_loses_its_quota_before_it_ran_keeps_its_pools_for_the_g
 def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:
     world = two(limit_chips=20)
     (name,) = world.run_all()
-    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], node_count=1, autoscaled=True)
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], node_count=1, autoscaled=True)
 
     world.clock.time += 10
     assert "pool_absent" not in list_reasons(world.provisioner.tick())
@@ -404,7 +402,7 @@ def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
     off = NodePool(name="off", status=PoolStatus.RUNNING, machine_type="ct4p-hightpu-4t")
 
     assert not has_lost_nodes(off, [])
-    assert has_lost_nodes(dataclasses.replace(off, node_count=1), [])
+    assert has_lost_nodes(structs.replace(off, node_count=1), [])
 
 
 @pytest.mark.parametrize(("seconds", "pools"), [(60, 0), (600, 1)])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.model.decisions import Reason
 from shared.model.errors import Rejected
@@ -71,7 +71,7 @@ class FakeQueues:
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         losing = state.state in ("Retry", "Rejected")
         self.pauses.append(retry_seconds)
-        self.workloads[queued.owner.name] = dataclasses.replace(
+        self.workloads[queued.owner.name] = structs.replace(
             self.workloads[queued.owner.name], checks=(state,), holds_quota=queued.holds_quota and not losing
         )
 
@@ -146,7 +146,7 @@ def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
     first, second = world.gke.pools
     world.come(first)
     error = "[OUT_OF_CAPACITY]: the zone has no capacity"
-    world.gke.pools[second] = dataclasses.replace(world.gke.pools[second], status=PoolStatus.ERROR, error=error)
+    world.gke.pools[second] = structs.replace(world.gke.pools[second], status=PoolStatus.ERROR, error=error)
     world.clock.time += 601
     world.provisioner.tick()
     assert (queues.state().state, queues.pauses[-1]) == ("Retry", 60)
@@ -160,7 +160,7 @@ def test_quota_is_given_back_for_which_every_try_failed_for_long() -> None:
     world, queues = gang()
     world.provisioner.tick()
     for name, pool in world.gke.pools.items():
-        world.gke.pools[name] = dataclasses.replace(pool, status=PoolStatus.ERROR, error="[OUT_OF_CAPACITY]")
+        world.gke.pools[name] = structs.replace(pool, status=PoolStatus.ERROR, error="[OUT_OF_CAPACITY]")
     world.clock.time += 30
     world.provisioner.tick()
     assert queues.state().state == "Pending"
@@ -176,7 +176,7 @@ def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grac
     world.provisioner.tick()
     for name in list(world.gke.pools):
         world.come(name)
-    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], holds_quota=False)
+    queues.workloads["train"] = structs.replace(queues.workloads["train"], holds_quota=False)
     before = queues.state()
 
     world.provisioner.tick()
@@ -191,9 +191,9 @@ def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grac
 def test_a_spec_that_can_never_be_served_is_rejected() -> None:
     world, queues = gang(slices=1)
     jobset = world.cluster.workloads["JobSet", "default", "train"]
-    template = dataclasses.replace(jobset.groups[0].template, chips=3)
-    group = dataclasses.replace(jobset.groups[0], template=template)
-    world.cluster.workloads["JobSet", "default", "train"] = dataclasses.replace(jobset, groups=(group,))
+    template = structs.replace(jobset.groups[0].template, chips=3)
+    group = structs.replace(jobset.groups[0], template=template)
+    world.cluster.workloads["JobSet", "default", "train"] = structs.replace(jobset, groups=(group,))
 
     world.provisioner.tick()
 
@@ -206,7 +206,7 @@ def test_what_this_check_cannot_answer_is_given_back_with_words(how: str) -> Non
     world, queues = gang(slices=1)
     if how == "elsewhere":
         jobset = world.cluster.workloads["JobSet", "default", "train"]
-        world.cluster.workloads["JobSet", "default", "train"] = dataclasses.replace(jobset, managed_elsewhere=True)
+        world.cluster.workloads["JobSet", "default", "train"] = structs.replace(jobset, managed_elsewhere=True)
     elif how == "topology":
         queues.flavor_error = Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology")
     else:
@@ -231,7 +231,7 @@ def test_nothing_is_written_while_a_stop_holds() -> None:
 
 def test_a_check_is_marked_active_once() -> None:
     world, queues = gang()
-    queues.check = dataclasses.replace(CHECK, active=False, words="")
+    queues.check = structs.replace(CHECK, active=False, words="")
     world.provisioner.tick()
     queues.check = CHECK
     world.provisioner.tick()

@@ -1,8 +1,7 @@
 """What takes away rests on two plans that agree, a young look, and words that prove absence."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from shared.engine.reconcile import Role
 from shared.model.errors import KindAbsent, OutOfTime
@@ -41,7 +40,7 @@ def test_a_pod_that_comes_between_the_two_looks_keeps_the_pool() -> None:
     world.wait(0)
     (pod,) = [pod for name, pod in world.cluster.pods.items() if name.endswith("-0-0")]
     world.cluster.pods.clear()
-    stranger = dataclasses.replace(pod, uid="late", node_name=f"{next(iter(world.gke.pools))}-0")
+    stranger = structs.replace(pod, uid="late", node_name=f"{next(iter(world.gke.pools))}-0")
 
     def bind(call: str) -> None:
         if call.startswith("get train-"):  # the second look reads the pool by its name
@@ -71,7 +70,7 @@ def test_a_pool_that_is_another_s_at_the_second_look_is_kept() -> None:
 
     def replace(call: str) -> None:
         if call == f"get {name}":
-            world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], labels={"team": "a"})
+            world.gke.pools[name] = structs.replace(world.gke.pools[name], labels={"team": "a"})
 
     world.gke.before = replace
     assert not world.collect().done
@@ -215,7 +214,7 @@ def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(second
     (name,) = world.run_all()
     world.set_jobset(replicas=1, terminal="Completed")
     for pod_name, pod in world.cluster.pods.items():
-        ending = dataclasses.replace(pod, deleting=True, deleting_since=world.clock.time)
+        ending = structs.replace(pod, deleting=True, deleting_since=world.clock.time)
         world.cluster.pods[pod_name] = ending
     world.clock.time += seconds
 
@@ -226,6 +225,6 @@ def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(second
 
 def test_a_pool_on_which_gke_works_is_left_alone() -> None:
     world, name = over()
-    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], status=PoolStatus.RECONCILING)
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.RECONCILING)
 
     assert not world.collect().plan.takes

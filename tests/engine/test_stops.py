@@ -1,8 +1,7 @@
 """The label of a namespace, and whether the API that was read is the pool's cluster's."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from shared.model import labels
 from shared.model.errors import Unavailable
@@ -102,7 +101,7 @@ def test_a_pool_of_another_cluster_is_kept_and_told() -> None:
     (name,) = world.run_all()
     world.finish(replicas=1)
     pool = world.gke.pools[name]
-    world.gke.pools[name] = dataclasses.replace(pool, labels=pool.labels | {labels.CLUSTER_UID: "other"})
+    world.gke.pools[name] = structs.replace(pool, labels=pool.labels | {labels.CLUSTER_UID: "other"})
 
     done = world.collector.tick()
 
@@ -114,7 +113,7 @@ def go_world(status: str) -> World:
     world = World()
     world.finish(replicas=1)
     pool = a_go_pool(status=status)
-    world.gke.pools[pool.name] = dataclasses.replace(
+    world.gke.pools[pool.name] = structs.replace(
         pool, machine_type="ct6e-standard-4t", topology="4x4", node_count=4
     )
     return world
@@ -135,7 +134,7 @@ def test_a_failed_go_pool_without_a_node_is_proven_by_any_node() -> None:
     (name,) = world.gke.pools
     assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
 
-    world.gke.pools["static"] = dataclasses.replace(
+    world.gke.pools["static"] = structs.replace(
         world.gke.pools[name], name="static", status=PoolStatus.RUNNING, labels={}
     )
     world.come("static", ready=1)
@@ -147,7 +146,7 @@ def test_a_pool_of_another_deployment_is_not_ours() -> None:
     world = World()
     (name,) = world.run_all()
     world.finish(replicas=1)
-    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], deployment="another")
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], deployment="another")
 
     assert not world.collector.tick().outcomes
     assert not world.list_deleted()

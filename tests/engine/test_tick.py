@@ -1,10 +1,10 @@
 """One look at a cluster each minute: its keys, its time, and that it says nothing twice."""
 
 import copy
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.engine import reads
 from shared.engine.wakes import BEGIN_SECONDS, LISTED_MIN
@@ -133,8 +133,8 @@ def test_pods_whose_workload_does_not_exist_are_answered_themselves() -> None:
 def test_a_bare_accelerator_pod_is_a_workload_of_its_own() -> None:
     world = World()
     bare = a_pod(name="alone", uid="alone")
-    template = dataclasses.replace(bare.template, labels={}, annotations={})
-    world.cluster.pods["alone"] = dataclasses.replace(bare, template=template, controller_kind="")
+    template = structs.replace(bare.template, labels={}, annotations={})
+    world.cluster.pods["alone"] = structs.replace(bare, template=template, controller_kind="")
 
     world.provisioner.tick()
 
@@ -180,7 +180,7 @@ def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: P
     world.wait(0)
     world.provision()
     (name,) = world.gke.pools
-    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], status=status, error="GCE_STOCKOUT")
+    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=status, error="GCE_STOCKOUT")
 
     world.collector.tick()
     assert not world.list_deleted()
@@ -195,8 +195,8 @@ def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: P
 def test_a_pod_whose_controller_nobody_serves_is_answered_once() -> None:
     world = World()
     pod = a_pod(name="mpi-0", uid="mpi-0")
-    template = dataclasses.replace(pod.template, labels={}, annotations={})
-    other = dataclasses.replace(pod, template=template, controller_kind="MPIJob", controller_name="mpi")
+    template = structs.replace(pod.template, labels={}, annotations={})
+    other = structs.replace(pod, template=template, controller_kind="MPIJob", controller_name="mpi")
     world.cluster.pods["mpi-0"] = other
     bare = WorkloadView(kind="Pod", namespace="default", name="mpi-0", uid="mpi-0", templates={"": template})
     world.cluster.workloads["Pod", "default", "mpi-0"] = bare
@@ -235,7 +235,7 @@ def test_a_pool_that_was_not_made_to_stay_goes_at_once_whatever_the_setting_says
     (name,) = world.run_all()
     world.finish(replicas=1, template=EXCLUSIVE)
     ports = world.collector.ports
-    world.collector.ports = dataclasses.replace(ports, settings=settings(idle_seconds=600))
+    world.collector.ports = structs.replace(ports, settings=settings(idle_seconds=600))
 
     world.collector.tick()
 
@@ -249,7 +249,7 @@ def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
     world.wait(0)
     for host in range(4):
         pod = world.cluster.pods[f"train-0-{host}"]
-        bound = dataclasses.replace(pod, node_name=f"{name}-{host}", unschedulable=False)
+        bound = structs.replace(pod, node_name=f"{name}-{host}", unschedulable=False)
         world.cluster.pods[pod.name] = bound
 
     world.provisioner.tick()
@@ -331,7 +331,7 @@ def test_what_a_workload_wants_is_found_out_once_while_it_stays_the_same(monkeyp
     assert count_findings(world, monkeypatch) == 0
 
     pod = world.cluster.pods["train-0-0"]
-    world.cluster.pods["train-0-0"] = dataclasses.replace(pod, deleting=True)
+    world.cluster.pods["train-0-0"] = structs.replace(pod, deleting=True)
     assert count_findings(world, monkeypatch) == 1
     world.set_jobset(replicas=1)
     assert count_findings(world, monkeypatch) == 1
@@ -357,16 +357,16 @@ def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch
     world.run_all()
     key = ("JobSet", "default", "train")
     (group,) = world.cluster.workloads[key].groups
-    template = dataclasses.replace(group.template, volume_claims=("data",))
-    changed = dataclasses.replace(group, template=template)
-    world.cluster.workloads[key] = dataclasses.replace(world.cluster.workloads[key], groups=(changed,))
+    template = structs.replace(group.template, volume_claims=("data",))
+    changed = structs.replace(group, template=template)
+    world.cluster.workloads[key] = structs.replace(world.cluster.workloads[key], groups=(changed,))
     asked: list[str] = []
     monkeypatch.setattr(world.cluster, "find_disk", lambda _namespace, claim: asked.append(claim))
 
     world.collector.tick()
     assert not asked
     pod = world.cluster.pods["train-0-0"]
-    world.cluster.pods["train-0-0"] = dataclasses.replace(pod, node_name="", unschedulable=True)
+    world.cluster.pods["train-0-0"] = structs.replace(pod, node_name="", unschedulable=True)
     world.collector.tick()
     assert asked == ["data"]
 
@@ -394,7 +394,7 @@ def test_a_slice_that_runs_on_a_pool_of_others_is_not_told_to_be_mixed() -> None
     world.wait(0, 1)
     world.provision()
     first, second = world.gke.pools
-    world.gke.pools["static"] = dataclasses.replace(world.gke.pools[second], name="static", labels={})
+    world.gke.pools["static"] = structs.replace(world.gke.pools[second], name="static", labels={})
     del world.gke.pools[second]
     world.run(0, first)
     world.run(1, "static")

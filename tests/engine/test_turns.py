@@ -1,6 +1,6 @@
 """Whose turn a free operation slot is, and that one thread works on a key."""
 
-import dataclasses
+from msgspec import structs
 
 from shared.engine.budget import Budget, Key
 from shared.model.errors import Throttled, Unavailable
@@ -61,7 +61,7 @@ def test_the_end_of_an_operation_goes_to_the_next_in_turn() -> None:
 def test_an_end_is_for_its_own_workload_first() -> None:
     world = full_world()
     (first,) = world.gke.pools
-    world.gke.pools[first] = dataclasses.replace(
+    world.gke.pools[first] = structs.replace(
         world.gke.pools[first], status=PoolStatus.ERROR, error="GCE_STOCKOUT: no capacity"
     )
     world.clock.time += 61  # with one way a pause comes first

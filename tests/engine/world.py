@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
+
+from msgspec import structs
 
 from shared.engine.budget import Budget, Key
 from shared.engine.outside import Memory, Ports
@@ -88,17 +89,17 @@ class FakeGke:
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         self.calls.append(f"raise {name} {nodes}")
-        self.pools[name] = dataclasses.replace(self.pools[name], node_count=nodes)
+        self.pools[name] = structs.replace(self.pools[name], node_count=nodes)
 
     def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
         self.calls.append(f"lower {name} {nodes}")
-        self.pools[name] = dataclasses.replace(self.pools[name], node_count=nodes)
+        self.pools[name] = structs.replace(self.pools[name], node_count=nodes)
 
     def delete(self, cluster: str, name: str) -> None:
         self.note(f"delete {name}")
         if self.delete_refusals:
             raise self.delete_refusals.pop(0)
-        self.pools[name] = dataclasses.replace(self.pools[name], status=PoolStatus.STOPPING)
+        self.pools[name] = structs.replace(self.pools[name], status=PoolStatus.STOPPING)
 
 
 class FakeCluster:
@@ -154,7 +155,7 @@ class FakeCluster:
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
         self.gke.note(f"mark {node}")
-        self.nodes[node] = dataclasses.replace(self.nodes[node], idle_since=since, closed=closed)
+        self.nodes[node] = structs.replace(self.nodes[node], idle_since=since, closed=closed)
 
     def write_notice(self, notice: Notice) -> None:
         self.gke.note("write Event")
@@ -245,7 +246,7 @@ class World:
     def set_jobset(self, **fields: Any) -> None:
         name = fields.setdefault("name", "train")
         uid = fields.setdefault("uid", JOBSET_UID if name == "train" else f"uid-of-{name}")
-        self.cluster.workloads["JobSet", "default", name] = dataclasses.replace(a_jobset(**fields), uid=uid)
+        self.cluster.workloads["JobSet", "default", name] = structs.replace(a_jobset(**fields), uid=uid)
 
     def wait(self, *slices: int, jobset: str = "train", age: float = 35.0) -> None:
         for number in slices:
@@ -254,13 +255,13 @@ class World:
                 pod = a_pod(jobset=jobset, index=number, name=name, uid=f"pod-{name}")
                 uid = self.cluster.workloads["JobSet", "default", jobset].uid
                 own = {jobset_keys.JOBSET_UID_ON_POD: uid, "batch.kubernetes.io/job-completion-index": str(host)}
-                template = dataclasses.replace(pod.template, labels=pod.template.labels | own)
+                template = structs.replace(pod.template, labels=pod.template.labels | own)
                 created_at = self.clock.time - age
-                self.cluster.pods[name] = dataclasses.replace(pod, template=template, created_at=created_at)
+                self.cluster.pods[name] = structs.replace(pod, template=template, created_at=created_at)
 
     def come(self, pool: str, *, ready: int = 4) -> None:
         """GKE makes the nodes of a pool."""
-        self.gke.pools[pool] = dataclasses.replace(self.gke.pools[pool], status=PoolStatus.RUNNING)
+        self.gke.pools[pool] = structs.replace(self.gke.pools[pool], status=PoolStatus.RUNNING)
         for host in range(ready):
             node = PoolNode(name=f"{pool}-{host}", pool=pool, ready=True, ready_at=self.clock.time)
             self.cluster.nodes[node.name] = node
@@ -271,7 +272,7 @@ class World:
         for host in range(4):
             name = f"{jobset}-{number}-{host}"
             pod = self.cluster.pods[name]
-            self.cluster.pods[name] = dataclasses.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)
+            self.cluster.pods[name] = structs.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)
 
     def run_all(self, *, slices: int = 1) -> list[str]:
         """Let the slices of the JobSet get their pools and run there; return the pools."""

@@ -1,10 +1,10 @@
 """The watch of Kueue's Workloads reports each reservation of quota that waits for a check once."""
 
-import dataclasses
 import logging
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from exporter.health import Role
 from exporter.observed_objects import ObservedQueues, watch_queues
@@ -42,11 +42,11 @@ def test_it_is_reported_once_and_again_when_the_quota_was_lost_and_is_back() -> 
     observed, waits = ObservedQueues(CLUSTER), queued()
 
     assert len(list(observed.see(waits))) == 1
-    assert not observed.see(dataclasses.replace(waits, version="8"))
+    assert not observed.see(structs.replace(waits, version="8"))
     assert (observed.standing, len(observed)) == (1, 1)
     assert not observed.see(queued(conditions={"QuotaReserved": "False"}))
     assert (observed.standing, len(observed)) == (0, 1)
-    (again,) = observed.see(dataclasses.replace(waits, reserved_at=LATER))
+    (again,) = observed.see(structs.replace(waits, reserved_at=LATER))
     assert again.cause == "quota since 2027-01-15T08:00:00Z"
     assert not observed.lose(waits)
     assert (observed.standing, len(observed)) == (0, 0)
@@ -71,7 +71,7 @@ def test_what_waits_for_nothing_is_not_reported(changes: dict[str, Any]) -> None
 
 
 def test_after_a_listing_nothing_is_kept_of_what_has_left_but_of_what_cannot_be_read() -> None:
-    observed, other = ObservedQueues(CLUSTER), dataclasses.replace(queued(), uid="other")
+    observed, other = ObservedQueues(CLUSTER), structs.replace(queued(), uid="other")
     list(observed.see(queued()))
     list(observed.see(other))
 

@@ -1,10 +1,10 @@
 """Is each fact reported once, and none that is not one?"""
 
-import dataclasses
 import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from shared.kinds.jobset import JOBSET
@@ -82,8 +82,8 @@ WORKLOADS = {
     "deleting": read_jobset(deleting=LATER),
     "elsewhere": read_jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=OVER),
     "stays": read_jobset("stays"),
-    "of cpu": dataclasses.replace(read_jobset(), groups=()),
-    "of cpu, over": dataclasses.replace(read_jobset(conditions=OVER), groups=()),
+    "of cpu": structs.replace(read_jobset(), groups=()),
+    "of cpu, over": structs.replace(read_jobset(conditions=OVER), groups=()),
 }
 OF_WORKLOADS = {
     "fewer slices, but not more": "see 2; see 3; see 1 > scaled, generation 1; see 1",

@@ -1,6 +1,5 @@
 """Does the outbox lose nothing, hold back when full, and end in time?"""
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from exporter.health import Metrics
 from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Outbox, Pauses
@@ -26,7 +26,7 @@ def an_event(uid: str) -> Event:
 
 def a_workload_event(name: str, pod: str = "pod-0") -> Event:
     subject = ObjectName(kind="JobSet", namespace="team-a", name=name, uid="")
-    return dataclasses.replace(an_event(pod), subject=subject, cause=pod)
+    return structs.replace(an_event(pod), subject=subject, cause=pod)
 
 
 class FakeTopic:

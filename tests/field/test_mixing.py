@@ -1,8 +1,7 @@
 """Slices that may mix are said before and while: `plan`, one Event, `status`, `why`, board."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from cli.board.site import Board
 from cli.explanation.why import History, add_present
@@ -48,7 +47,7 @@ def mixed() -> FieldWorld:
             # Hosts 0 of slices are in turn with hosts 1 of others, as the scheduler spreads them.
             name = f"four-slices-slice-{(number + host) % 4}-{host}"
             pod = world.cluster.pods[name]
-            world.cluster.pods[name] = dataclasses.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)
+            world.cluster.pods[name] = structs.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)
     return world
 
 

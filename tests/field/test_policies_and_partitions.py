@@ -1,8 +1,7 @@
 """What the field writes is read: a team's placement policy, partitions of an RTX PRO 6000."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from shared.model.needs import Way
 from tests.field.field_world import FieldWorld, read_input
@@ -28,7 +27,7 @@ def test_a_pool_of_another_policy_serves_nobody_who_selects_one() -> None:
     world.provision()
     again = world.provision()
     (pool,) = world.gke.pools.values()
-    world.gke.pools[pool.name] = dataclasses.replace(pool, policy="another")
+    world.gke.pools[pool.name] = structs.replace(pool, policy="another")
 
     assert (again.plan.adds, pool.policy) == ((), "team-4x4x4")
     assert [act.verb for act in world.provision().plan.adds] == ["create"]

@@ -4,11 +4,11 @@ A spoilt workload, pod, node or namespace stands beside a steady JobSet. Whateve
 first, the tick gives the second its pool, and every delivery ends in an answer.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from shared.edges.cluster import KubernetesCluster
 from shared.engine.outside import Cluster
@@ -79,7 +79,7 @@ def _check(odd: Odd) -> None:
         if odd.pool:
             pool = _POOLS[odd.scene.name]
             canned.pool_name = pool.name
-            world.gke.pools[pool.name] = dataclasses.replace(pool, status=PoolStatus(odd.pool))
+            world.gke.pools[pool.name] = structs.replace(pool, status=PoolStatus(odd.pool))
         if odd.act == "tick":
             tick(world, Role.COLLECT)
             tick(world, Role.PROVISION)

@@ -1,7 +1,8 @@
 """What a border gives to the two functions, in place of Pub/Sub and the scheduler."""
 
-import dataclasses
 from typing import Any
+
+from msgspec import structs
 
 from shared.deliver import Answer, deliver, deliver_tick
 from shared.engine.reconcile import Role
@@ -15,7 +16,7 @@ ROLES = tuple(Role)
 def use_ports(world: World, **ports: Any) -> None:
     """Give both functions other ports."""
     for function in (world.provisioner, world.collector):
-        function.ports = dataclasses.replace(function.ports, **ports)
+        function.ports = structs.replace(function.ports, **ports)
 
 
 def push(world: World, role: Role, message: Event | bytes) -> Answer:

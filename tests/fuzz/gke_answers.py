@@ -4,9 +4,10 @@ Both functions run on them: a demand, an end of a workload, a tick. A pool that 
 never touched.
 """
 
-import dataclasses
 import json
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from shared.edges.gke import GkeAdds, GkeTakes
 from shared.engine.reconcile import Role
@@ -131,8 +132,8 @@ def _check(odd: OddAnswer) -> None:
             world.cluster.workloads.clear()
         adds, takes = open_pools(http, GkeAdds), open_pools(http, GkeTakes)
         use_ports(world, pools=adds)
-        world.provisioner.ports = dataclasses.replace(world.provisioner.ports, adds=adds)
-        world.collector.ports = dataclasses.replace(world.collector.ports, takes=takes)
+        world.provisioner.ports = structs.replace(world.provisioner.ports, adds=adds)
+        world.collector.ports = structs.replace(world.collector.ports, takes=takes)
         if odd.act == "demand":
             push(world, Role.PROVISION, a_demand_event())
         elif odd.act == "over":

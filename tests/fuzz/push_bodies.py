@@ -1,9 +1,10 @@
 """Pub/Sub pushes: every body ends decided, refused with its text, or handed back to be retried."""
 
 import base64
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
+
+from msgspec import structs
 
 from shared.deliver import parse_push
 from shared.engine.reconcile import Role
@@ -20,13 +21,13 @@ from tests.fuzz.spoiling import Recipe, spoil, spoil_text, write
 _OTHER = ObjectName(kind="RayCluster", namespace="team-a", name="serving", uid="0f9c")
 _EVENTS: tuple[Event, ...] = (
     a_demand_event(),
-    dataclasses.replace(a_demand_event(), cause="7"),
+    structs.replace(a_demand_event(), cause="7"),
     a_workload_demand(),
     a_workload_demand(uid=""),
     an_over_event(),
     an_over_event("scaled, generation 4"),
-    dataclasses.replace(an_over_event("deleted"), subject=_OTHER),
-    dataclasses.replace(a_demand_event(), cluster=CLUSTER.replace("/p/", "/q/")),
+    structs.replace(an_over_event("deleted"), subject=_OTHER),
+    structs.replace(a_demand_event(), cluster=CLUSTER.replace("/p/", "/q/")),
 )
 _POOL = a_pool()
 _DATA = tuple(format_message(event).data for event in _EVENTS)

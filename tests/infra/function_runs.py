@@ -3,8 +3,9 @@
 The fake's log of calls shows what each function needs.
 """
 
-import dataclasses
 from typing import Any
+
+from msgspec import structs
 
 from shared.capacity_texts import read_policies
 from shared.deliver import deliver, deliver_tick
@@ -40,8 +41,8 @@ class Run:
         account = GoogleAccount(Credentials.ANONYMOUS)
         adds, takes = GkeAdds(url, account), GkeTakes(url, account)
         self.ports = {
-            Role.PROVISION: dataclasses.replace(self.world.ports, pools=adds, adds=adds, takes=None),
-            Role.COLLECT: dataclasses.replace(self.world.ports, pools=takes, adds=None, takes=takes),
+            Role.PROVISION: structs.replace(self.world.ports, pools=adds, adds=adds, takes=None),
+            Role.COLLECT: structs.replace(self.world.ports, pools=takes, adds=None, takes=takes),
         }
         self.called: dict[Role, set[str]] = {role: set() for role in Role}
 
@@ -78,7 +79,7 @@ class Run:
         job = a_job(pods)
         self.world.cluster.workloads["Job", "default", "sort"] = job
         template = read_template(GPU_BODY)
-        own = dataclasses.replace(template, labels={**template.labels, JOB_NAME_ON_POD: "sort"})
+        own = structs.replace(template, labels={**template.labels, JOB_NAME_ON_POD: "sort"})
         pod = PodView(
             namespace="default",
             name="sort-x",

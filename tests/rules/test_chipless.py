@@ -1,10 +1,10 @@
 """Pods without chips that select TPU nodes must be able to run there, beside pods with chips."""
 
 import copy
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
@@ -91,8 +91,8 @@ def headed(head: Json) -> WorkloadView:
     """A JobSet whose head is on the slice of its workers, as Pathways makes it."""
     workers = a_workload("JobSet", a_body()).groups[0]
     guest = a_workload("JobSet", head, hosts=1).groups[0]
-    groups = (dataclasses.replace(guest, name="head", beside=workers.name), workers)
-    return dataclasses.replace(a_workload("JobSet", a_body()), groups=groups)
+    groups = (structs.replace(guest, name="head", beside=workers.name), workers)
+    return structs.replace(a_workload("JobSet", a_body()), groups=groups)
 
 
 @pytest.mark.parametrize("make", [led, headed])

@@ -1,9 +1,9 @@
 """From a live leader pod and its live JobSet to one demand, or to the reason why there is none."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.capacity_texts import CapacityPolicy
 from shared.kinds import jobset as jobset_keys
@@ -88,7 +88,7 @@ def test_a_leader_without_chips_takes_those_of_its_peers_if_they_have_its_shape(
     leader = a_pod(shape={"chips": 0, "topology": "2x4"})
     jobset = a_jobset(template=leader.template)
     rest = SliceGroup(name="rest", template=a_template(**peers))
-    found = expect_demand(read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, rest))))
+    found = expect_demand(read(leader, structs.replace(jobset, groups=(*jobset.groups, rest))))
 
     assert (found.shape.machine.name, found.shape.node_count) == (machine, hosts)
 

@@ -1,7 +1,8 @@
 """A disk of one zone pins the pods: the pool moves there, or the candidate is refused by name."""
 
-import dataclasses
 from typing import Any
+
+from msgspec import structs
 
 from shared.capacity_texts import read_policies
 from shared.model import labels
@@ -105,7 +106,7 @@ def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
     (waits,) = want(a_jobset(template=template, disks=(absent,))).needs
     beside = SliceGroup(name="beside", template=a_template(topology="2x2", volume_claims=("of-others",)))
     both = a_jobset(template=template, disks=(others,))
-    needs, _ = want(dataclasses.replace(both, groups=(*both.groups, beside))).needs
+    needs, _ = want(structs.replace(both, groups=(*both.groups, beside))).needs
 
     assert waits.waits_for == Decision(
         Verdict.WAIT, Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist"

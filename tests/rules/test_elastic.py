@@ -1,12 +1,12 @@
 """Elastic pools: which pods share one, its name, when it is still wanted, what quantities mean."""
 
-import dataclasses
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from shared.edges.pods import parse_quantity, read_template
 from shared.kinds.job import JOB
@@ -86,7 +86,7 @@ def test_accelerators_that_are_not_whole_are_refused_with_the_amount(amount: Any
         (SliceGroup(name="", template=a_gpu_template(), whole=True), False),
         (SliceGroup(name="", template=a_gpu_template(), pinned=True), False),
         (SliceGroup(name="", template=a_gpu_template(selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})), False),
-        (SliceGroup(name="", template=dataclasses.replace(a_gpu_template(), topology_terms=IN_ONE_POOL)), False),
+        (SliceGroup(name="", template=structs.replace(a_gpu_template(), topology_terms=IN_ONE_POOL)), False),
         (SliceGroup(name="", template=a_template(topology="2x2")), False),
         (SliceGroup(name="", template=a_template(topology="2x2"), elastic=True), True),
     ],
@@ -104,7 +104,7 @@ def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_al
         SliceGroup(name="c", replicas=0, template=a_gpu_template()),
         SliceGroup(name="d", replicas=0, template=a_gpu_template(2)),
     )
-    workload = dataclasses.replace(a_jobset(), groups=tuple(map(share_nodes, groups)))
+    workload = structs.replace(a_jobset(), groups=tuple(map(share_nodes, groups)))
 
     found = want(workload)
 
@@ -160,7 +160,7 @@ def test_the_pods_of_a_leader_and_workers_set_are_counted_by_template() -> None:
 def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
     """Interchangeable TPU pods, of a kind whose entry says that they are."""
     group = SliceGroup(name="", replicas=replicas, template=a_template(topology=topology), elastic=True)
-    return dataclasses.replace(a_jobset(), groups=(group,))
+    return structs.replace(a_jobset(), groups=(group,))
 
 
 def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:

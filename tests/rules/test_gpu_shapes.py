@@ -1,9 +1,9 @@
 """From what a pod says of GPUs to machines, and to the node pool that GKE is asked for."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.edges.pods import read_template
 from shared.model import labels
@@ -29,7 +29,7 @@ def a_template(
 ) -> PodTemplate:
     """Keys of `said` are names of `shared.model.labels`."""
     selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in options.items()}
-    return dataclasses.replace(
+    return structs.replace(
         a_gpu_template(gpus, selector=selector), cpu_millis=int(cpu * 1000), memory_bytes=int(memory_gb * GIB)
     )
 
@@ -225,7 +225,7 @@ def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operat
 def a_slice(template: PodTemplate, hosts: int) -> Demand | Decision:
     """A slice of so many hosts with all the GPUs of each."""
     group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
-    (only,) = plan_demands(dataclasses.replace(a_jobset(), groups=(group,)))
+    (only,) = plan_demands(structs.replace(a_jobset(), groups=(group,)))
     return only
 
 

@@ -1,9 +1,9 @@
 """A RayJob that has ended and keeps its RayCluster: when that is so, and what is said of it."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.edges.pods import read_template
 from shared.kinds.objects import UnexpectedValue
@@ -74,4 +74,4 @@ def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, 
     ]
     workload = RAYCLUSTER.read(body, read_template)
 
-    assert workload.parent == (dataclasses.replace(KEEPING, keeps="") if found else None)
+    assert workload.parent == (structs.replace(KEEPING, keeps="") if found else None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shared.model.pools import PoolStatus
 from shared.plan.plan import Life, find_life, make_plan

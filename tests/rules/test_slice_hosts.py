@@ -1,9 +1,9 @@
 """The pods of a JobSet's slice against the hosts of its topology."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
@@ -17,7 +17,7 @@ PARTIAL = {labels.PARTIAL_SLICE: "true"}
 def decide(pods: int, *, annotations: dict[str, str] | None = None, **shape: Any) -> Demand | Decision:
     """Decide the first slice of a JobSet with so many pods for each slice."""
     jobset = a_jobset(template=a_template(annotations=annotations or {}, **shape))
-    jobset = dataclasses.replace(jobset, groups=(dataclasses.replace(jobset.groups[0], pods=pods),))
+    jobset = structs.replace(jobset, groups=(structs.replace(jobset.groups[0], pods=pods),))
     return plan_demands(jobset)[0]
 
 

@@ -1,9 +1,9 @@
 """The spec decides the shape: what a live pod may add, and what is refused, for every kind."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -283,11 +283,11 @@ def test_a_leader_without_chips_agrees_with_its_own_template(kind: str) -> None:
         workload = a_workload(kind, workers, leader=head)
     else:
         workload = a_workload(kind, head, hosts=1)
-        workload = dataclasses.replace(
+        workload = structs.replace(
             workload,
             groups=(
-                dataclasses.replace(workload.groups[0], beside="rest"),
-                *(dataclasses.replace(each, name="rest") for each in a_workload(kind, workers).groups),
+                structs.replace(workload.groups[0], beside="rest"),
+                *(structs.replace(each, name="rest") for each in a_workload(kind, workers).groups),
             ),
         )
     found = expect_demand(decide(a_leader(kind, head), workload))
@@ -325,11 +325,11 @@ def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> Non
     body = a_gpu_body()
     small = a_workload("RayCluster", body, hosts=1)
     (group,) = small.groups
-    large = dataclasses.replace(group.template, cpu_millis=20_000)
-    workload = dataclasses.replace(small, groups=(group, dataclasses.replace(group, name="large", template=large)))
+    large = structs.replace(group.template, cpu_millis=20_000)
+    workload = structs.replace(small, groups=(group, structs.replace(group, name="large", template=large)))
     pod = a_leader("RayCluster", body)
-    template = dataclasses.replace(large, labels=pod.template.labels | {"ray.io/group": "large"})
-    pods = (pod, dataclasses.replace(pod, template=template))
+    template = structs.replace(large, labels=pod.template.labels | {"ray.io/group": "large"})
+    pods = (pod, structs.replace(pod, template=template))
     one, other = (expect_demand(decide(each, workload)) for each in pods)
 
     assert (one.need.key, one.shape, one.need.asks) == (other.need.key, other.shape, other.need.asks)
@@ -340,9 +340,7 @@ def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> Non
 def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool(*, labelled: bool) -> None:
     body = a_gpu_body()
     sliced, free = (a_workload("RayCluster", body, hosts=hosts).groups[0] for hosts in (2, 1))
-    workload = dataclasses.replace(
-        a_workload("RayCluster", body), groups=(sliced, dataclasses.replace(free, name="free"))
-    )
+    workload = structs.replace(a_workload("RayCluster", body), groups=(sliced, structs.replace(free, name="free")))
     pod = a_leader("RayCluster", body)
     if not labelled:  # KubeRay before 1.6 does not say which host of a replica a pod is
         del pod.template.labels["ray.io/replica-host-index"]

@@ -4,10 +4,10 @@ That no pool is larger than its slice is in `test_spec_agreement_random`. Here i
 pools.
 """
 
-import dataclasses
 import re
 
 import pytest
+from msgspec import structs
 
 from shared.kinds import leaderworkerset, raycluster
 from shared.model import labels
@@ -24,8 +24,8 @@ INDEXES = (labels.COMPLETION_INDEX, leaderworkerset.GROUP_INDEX, raycluster.REPL
 def forge(pod: PodView, index: int) -> PodView:
     """The same pod, which says wherever it can that its slice has this index."""
     pod_labels = {key: str(index) for key in INDEXES if key in pod.template.labels}
-    template = dataclasses.replace(pod.template, labels=pod.template.labels | pod_labels)
-    return dataclasses.replace(
+    template = structs.replace(pod.template, labels=pod.template.labels | pod_labels)
+    return structs.replace(
         pod,
         uid=f"forged-{index}",
         name=re.sub(r"-0$", f"-{index}", pod.name),
@@ -40,7 +40,7 @@ def forge_all(kind: str, body: Json) -> list[PodView]:
     forged = [forge(leader, index) for index in range(FORGED)]
     if kind != "JobSet":
         return forged
-    return [dataclasses.replace(pod, template=leader.template) for pod in forged]
+    return [structs.replace(pod, template=leader.template) for pod in forged]
 
 
 def count_pools(pods: list[PodView], workload: WorkloadView) -> int:
@@ -53,8 +53,8 @@ def count_nodes(pods: list[PodView], workload: WorkloadView) -> int:
 
 
 def scale(workload: WorkloadView, replicas: int) -> WorkloadView:
-    groups = tuple(dataclasses.replace(group, replicas=replicas) for group in workload.groups)
-    return dataclasses.replace(workload, groups=groups)
+    groups = tuple(structs.replace(group, replicas=replicas) for group in workload.groups)
+    return structs.replace(workload, groups=groups)
 
 
 @pytest.mark.parametrize("kind", ["JobSet", "RayCluster", "LeaderWorkerSet", "Job"])

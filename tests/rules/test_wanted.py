@@ -1,10 +1,10 @@
 """What a workload needs: which slices are one need, how many, and whose its live pods are."""
 
-import dataclasses
 import time
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.edges.pods import read_template
 from shared.kinds import jobset as jobset_keys
@@ -24,7 +24,7 @@ CPU: dict[str, Any] = {"accelerator": None, "topology": None, "chips": 0, "toler
 
 
 def of_groups(*groups: SliceGroup) -> WorkloadView:
-    return dataclasses.replace(a_jobset(), groups=groups)
+    return structs.replace(a_jobset(), groups=groups)
 
 
 def a_group(name: str, replicas: int = 1, **shape: Any) -> SliceGroup:
@@ -59,7 +59,7 @@ def test_each_pinned_slice_is_a_need_of_its_own_whose_pool_only_it_may_use() -> 
 
 
 def test_slices_that_have_ended_leave_the_count() -> None:
-    (need,) = want(of_groups(dataclasses.replace(a_group("a", 5), over=2))).needs
+    (need,) = want(of_groups(structs.replace(a_group("a", 5), over=2))).needs
 
     assert need.most == 3
 
@@ -119,8 +119,8 @@ def test_a_thousand_slices_are_listed_in_a_third_of_a_second(annotations: dict[s
 def a_set_of(replicas: int) -> WorkloadView:
     """A LeaderWorkerSet of several groups of four hosts."""
     workload = a_workload("LeaderWorkerSet", a_body())
-    return dataclasses.replace(
-        workload, groups=tuple(dataclasses.replace(each, replicas=replicas) for each in workload.groups)
+    return structs.replace(
+        workload, groups=tuple(structs.replace(each, replicas=replicas) for each in workload.groups)
     )
 
 
@@ -128,8 +128,8 @@ def in_group(index: int, **selectors: str) -> PodView:
     """The leader pod of one group, with what a flavor of Kueue adds to it."""
     pod = a_leader("LeaderWorkerSet", change(a_body(), {**selectors}))
     own = pod.template.labels | {"leaderworkerset.sigs.k8s.io/group-index": str(index)}
-    template = dataclasses.replace(pod.template, labels=own)
-    return dataclasses.replace(pod, name=f"train-{index}", uid=f"pod-{index}", template=template)
+    template = structs.replace(pod.template, labels=own)
+    return structs.replace(pod, name=f"train-{index}", uid=f"pod-{index}", template=template)
 
 
 def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -> None:
@@ -179,7 +179,7 @@ def test_a_bound_pod_is_of_its_slice_whatever_it_says_and_names_its_pool() -> No
 
 def test_a_pod_that_belongs_to_no_slice_holds_its_pool_and_only_a_waiting_one_is_told() -> None:
     stray = a_pod(controller_name="train-gone-0")
-    bound = dataclasses.replace(stray, node_name="n-0")
+    bound = structs.replace(stray, node_name="n-0")
     told, quiet = want(a_jobset(), stray), want(a_jobset(), bound)
 
     assert [each.decision.verdict for each in told.refusals] == [Verdict.NOTHING]
@@ -189,7 +189,7 @@ def test_a_pod_that_belongs_to_no_slice_holds_its_pool_and_only_a_waiting_one_is
 
 def test_a_workload_of_which_no_slice_is_clear_is_refused_with_the_reason() -> None:
     job = a_workload("Job", a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"}))
-    unindexed = dataclasses.replace(job, groups=(dataclasses.replace(job.groups[0], slots=0),))
+    unindexed = structs.replace(job, groups=(structs.replace(job.groups[0], slots=0),))
     (need,) = want(unindexed).needs
 
     assert need.never is not None

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable
 from typing import Any
+
+from msgspec import structs
 
 import shared.plan
 from shared.model.names import Slot
@@ -59,18 +60,18 @@ def change_scene(name: str, **fields: object) -> Rule:
 
     def judge(scene: Scene | Census) -> Any:
         if isinstance(scene, Census):
-            return RIGHT[name](Census(dataclasses.replace(scene.scene, **fields)))  # type: ignore[arg-type]
-        return RIGHT[name](dataclasses.replace(scene, **fields))  # type: ignore[arg-type]
+            return RIGHT[name](Census(structs.replace(scene.scene, **fields)))
+        return RIGHT[name](structs.replace(scene, **fields))
 
     return judge
 
 
 def forget_word(pool: Pool, *rest: Any) -> bool:
-    return bool(RIGHT["is_short"](dataclasses.replace(pool, word=Word.NONE), *rest))
+    return bool(RIGHT["is_short"](structs.replace(pool, word=Word.NONE), *rest))
 
 
 def wait_always(pool: Pool, need: Need, service: Any, scene: Scene) -> bool:
-    return bool(RIGHT["is_short"](pool, need, dataclasses.replace(service, waiting_since=0.0), scene))
+    return bool(RIGHT["is_short"](pool, need, structs.replace(service, waiting_since=0.0), scene))
 
 
 def number_from_listed(census: Census, need: Need, slot: Slot) -> int:
@@ -101,23 +102,23 @@ def fit_by_key(pool: Pool, asks: Asks) -> bool:
 
 def spare_at_once(census: Census) -> frozenset[str]:
     for pool in census.scene.pools:
-        object.__setattr__(pool, "spare_before", True)
+        structs.force_setattr(pool, "spare_before", True)
     names: frozenset[str] = RIGHT["find_spare"](census)
     return names
 
 
 def hold_nothing(census: Census) -> Any:
-    apart = [dataclasses.replace(need, apart=True) for need in census.scene.needs]
-    return RIGHT["_list_lacking"](Census(dataclasses.replace(census.scene, needs=tuple(apart))))
+    apart = [structs.replace(need, apart=True) for need in census.scene.needs]
+    return RIGHT["_list_lacking"](Census(structs.replace(census.scene, needs=tuple(apart))))
 
 
 def wait_also_in_vain(each: Any) -> bool:
-    need = dataclasses.replace(each.need, never=None)
-    return bool(RIGHT["_waits_for_pool"](dataclasses.replace(each, need=need)))
+    need = structs.replace(each.need, never=None)
+    return bool(RIGHT["_waits_for_pool"](structs.replace(each, need=need)))
 
 
 def forget_pending(census: Census, need: Need, slot: Slot) -> list[Creation]:
-    return [dataclasses.replace(each, pending=False) for each in RIGHT["list_creations"](census, need, slot)]
+    return [structs.replace(each, pending=False) for each in RIGHT["list_creations"](census, need, slot)]
 
 
 def hang_when_lost(pool: Pool, census: Census) -> bool:
@@ -235,7 +236,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "a maximum is lowered below what GKE makes": (
         "lower_maximum",
         lambda pool, wanted=1, need="": RIGHT["lower_maximum"](
-            dataclasses.replace(pool, machines=0), wanted, need=need
+            structs.replace(pool, machines=0), wanted, need=need
         ),
     ),
     "strangers' nodes count as its own": ("_count_others", always(0)),
