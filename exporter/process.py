@@ -15,7 +15,6 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import grpc
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+from msgspec.structs import replace
 
 from exporter.exporter_settings import ExporterSettings
 from exporter.health import Health, HealthServer, Metrics, Role

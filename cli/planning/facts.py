@@ -6,8 +6,9 @@ assumed, and said.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import structs
 
 from cli.exit_codes import say
 from shared.edges.cluster import read_disk
@@ -58,7 +59,7 @@ class Facts:
     def add_disks(self, workload: WorkloadView) -> WorkloadView:
         """Return a workload with the disks of its claims, as far as something tells them."""
         disks = (self._find_disk(workload.namespace, claim) for claim in list_volume_claims(workload))
-        return dataclasses.replace(workload, disks=tuple(disk for disk in disks if disk is not None))
+        return structs.replace(workload, disks=tuple(disk for disk in disks if disk is not None))
 
     @property
     def assumptions(self) -> list[str]:

@@ -114,7 +114,7 @@ def plan(found: Found, cluster: str, settings: Settings, facts: Facts) -> list[P
     """Return every need of some workloads, in their order. Limits count the needs before it."""
     made, planned = _Made(settings), list[PlannedNeed]()
     for manifest in found.workloads:
-        workload = facts.add_disks(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
+        workload = facts.add_disks(structs.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
         namespace_labels = facts.find_labels(workload.namespace)
         needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, made)
@@ -139,11 +139,11 @@ def want(
     workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str] | None = None
 ) -> tuple[Key, Wanted]:
     """Return what a workload of a manifest needs when it runs."""
-    awake = dataclasses.replace(workload, suspended=False, managed_elsewhere=False)
+    awake = structs.replace(workload, suspended=False, managed_elsewhere=False)
     wanted = list_wanted(cluster, awake, (), {}, settings, namespace_labels=namespace_labels)
     needs = tuple(need for need in wanted.needs if not _needs_nothing(need))
     key = Key(cluster, workload.kind, workload.namespace, workload.name)
-    return key, dataclasses.replace(wanted, needs=needs)
+    return key, structs.replace(wanted, needs=needs)
 
 
 def _needs_nothing(need: Need) -> bool:
@@ -182,7 +182,7 @@ def _plan_need(need: Need, look: Look, found: Plan, later: int) -> PlannedNeed:
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     decision = explain_act(creates[0], look)
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
-    first = dataclasses.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
+    first = structs.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look)
     except Rejected as error:
@@ -218,13 +218,12 @@ def _build(chosen: Demand, act: Act, look: Look) -> dict[str, Any]:
 def _count_growth(workload: WorkloadView, wanted: Wanted, cluster: str, settings: Settings) -> dict[str, int]:
     """Return by need how many more pools or nodes its groups may ask for."""
     groups = tuple(
-        dataclasses.replace(each, replicas=max(each.replicas, min(each.grows, SLICES_MAX)))
-        for each in workload.groups
+        structs.replace(each, replicas=max(each.replicas, min(each.grows, SLICES_MAX))) for each in workload.groups
     )
     if groups == workload.groups:
         return {}
     now = {need.key: need for need in wanted.needs}
-    _, grown = want(dataclasses.replace(workload, groups=groups), cluster, settings)
+    _, grown = want(structs.replace(workload, groups=groups), cluster, settings)
     return {
         need.key: (need.nodes or 0) - (now[need.key].nodes or 0)
         if need.elastic

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from cli.access.cli_settings import read_plan_settings
 from cli.access.deployment_choice import choose_environment, open_deployment
@@ -51,7 +52,7 @@ def compare(planned: Sequence[PlannedNeed], cluster: str, ports: Ports) -> list[
         for name in _find_live(key, owners) or [key.name]:
             live = Key(cluster, key.kind, key.namespace, name)
             scene = take_look(live, ports, Source()).scene
-            lines += _compare(dataclasses.replace(scene, needs=needs), f"{key.namespace}/{name}")
+            lines += _compare(structs.replace(scene, needs=needs), f"{key.namespace}/{name}")
     return lines
 
 

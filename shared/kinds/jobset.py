@@ -87,13 +87,10 @@ class JobSet(Kind):
             _read_group(body, job, templates[read_text(job, "name")])
             for job in read_objects(body, "spec", "replicatedJobs")
         ]
+        over = [min(ended.get(group.name, 0), group.replicas) for group in groups]
         return [
-            structs.replace(
-                group,
-                over=min(ended.get(group.name, 0), group.replicas),
-                beside=_find_host(groups, group),
-            )
-            for group in groups
+            structs.replace(group, over=jobs, beside=_find_host(groups, group))
+            for group, jobs in zip(groups, over, strict=True)
         ]
 
     def find_role(self, pod: PodView, workload: WorkloadView) -> str:

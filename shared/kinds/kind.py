@@ -261,11 +261,9 @@ def share_nodes(group: SliceGroup) -> SliceGroup:
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
     """Return a template with all that pods of two ask of their nodes, and what both tolerate."""
-    return structs.replace(
-        one.enlarge([other]),
-        volume_claims=tuple(dict.fromkeys((*one.volume_claims, *other.volume_claims))),
-        tolerations=tuple(each for each in one.tolerations if each in other.tolerations),
-    )
+    claims = tuple(dict.fromkeys((*one.volume_claims, *other.volume_claims)))
+    both = tuple(each for each in one.tolerations if each in other.tolerations)
+    return structs.replace(one.enlarge([other]), volume_claims=claims, tolerations=both)
 
 
 def is_one_host(template: PodTemplate) -> bool:
