@@ -7,13 +7,12 @@ simulator, which has GKE's: a creation with nodes tries for 35 minutes, an empty
 22 s, and the autoscaler looks every 10 s.
 """
 
-import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from random import Random
 from unittest.mock import patch
@@ -127,7 +126,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
             say(f"scarce capacity: {side.name}")
             lived[side.name] = [live_scarcity(seed, side) for seed in range(runs)]
     return [
-        dataclasses.replace(
+        replace(
             compare(f"{SECTION}; the baseline is {name}", what, unit, attrgetter(name_of), lived[THIS.name]),
             # A ratio to nothing says nothing.
             baseline=tuple(max(getattr(each, name_of), 0.1) for each in others),

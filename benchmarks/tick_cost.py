@@ -151,13 +151,9 @@ def _add(number: int, case: Case, gke: FakeGke, live: FakeCluster) -> None:
     for host in range(HOSTS):
         owned = {JOBSET_UID_ON_POD: jobset.uid, labels.COMPLETION_INDEX: str(host)}
         pod = a_pod(jobset=name, name=f"{name}-{host}", uid=f"pod-{number}-{host}", pod_labels=owned)
-        live.pods[pod.name] = structs.replace(
-            pod,
-            node_name=f"{pool}-{host}" if pool else "",
-            created_at=now - AGE_SECONDS,
-            unschedulable=not pool,
-            unschedulable_since=None if pool else now - AGE_SECONDS,
-        )
+        node, since = f"{pool}-{host}" if pool else "", None if pool else now - AGE_SECONDS
+        states = {"node_name": node, "unschedulable": not pool, "unschedulable_since": since}
+        live.pods[pod.name] = structs.replace(pod, created_at=now - AGE_SECONDS, **states)
 
 
 def _add_pool(name: str, uid: str, gke: FakeGke, live: FakeCluster) -> str:
