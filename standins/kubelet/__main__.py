@@ -9,8 +9,7 @@ import typer
 
 from standins.kit.kubernetes import KubeconfigError, open_async_client
 from standins.kit.lifecycle import note_signals, refuse, silence_cancelled_connects, wait_for_the_end, write_record
-from standins.kubelet.kubelet import Kubelet
-from standins.kubelet.watching import PodWatch
+from standins.kubelet.kubelet import Kubelet, PodWatch
 
 
 async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:

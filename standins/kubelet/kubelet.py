@@ -2,26 +2,82 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
 from standins.kit.lifecycle import write_record
-from standins.kubelet.run_plan import Plan, PlanError, plan_for
-from standins.kubelet.statuses import SIGTERM_EXIT_CODE, crashed, ended, running
-from standins.kubelet.watching import PodWatch
-
-Json = dict[str, Any]
+from standins.kubelet.statuses import SIGTERM_EXIT_CODE, Json, Plan, PlanError, crashed, ended, plan_for, running
 
 _START_SECONDS = 2.0
-_CRASH_BACKOFF_SECONDS = 10.0
-_MAX_CRASH_BACKOFF_SECONDS = 300.0
+_CRASH_BACKOFF_SECONDS, _CRASH_BACKOFF_SECONDS_MAX = 10.0, 300.0
 _RETRY_REAL_SECONDS = 0.5
 _JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 _STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
 _NOT_FOUND, _CONFLICT, _SERVER_ERRORS = 404, 409, 500
+_PODS = "/api/v1/pods"
+_BOUND = {"fieldSelector": "spec.nodeName!="}
+_WATCH_SECONDS = 300
+
+
+class PodWatch:
+    """Follows all bound pods through restarts of the watch, of the server and of its history."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+        self._latest: dict[str, Json] = {}
+
+    async def pods(self) -> AsyncIterator[tuple[Json, bool]]:
+        """Yield each new state of a pod, and whether the pod is gone."""
+        while True:
+            try:
+                # Never from where the last watch was: another history may answer now, as after a
+                # restored backup, and a watch from a version that it has not reached yet would be
+                # kept open and silent.
+                answer = (await self._client.get(_PODS, params=_BOUND)).raise_for_status().json()
+                for change in self._compare({pod["metadata"]["uid"]: pod for pod in answer["items"]}):
+                    yield change
+                async for event, pod in self._watch(answer["metadata"]["resourceVersion"]):
+                    self._latest[pod["metadata"]["uid"]] = pod
+                    if event == "DELETED":
+                        del self._latest[pod["metadata"]["uid"]]
+                    yield pod, event == "DELETED"
+            except (httpx.HTTPError, ValueError) as error:
+                write_record("watch broke off, listing again", error=repr(error))
+                await asyncio.sleep(_RETRY_REAL_SECONDS)
+
+    def _compare(self, listed: dict[str, Json]) -> list[tuple[Json, bool]]:
+        """Return what is new; a pod that was set back to an older version goes and comes again."""
+        gone = [
+            (pod, True)
+            for uid, pod in self._latest.items()
+            if uid not in listed or _version_of(listed[uid]) < _version_of(pod)
+        ]
+        self._latest = listed
+        return gone + [(pod, False) for pod in listed.values()]
+
+    async def _watch(self, version: str) -> AsyncIterator[tuple[str, Json]]:
+        query = _BOUND | {
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        timeout = httpx.Timeout(30.0, read=_WATCH_SECONDS + 30)
+        async with self._client.stream("GET", _PODS, params=query, timeout=timeout) as answer:
+            answer.raise_for_status()
+            async for line in answer.aiter_lines():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise ValueError(f"watch error: {event['object']}")
+                if event["type"] != "BOOKMARK":
+                    yield event["type"], event["object"]
+
+
+def _version_of(pod: Json) -> int:
+    return int(pod["metadata"]["resourceVersion"])
 
 
 class Kubelet:
@@ -34,8 +90,6 @@ class Kubelet:
     """
 
     def __init__(self, client: httpx.AsyncClient, *, speed: float, run_seconds: float) -> None:
-        if speed <= 0:
-            raise ValueError(f"speed: {speed} is not valid; it must be more than 0")
         self._client = client
         self._speed = speed
         self._run_seconds = run_seconds
@@ -51,13 +105,10 @@ class Kubelet:
             async for pod, gone in watch.pods():
                 self.see(pod, gone=gone)
         finally:
-            tasks = [*self._running.values(), *self._stopping.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for sending in tuple(self._sending):
-                sending.cancel()
-            await asyncio.gather(*self._sending, return_exceptions=True)
+            for tasks in ([*self._running.values(), *self._stopping.values()], tuple(self._sending)):
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     def see(self, pod: Json, *, gone: bool) -> None:
         """Begin, go on with or stop a pod, as its latest state says."""
@@ -91,9 +142,8 @@ class Kubelet:
             return plan_for(pod, run_seconds=self._run_seconds)
         except PlanError as error:
             write_record("pod annotation ignored", "WARNING", pod=_name(pod), error=str(error))
-            return plan_for(
-                pod | {"metadata": pod["metadata"] | {"annotations": {}}}, run_seconds=self._run_seconds
-            )
+            plain = pod | {"metadata": pod["metadata"] | {"annotations": {}}}
+            return plan_for(plain, run_seconds=self._run_seconds)
 
     async def _live(self, pod: Json) -> None:
         plan = self._plan(pod)
@@ -110,7 +160,7 @@ class Kubelet:
                 break
             restarts += 1
             await self._write(pod, crashed(pod, _now(), exit_code=exit_code, restarts=restarts))
-            await self._sleep(min(_MAX_CRASH_BACKOFF_SECONDS, _CRASH_BACKOFF_SECONDS * 2 ** (restarts - 1)))
+            await self._sleep(min(_CRASH_BACKOFF_SECONDS_MAX, _CRASH_BACKOFF_SECONDS * 2 ** (restarts - 1)))
             await self._write(pod, running(pod, _now(), restarts=restarts))
         if await self._node_is_gone(pod):
             write_record("pod lost with its node", pod=_name(pod), node=pod["spec"]["nodeName"])

@@ -1,13 +1,74 @@
-"""The pod statuses that a kubelet writes, as strategic merge patches. Pure.
+"""What a pod is going to do, and the statuses that a kubelet writes of it. Pure.
 
+A status is a strategic merge patch. What each annotation of a pod means is in docs/local-stack.md.
 Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
 
 SIGTERM_EXIT_CODE = 143
+_PREFIX = "local.tpu-provisioner/"
+_RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+
+
+class PlanError(ValueError):
+    """An annotation that is not a number; the text names it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pod behaves, in virtual seconds."""
+
+    run_seconds: float
+    exit_code: int
+    grace_seconds: float
+    restart_policy: str
+    fail_runs: float = math.inf
+    """After so many runs of the same pod the containers succeed."""
+    pods_together: float = 0
+    """How many pods of its JobSet have to run before its time counts."""
+
+    def exit_code_of(self, restarts: int) -> int:
+        """Return how the containers end after they were started again so often."""
+        return self.exit_code if restarts < self.fail_runs else 0
+
+    def restarts_in_place(self, restarts: int) -> bool:
+        """Return whether the containers are started again after that end."""
+        failed = self.exit_code_of(restarts) != 0
+        return self.restart_policy == "Always" or (self.restart_policy == "OnFailure" and failed)
+
+
+def plan_for(pod: Json, *, run_seconds: float) -> Plan:
+    """Return the plan of a pod. Raises PlanError: when an annotation is not a number."""
+    metadata = pod["metadata"]
+    own = metadata.get("annotations") or {}
+    exit_code = int(_read_number(own, f"{_PREFIX}exit-code", 0))
+    fail_attempts = _read_number(own, f"{_PREFIX}fail-attempts", math.nan)
+    fail_runs = _read_number(own, f"{_PREFIX}fail-runs", math.inf)
+    if not math.isnan(fail_attempts):
+        attempt = _read_number(metadata.get("labels") or {}, _RESTART_ATTEMPT, 0)
+        exit_code = (exit_code or 1) if attempt < fail_attempts else 0
+    if math.isfinite(fail_runs):
+        exit_code = exit_code or 1
+    return Plan(
+        run_seconds=_read_number(own, f"{_PREFIX}run-seconds", run_seconds),
+        exit_code=exit_code,
+        grace_seconds=float(metadata.get("deletionGracePeriodSeconds") or 0),
+        restart_policy=pod["spec"].get("restartPolicy", "Always"),
+        fail_runs=fail_runs,
+        pods_together=_read_number(own, f"{_PREFIX}pods-together", 0),
+    )
+
+
+def _read_number(source: Json, key: str, default: float) -> float:
+    try:
+        return float(source.get(key, default))
+    except ValueError as error:
+        raise PlanError(f"{key}: {source[key]!r} is not a number") from error
 
 
 def running(pod: Json, now: str, *, restarts: int = 0) -> Json:
