@@ -1,5 +1,6 @@
 """What the autoscaler sees and does in one look: groups, pods, nodes, and the look itself."""
 
+import re
 import time
 import uuid
 from datetime import UTC, datetime
@@ -8,14 +9,24 @@ from typing import Any
 import httpx
 
 from standins.autoscaler.model import Autoscaler
-from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNodes, Resize, Seen
-from standins.autoscaler.reading import read_group, read_template
-from standins.kit.fitting import Node, Pod, is_finished, read_node, read_pod
+from standins.autoscaler.picture import (
+    Action,
+    Event,
+    GiveUp,
+    Group,
+    Instance,
+    InstanceError,
+    RemoveNodes,
+    Resize,
+    Seen,
+)
+from standins.kit.fitting import Node, Pod, Taint, is_finished, read_node, read_pod, read_quantity
 from standins.kit.lifecycle import write_record
 
 Json = dict[str, Any]
 _API = "https://www.googleapis.com"
 _NOT_FOUND = 404
+_VARIABLES = re.compile(r"^AUTOSCALER_ENV_VARS: (.*)$", re.MULTILINE)
 _USABLE = ("RUNNING", "RUNNING_WITH_ERROR", "RECONCILING")
 
 
@@ -96,6 +107,53 @@ def _manager(group: Group) -> str:
 
 def _path(url: str) -> str:
     return url.removeprefix(_API)
+
+
+def read_group(pool: Json, group: Json, instances: list[Json], template: Node) -> Group:
+    """Return the group of an autoscaled pool, from the answers about it."""
+    scaling, config = pool.get("autoscaling") or {}, pool.get("config") or {}
+    return Group(
+        id=group["instanceGroup"],
+        pool=pool["name"],
+        zone=group["instanceGroup"].split("/zones/", 1)[1].split("/", 1)[0],
+        smallest=int(scaling.get("minNodeCount") or scaling.get("totalMinNodeCount") or 0),
+        largest=int(scaling.get("maxNodeCount") or scaling.get("totalMaxNodeCount") or 0),
+        target=int(group.get("targetSize") or 0),
+        all_or_none=(group.get("targetSizePolicy") or {}).get("mode") == "BULK",
+        queued=bool(config.get("flexStart")),
+        template=template,
+        instances=tuple(_read_instance(each) for each in instances),
+    )
+
+
+def _read_instance(raw: Json) -> Instance:
+    errors = ((raw.get("lastAttempt") or {}).get("errors") or {}).get("errors") or []
+    error = InstanceError(errors[0].get("code", ""), errors[0].get("message", "")) if errors else None
+    action = str(raw.get("currentAction", ""))
+    creating, deleting = action.startswith("CREATING"), action in ("DELETING", "ABANDONING")
+    return Instance(raw["instance"].rpartition("/")[2], creating, deleting, error if creating else None)
+
+
+def read_template(template: Json, machine: Json) -> Node:
+    """Return the node that a group would add, from its instance template and its machine type."""
+    items = template["properties"]["metadata"]["items"]
+    text = next((each["value"] for each in items if each["key"] == "kube-env"), "")
+    found = _VARIABLES.search(text)
+    variables = dict(_split(each) for each in found[1].split(";")) if found else {}
+    taints = [_split(each) for each in variables.get("node_taints", "").split(",") if each]
+    extended = dict(_split(each) for each in variables.get("extended_resources", "").split(",") if each)
+    size = {"cpu": str(machine["guestCpus"]), "memory": f"{machine['memoryMb']}Mi"}
+    return Node(
+        name=template["name"],
+        labels=dict(_split(each) for each in variables.get("node_labels", "").split(",") if each),
+        taints=tuple(Taint(key, *rest.rpartition(":")[::2]) for key, rest in taints),
+        allocatable={name: read_quantity(amount) for name, amount in (size | extended).items()},
+    )
+
+
+def _split(text: str) -> tuple[str, str]:
+    key, _, value = text.partition("=")
+    return key, value
 
 
 _PAGE = 500

@@ -12,19 +12,17 @@ from typing import Literal
 
 import msgspec
 
-from standins.cluster.kinds import BY_TYPE, JOB, KINDS, NAMESPACE, POD, Json, Kind
+from standins.cluster.kinds import BY_TYPE, KINDS, NAMESPACE, POD, Json, Kind
 from standins.cluster.refusals import bad_request, conflict
 from standins.cluster.runner import Controller, Key
 from standins.cluster.store import Change, Stored
 from standins.cluster.writing import Registry, may_leave
 from standins.kit.fitting import is_finished
 
-ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_FINALIZER_OF = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 _DEFAULT_GRACE_SECONDS = 30
 _LOOK_AGAIN_SECONDS = 0.1
-Policy = Literal["Background", "Foreground", "Orphan"]
+Policy = Literal["Background", "Foreground"]
 
 
 class Preconditions(msgspec.Struct, frozen=True):
@@ -70,7 +68,10 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
         raise conflict(kind, stored.name, why)
     body = stored.body()
     metadata = body["metadata"]
-    _set_finalizers(kind, metadata, options.propagation_policy)
+    if options.propagation_policy is not None:
+        others = [name for name in metadata.get("finalizers", []) if name != FOREGROUND]
+        own = [FOREGROUND] if options.propagation_policy == "Foreground" else []
+        metadata["finalizers"] = others + own
     grace = _find_grace(kind, body, options.grace_period_seconds)
     if not stored.going and kind.has_generation:
         metadata["generation"] = metadata.get("generation", 1) + 1
@@ -87,17 +88,6 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
         stored = registry.store.put(kind, body)
     registry.store.remove(stored)
     return stored, True
-
-
-def _set_finalizers(kind: Kind, metadata: Json, policy: Policy | None) -> None:
-    if policy is None and kind is JOB:
-        policy = "Orphan"  # the API's default for Jobs, from their first version
-    finalizers = metadata.get("finalizers", [])
-    if policy is not None:
-        finalizers = [name for name in finalizers if name not in _FINALIZER_OF.values()]
-    if policy in _FINALIZER_OF:
-        finalizers.append(_FINALIZER_OF[policy])
-    metadata["finalizers"] = finalizers
 
 
 def _find_grace(kind: Kind, body: Json, asked: int | None) -> int:
@@ -118,7 +108,7 @@ class GarbageCollector(Controller):
             yield from (("dependent", stored.uid) for stored in self.registry.store.dependents(change.subject.uid))
             yield from (("owner", uid) for uid in change.subject.owner_uids)
             return
-        if change.new.going and {ORPHAN, FOREGROUND} & _finalizers(change.new):
+        if _waits_for_dependents(change.new):
             yield ("owner", change.new.uid)
         if change.old is None and any(map(self._is_gone, _owners(change.new))):
             yield ("dependent", change.new.uid)
@@ -129,7 +119,7 @@ class GarbageCollector(Controller):
         stored = self.registry.store.by_uid(uid)
         if stored is not None and role == "dependent":
             self._collect(stored)
-        elif stored is not None and stored.going:
+        elif stored is not None and _waits_for_dependents(stored):
             self._advance_owner(stored)
         return None
 
@@ -138,30 +128,20 @@ class GarbageCollector(Controller):
         return known and self.registry.store.by_uid(owner["uid"]) is None
 
     def _collect(self, stored: Stored) -> None:
-        gone = [owner["uid"] for owner in _owners(stored) if self._is_gone(owner)]
-        if gone and len(gone) < len(_owners(stored)):
-            self._drop_references(stored, gone)
-        elif gone and not stored.going:
+        left = [owner for owner in _owners(stored) if not self._is_gone(owner)]
+        if left:
+            self.registry.change(stored, lambda body: body["metadata"].update(ownerReferences=left))
+        elif not stored.going and _owners(stored):
             delete(self.registry, stored, BACKGROUND)
 
-    def _drop_references(self, stored: Stored, owners: Iterable[str]) -> None:
-        kept = [owner for owner in _owners(stored) if owner["uid"] not in owners]
-        self.registry.change(stored, lambda body: body["metadata"].update(ownerReferences=kept))
-
     def _advance_owner(self, stored: Stored) -> None:
-        dependents = self.registry.store.dependents(stored.uid)
-        if ORPHAN in _finalizers(stored):
-            for dependent in dependents:
-                self._drop_references(dependent, [stored.uid])
-            self._drop_finalizer(stored, ORPHAN)
-        elif FOREGROUND in _finalizers(stored):
-            if not self._has_blocking(stored):
-                self._drop_finalizer(stored, FOREGROUND)
-                return
-            for dependent in dependents:
-                if not dependent.going:
-                    nested = self._has_blocking(dependent)
-                    delete(self.registry, dependent, IN_FOREGROUND if nested else BACKGROUND)
+        if not self._has_blocking(stored):
+            self.registry.change(stored, lambda body: body["metadata"]["finalizers"].remove(FOREGROUND))
+            return
+        for dependent in self.registry.store.dependents(stored.uid):
+            if not dependent.going:
+                nested = self._has_blocking(dependent)
+                delete(self.registry, dependent, IN_FOREGROUND if nested else BACKGROUND)
 
     def _has_blocking(self, stored: Stored) -> bool:
         return any(
@@ -170,17 +150,14 @@ class GarbageCollector(Controller):
             for owner in _owners(dependent)
         )
 
-    def _drop_finalizer(self, stored: Stored, finalizer: str) -> None:
-        self.registry.change(stored, lambda body: body["metadata"]["finalizers"].remove(finalizer))
-
 
 def _owners(stored: Stored) -> list[Json]:
     owners: list[Json] = stored.json["metadata"].get("ownerReferences", [])
     return owners
 
 
-def _finalizers(stored: Stored) -> set[str]:
-    return set(stored.json["metadata"].get("finalizers", ()))
+def _waits_for_dependents(stored: Stored) -> bool:
+    return stored.going and FOREGROUND in stored.json["metadata"].get("finalizers", ())
 
 
 class NamespaceController(Controller):

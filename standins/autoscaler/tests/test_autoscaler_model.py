@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import json_format
 
 from standins.autoscaler.model import Autoscaler, Times
+from standins.autoscaler.node_groups import read_group, read_template
 from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNodes, Resize, Seen
-from standins.autoscaler.reading import read_group, read_template
 from standins.autoscaler.tests.autoscaler_scenarios import STAND_IN, Row, list_rows
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.google.gke.compute import InstanceGroups, Templates
