@@ -16,7 +16,7 @@ from standins.cluster import kubectl
 from standins.cluster.deletion import delete, read_options
 from standins.cluster.kinds import BY_PATH, NAMESPACE, POD, SERVICE, Json, Kind
 from standins.cluster.patches import read_media_type, read_object, read_patch
-from standins.cluster.reads import Selection, Watch, WatchDropped, encode_list, read_number, read_watch_options
+from standins.cluster.reads import Selection, Watch, WatchDropped, encode_list, read_number
 from standins.cluster.refusals import ApiError, about, bad_request
 from standins.cluster.store import Stored, encode
 from standins.cluster.writing import Registry
@@ -96,16 +96,16 @@ class Api:
             return _json(encode(error.status()), error.code)
 
     def _read(self, request: Request) -> Response:
-        path, accept = request.url.path, request.headers.get("accept", "")
-        if (document := kubectl.find_document(path, accept)) is not None:
-            return document
-        target, query = read_path(path), request.query_params
+        path, query = request.url.path, request.query_params
+        if (document := kubectl.DOCUMENTS.get(path.strip("/"))) is not None:
+            return _json(encode(document))
+        target = read_path(path)
         if target.name:
             return self._answer(request, self._get(target))
         selection = Selection.read(target.kind, target.namespace, query)
-        as_table = kubectl.wants_table(accept)
+        as_table = kubectl.wants_table(request.headers.get("accept", ""))
         if query.get("watch", "false").lower() in {"true", "1"}:
-            watch = Watch(self._store, selection, read_watch_options(query), as_table=as_table)
+            watch = Watch(self._store, selection, query, as_table=as_table)
             return StreamingResponse(self._stream(watch), media_type=_JSON)
         read_number(query, "limit")
         if query.get("continue"):

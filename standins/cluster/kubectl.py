@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from starlette.responses import Response
 
 from standins.cluster.kinds import EVENT, JOB, JOBSET, KINDS, NODE, POD, Json, Kind
 from standins.cluster.objects import find_condition
@@ -20,7 +19,6 @@ _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "updat
 _VERSION: Json = {"major": "1", "minor": "34", "gitVersion": "v1.34.4-embedded", "platform": "python"}
 _INFO: Json = {"title": "Kubernetes", "version": _VERSION["gitVersion"]}
 _VALIDATION = {"name": "fieldValidation", "in": "query", "schema": {"type": "string", "uniqueItems": True}}
-_OPENAPI = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _SECONDS = (("d", 86_400), ("h", 3_600), ("m", 60))
 _OF_ALL = ("Pod", "Service", "Job", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 """What `kubectl get all` shows."""
@@ -56,7 +54,6 @@ def _describe_all() -> dict[str, Json]:
     documents: dict[str, Json] = {
         "version": _VERSION,
         "api": {"kind": "APIVersions", "versions": ["v1"]},
-        "openapi/v2": {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}},
         "openapi/v3": {"paths": {prefix: {"serverRelativeURL": f"/openapi/v3/{prefix}"} for prefix in served}},
     }
     groups: list[Json] = []
@@ -71,17 +68,8 @@ def _describe_all() -> dict[str, Json]:
     return documents
 
 
-_DOCUMENTS = _describe_all()
-
-
-def find_document(path: str, accept: str) -> Response | None:
-    """Return the document of discovery at a path, None when there is none."""
-    document = _DOCUMENTS.get(path.strip("/"))
-    if document is None:
-        return None
-    if "swagger" in document and "protobuf" in accept and "application/json" not in accept:
-        return Response(media_type=_OPENAPI)  # no types: kubectl then says which kind is not there
-    return Response(encode(document), media_type="application/json")
+DOCUMENTS = _describe_all()
+"""By path without slashes at its ends."""
 
 
 def wants_table(accept: str) -> bool:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import random
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -21,10 +20,10 @@ from standins.cluster.selectors import Selector, parse_fields, parse_labels
 from standins.cluster.store import Change, Store, Stored, encode
 from standins.kit.fitting import meets
 
-BOOKMARK_SECONDS = 60.0
-_BEFORE_TIMEOUT_SECONDS = 2.0
-_MAX_BACKLOG = 20_000
-_MIN_TIMEOUT_SECONDS = 1_800
+_BOOKMARK_SECONDS = 60.0
+"""After so long without an event a client is told where it is."""
+_BACKLOG_MAX = 20_000
+_SECONDS_MIN = 1_800
 
 
 @dataclass(frozen=True)
@@ -76,43 +75,27 @@ class WatchDropped(Exception):
     """Raised inside a stream that breaks off in the middle."""
 
 
-@dataclass(frozen=True)
-class WatchOptions:
-    """What a watch request asks for."""
-
-    version: int
-    """0 begins with the objects that exist."""
-    bookmarks: bool
-    timeout_seconds: float
-
-
-def read_watch_options(query: Mapping[str, str]) -> WatchOptions:
-    """Return the options of a watch request. Raises ApiError: 400, naming the parameter."""
-    if "sendInitialEvents" in query:
-        raise bad_request("sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
-    return WatchOptions(
-        version=read_number(query, "resourceVersion"),
-        bookmarks=query.get("allowWatchBookmarks", "").lower() in {"true", "1"},
-        timeout_seconds=read_number(query, "timeoutSeconds") or _MIN_TIMEOUT_SECONDS * (1 + random.random()),
-    )
-
-
 class Watch:
-    """One open watch."""
+    """One open watch. Raises ApiError: 400, naming the parameter that cannot be read."""
 
-    def __init__(self, store: Store, selection: Selection, options: WatchOptions, *, as_table: bool) -> None:
+    def __init__(self, store: Store, selection: Selection, query: Mapping[str, str], *, as_table: bool) -> None:
+        if "sendInitialEvents" in query:
+            raise bad_request("sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
         self._store = store
         self._selection = selection
-        self._options = options
+        self._version = read_number(query, "resourceVersion")
+        """0 begins with the objects that exist."""
+        self._bookmarks = query.get("allowWatchBookmarks", "").lower() in {"true", "1"}
+        self._seconds = read_number(query, "timeoutSeconds") or _SECONDS_MIN * (1 + random.random())
         self._as_table = as_table
-        self._lines: deque[bytes] = deque()
+        self._lines: list[bytes] = []
         self._woken = asyncio.Event()
         self._ended = False
         self._dropped = False
 
     def _begin(self) -> Callable[[], None]:
         """Queue what the client has missed, then subscribe, before anything else is written."""
-        version, kind = self._options.version, self._selection.kind
+        version, kind = self._version, self._selection.kind
         if not version:
             for stored in self._store.objects(kind, self._selection.namespace):
                 if self._selection.matches(stored):
@@ -134,7 +117,7 @@ class Watch:
     def _emit(self, event: str, stored: Stored) -> None:
         body = encode_table(stored.kind, [stored], str(stored.version)) if self._as_table else stored.encoded
         self._lines.append(_line(event, body))
-        if len(self._lines) > _MAX_BACKLOG and self._options.version:
+        if len(self._lines) > _BACKLOG_MAX and self._version:
             self.end()
         self._woken.set()
 
@@ -155,27 +138,18 @@ class Watch:
 
         Raises WatchDropped: when the connection is to break off.
         """
-        deadline = time.monotonic() + self._options.timeout_seconds
-        next_bookmark = next_bookmark_time(time.monotonic(), deadline)
+        deadline = time.monotonic() + self._seconds
         try:
             unsubscribe = self._begin()
         except ApiError as error:
             yield _line("ERROR", encode(error.status()))
             return
         try:
-            while not self._ended:
+            while not self._ended and (left := deadline - time.monotonic()) > 0:
                 if self._lines:
                     yield self._take()
-                    continue
-                now = time.monotonic()
-                if now >= deadline:
-                    break
-                if now >= next_bookmark:
-                    next_bookmark = next_bookmark_time(now, deadline)
-                    if self._options.bookmarks:
-                        self._emit_bookmark()
-                        continue
-                await self._wait(min(deadline, next_bookmark) - now)
+                elif not await self._wait(min(left, _BOOKMARK_SECONDS)) and self._bookmarks:
+                    self._emit_bookmark()
             if self._dropped:
                 raise WatchDropped
             if self._lines:
@@ -183,26 +157,18 @@ class Watch:
         finally:
             unsubscribe()
 
-    async def _wait(self, seconds: float) -> None:
+    async def _wait(self, seconds: float) -> bool:
+        """Return whether something came within these seconds."""
         self._woken.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
+        return self._woken.is_set()
 
     def _take(self) -> bytes:
         chunk = b"".join(self._lines)
         self._lines.clear()
         return chunk
-
-
-def next_bookmark_time(now: float, deadline: float) -> float:
-    """Return when the next bookmark is due: in a minute, or two seconds before the end.
-
-    Source: https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
-    (`nextBookmarkTime`).
-    """
-    due = min(now + BOOKMARK_SECONDS, deadline - _BEFORE_TIMEOUT_SECONDS)
-    return due if due > now else float("inf")
 
 
 def _line(event: str, body: bytes) -> bytes:

@@ -4,7 +4,6 @@ One counter numbers the writes of all kinds, as in etcd. History is kept per kin
 with many writes does not shorten the history of the others.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from standins.cluster.refusals import ApiError
 Key = tuple[str, str]
 _HISTORY = 10_000
 """Changes kept per kind for watches."""
-_AFTER_EVERY_NAME = "\U0010ffff"
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -106,15 +104,11 @@ class Shelf:
         if change.new is None or change.old is None:
             self._sorted = None
 
-    def keys(self, namespace: str | None = None) -> list[Key]:
-        """Return the keys in order, of one namespace or of all."""
+    def list_keys(self) -> list[Key]:
+        """Return the keys in order."""
         if self._sorted is None:
             self._sorted = sorted(self.objects)
-        if namespace is None:
-            return self._sorted
-        first = bisect_left(self._sorted, (namespace, ""))
-        last = bisect_right(self._sorted, (namespace, _AFTER_EVERY_NAME))
-        return self._sorted[first:last]
+        return self._sorted
 
 
 class Store:
@@ -147,7 +141,7 @@ class Store:
     def objects(self, kind: Kind, namespace: str | None = None) -> list[Stored]:
         """Return the objects of a kind in order of namespace and name."""
         shelf = self._shelves[kind]
-        return [shelf.objects[key] for key in shelf.keys(namespace)]
+        return [shelf.objects[key] for key in shelf.list_keys() if namespace in (None, key[0])]
 
     def changes_since(self, kind: Kind, version: int) -> list[Change]:
         """Return the changes of a kind after a version, oldest first.
