@@ -82,12 +82,6 @@ def read_configuration(folder: Path) -> Configuration:
     return Configuration(tuple(blocks), tuple(settings), values)
 
 
-def read_test_runs(folder: Path) -> list[Body]:
-    """Return the ``run`` blocks of ``tests/*.tftest.hcl``, without their names."""
-    paths = sorted((folder / "tests").glob("*.tftest.hcl"))
-    return [body for path in paths for run in _parse(path).get("run", []) for body in run.values()]
-
-
 def _parse(path: Path) -> Body:
     parsed: Body = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_PLAIN)
     return parsed
