@@ -13,12 +13,11 @@ from typing import Self
 
 from demo.stack.commands import StackSettings
 from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
-from demo.stack.ports import answers, wait_until
 from demo.stack.stack import Stack
 from standins.controlplane.certificates import write_controller_credentials
-from standins.kit.addresses import HOST
+from standins.kit.addresses import HOST, answers
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
-from standins.kit.processes import Command
+from standins.kit.processes import Command, wait_until
 
 GKE = "container.googleapis.com"
 _PIECE_BYTES = 65_536
@@ -149,8 +148,8 @@ class GoStack(Stack):
         edge = self._edges.enter_context(GoogleEdge(self.layout.home / "edge", self.addresses.gke_rest))
         self.supervisor.start(build_command(self.layout, self._program, edge.environment(), port))
         wait_until(
-            "the Go program",
             lambda: answers(f"http://127.0.0.1:{port}/readyz"),
+            what="the Go program",
             seconds=_READY_SECONDS_MAX,
             check=self.check,
         )

@@ -13,9 +13,9 @@ import msgspec
 import psutil
 
 from benchmarks.field.records import Call, Memory
-from demo.stack.supervisor import Supervisor
 from standins.kit.addresses import STAND_IN
 from standins.kit.kubernetes import Json, ResourceWatch, open_client
+from standins.kit.processes import Processes
 
 PERIOD_SECONDS = 300.0
 """https://kubernetes.io/docs/reference/node/node-status/#heartbeats."""
@@ -151,7 +151,7 @@ def ask_again(ask: Callable[[], Any]) -> Any:
 class Recorder:
     """Watches the cluster and the memory of the named processes while its ``with`` block runs."""
 
-    def __init__(self, kubeconfig: str, gke_rest: str, supervisor: Supervisor, names: Iterable[str]) -> None:
+    def __init__(self, kubeconfig: str, gke_rest: str, supervisor: Processes, names: Iterable[str]) -> None:
         self.seen = FirstSeen()
         notes = (
             (_JOBSETS, self.seen.note_jobset),

@@ -31,11 +31,10 @@ from demo.stack.clusters import (
 from demo.stack.commands import StackSettings
 from demo.stack.environments import operator_environment
 from demo.stack.layout import PROJECT_ROOT, Layout
-from demo.stack.ports import NotReady
 from demo.stack.stack import Stack, StagingFailed
-from demo.stack.supervisor import ProcessDied
 from standins.google.gke.faults.scenario import ScenarioError
 from standins.kit.lifecycle import exit_on_sigterm, refuse
+from standins.kit.processes import NotReady, ProcessDied
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 _PLAIN_WIDTH = 200

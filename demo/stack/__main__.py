@@ -16,12 +16,10 @@ from demo.stack.clusters import ClusterKind, ClusterMissing, check_present, find
 from demo.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
 from demo.stack.environments import export_lines, operator_environment, tool_environment
 from demo.stack.layout import DEFAULT_HOME, Layout
-from demo.stack.ports import NotReady
 from demo.stack.stack import Stack, StagingFailed
-from demo.stack.supervisor import ProcessDied, ProcessState
 from standins.google.gke.faults.scenario import ScenarioError
 from standins.kit.lifecycle import refuse
-from standins.kit.processes import last_words
+from standins.kit.processes import NotReady, ProcessDied, ProcessState, last_words
 
 _INTERRUPTED, _TERMINATED = 130, 143
 

@@ -19,9 +19,7 @@ import msgspec
 
 from demo.stack.commands import Addresses, StackSettings
 from demo.stack.layout import PROJECT_ROOT, SUPERVISOR, Layout
-from demo.stack.ports import wait_until
-from demo.stack.supervisor import ProcessState
-from standins.kit.processes import last_lines
+from standins.kit.processes import ProcessState, last_lines, wait_until
 
 _UP_SECONDS_MAX = 150.0
 _DOWN_SECONDS_MAX = 10.0
@@ -110,7 +108,7 @@ def start(home: Path, settings: StackSettings, say: Callable[[str], None] = lamb
             raise StartFailed("the stack did not start:\n" + "\n".join(last_lines(log, 30)))
 
     try:
-        wait_until("the stack", layout.state.exists, seconds=_UP_SECONDS_MAX, check=check)
+        wait_until(layout.state.exists, what="the stack", seconds=_UP_SECONDS_MAX, check=check)
         return read_state(layout)
     except BaseException:
         _end(supervisor)

@@ -21,23 +21,15 @@ from demo.stack.commands import Addresses, StackSettings
 from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
 from demo.stack.local_objects import create_own_namespace, register_cpu_node
 from demo.stack.local_subscriptions import create_subscriptions
-from demo.stack.ports import (
-    NotReady,
-    answers,
-    choose_ports,
-    list_servers,
-    listen_on,
-    listens,
-    read_kept_ports,
-    write_ports,
-)
-from demo.stack.supervisor import Supervisor
+from demo.stack.ports import choose_ports, list_servers, listen_on, read_kept_ports, write_ports
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.serving import Outputs
-from standins.kit.addresses import write_private
+from standins.kit.addresses import answers, listens, read_ports, write_private
+from standins.kit.processes import NotReady, Processes, describe_last_words
 
-_CLUSTER_SECONDS_MAX = 195.0
+_LAST_LINES = 12
+_START_SECONDS_MAX = 195.0
 """Longer than a control plane waits for one of its own parts, so that it can say which."""
 _STARTING = {
     ClusterKind.EMBEDDED: "starting the cluster, GKE and Pub/Sub",
@@ -80,7 +72,7 @@ class Stack:
         self._addresses: Addresses | None = None
         self._started = False
         self._writing = threading.Lock()
-        self.supervisor = Supervisor(self.layout, restarts=settings.restarts, on_change=self._write_state)
+        self.supervisor = Processes(self.layout.logs, restarts=settings.restarts, on_change=self._write_state)
 
     def __enter__(self) -> Self:
         self.layout.create()
@@ -110,10 +102,6 @@ class Stack:
         """Kill one process as a crash would."""
         self.supervisor.kill(name)
 
-    def restart(self, name: str) -> None:
-        """End one process and start it again."""
-        self.supervisor.restart(name)
-
     def check(self) -> None:
         """Raise `ProcessDied` when a process is gone for good."""
         self.supervisor.check()
@@ -125,14 +113,11 @@ class Stack:
             self.supervisor.start(listen_on(commands.cluster(self.layout, self.settings), ports))
         self.supervisor.start(listen_on(commands.google(self.layout, self.settings), ports))
         _stage(self.layout)
-        if self._plane:
-            kubernetes = self._move_in(self._plane)
-        else:
-            kubernetes = self.supervisor.wait_for_ports("cluster", _CLUSTER_SECONDS_MAX)["url"]
+        kubernetes = self._move_in(self._plane) if self._plane else self._wait_for_ports("cluster")["url"]
         self.supervisor.start(commands.kubelet(self.layout, self.settings))
         register_cpu_node(self.layout.kubeconfig)
         create_own_namespace(self.layout.kubeconfig)
-        google = self.supervisor.wait_for_ports("google")
+        google = self._wait_for_ports("google")
         self._say("starting the functions")
         self.supervisor.start(commands.autoscaler(self.layout, self.settings, gke_rest=google["rest"]))
         self._addresses = Addresses(
@@ -168,6 +153,14 @@ class Stack:
         Outputs(accounts_folder=self.layout.accounts, things=things).write_accounts(plane)
         write_private(self.layout.kubeconfig, plane.kubeconfig.read_text(encoding="utf-8"))
         return plane.url
+
+    def _wait_for_ports(self, name: str) -> dict[str, str]:
+        """Return the ports file of a process that starts."""
+        path = self.layout.ports_file(name)
+        try:
+            return self.supervisor.wait_for(f"the process {name!r}", lambda: read_ports(path), _START_SECONDS_MAX)
+        except NotReady as error:
+            raise NotReady(f"{error}; {describe_last_words(self.layout.log(name), _LAST_LINES)}") from error
 
     def _start_functions(self, ports: dict[str, int]) -> None:
         addresses = self.addresses

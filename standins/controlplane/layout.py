@@ -95,7 +95,7 @@ def choose_ports(api: int = 0, *, controllers: Sequence[str] = ()) -> Ports:
     """
     if api and not is_free(api):
         raise PortTaken(f"port {api} on {HOST} is in use; name another one, or 0 for a free one")
-    chosen = iter(draw_ports(5 + 2 * len(controllers), besides=api))
+    chosen = iter(each for each in draw_ports(6 + 2 * len(controllers)) if each != api)
     return Ports(
         api=api or next(chosen),
         etcd=next(chosen),

@@ -7,12 +7,15 @@ import json
 import random
 import secrets
 import socket
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import typer
 
+HOST = "127.0.0.1"
 STAND_IN = "tpu-provisioner-standin"
 """The user agent of every stand-in, by which another one tells its calls from those of users."""
 
@@ -34,7 +37,6 @@ def check_url(url: str) -> str:
     return url
 
 
-HOST = "127.0.0.1"
 _FIRST_PORT, _LAST_PORT = 15_000, 29_999
 """Below what systems hand out to connections and to whoever asks for any port (Linux from 32768,
 others 49152), so that a port that was free when it was drawn is not taken by those before its
@@ -47,8 +49,8 @@ class PortTaken(Exception):
     """A port cannot be had; the text says which and why."""
 
 
-def draw_ports(count: int, *, besides: int = 0) -> list[int]:
-    """Return different ports of 127.0.0.1 that are free at this moment, none of them `besides`.
+def draw_ports(count: int) -> list[int]:
+    """Return different ports of 127.0.0.1 that are free at this moment.
 
     Raises PortTaken: no free ones were found.
     """
@@ -59,7 +61,7 @@ def draw_ports(count: int, *, besides: int = 0) -> list[int]:
         if len(chosen) == count:
             return chosen
         port = draw.randint(_FIRST_PORT, _LAST_PORT)
-        if port not in (besides, *chosen) and is_free(port):
+        if port not in chosen and is_free(port):
             chosen.append(port)
     raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
 
@@ -74,6 +76,21 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def listens(port: int) -> bool:
+    """Return whether something accepts connections on a port of 127.0.0.1."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def answers(url: str, verify: ssl.SSLContext | bool = False) -> bool:  # noqa: FBT001, FBT002 -- httpx's own
+    """Return whether an address answers with success; by default whatever its certificate is."""
+    try:
+        return httpx.get(url, timeout=2, verify=verify, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
 
 
 class NotWritten(OSError):
@@ -111,6 +128,14 @@ def write_private(path: Path, text: str) -> None:
         draft.replace(path)
     except OSError as error:
         raise NotWritten(path, error) from error
+
+
+def read_ports(path: Path) -> dict[str, str]:
+    """Return the content of a ports file, or an empty mapping when it is not there yet."""
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return {str(key): str(value) for key, value in content.items()}
 
 
 def write_ports(path: Path | None, addresses: Mapping[str, str]) -> None:

@@ -1,15 +1,16 @@
-"""Clients of a Kubernetes API by a kubeconfig, and a watch of one kind of object.
+"""Clients of a Kubernetes API by a kubeconfig: what is there, what is applied, what changes.
 
-Format: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/. Programs that a kubeconfig
-names are never run, and no proxy of the environment is used.
+Which path a kind has is asked of the API itself (discovery), so that any kind that it serves can be
+read and written. No proxy of the environment is used. Format of the file:
+https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/.
 """
 
 import base64
 import json
 import ssl
-import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -19,12 +20,19 @@ import yaml
 from standins.kit.addresses import STAND_IN
 
 Json = dict[str, Any]
-
+MERGE = {"Content-Type": "application/merge-patch+json"}
+STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
+_APPLY = {"Content-Type": "application/apply-patch+yaml"}
+_HOW = {"fieldManager": "local-controlplane", "force": "true"}
 _NAME = "tpu-provisioner-local"
+_ATTEMPTS = 6
+"""To apply again does no harm, and on a busy machine the largest definitions take longer than a
+request waits."""
+_TEXT_MAX = 2_000
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig cannot be used; the text names the file, the field and what is valid."""
+    """A kubeconfig cannot be used; the text names the file and what is wrong."""
 
 
 class _Options(TypedDict):
@@ -53,6 +61,13 @@ def open_async_client(path: Path, *, timeout_seconds: float = 10.0, connections:
     return httpx.AsyncClient(timeout=timeout_seconds, limits=limits, **_read_options(path))
 
 
+def open_api(path: Path | str, *, timeout_seconds: float = 10.0) -> httpx.Client:
+    """Return a client that raises httpx.HTTPStatusError, with the server's words, on a refusal."""
+    client = open_client(path, timeout_seconds=timeout_seconds)
+    client.event_hooks = {"response": [_raise_refusal]}
+    return client
+
+
 def render_kubeconfig(url: str, *, authority: bytes = b"", token: str = "", namespace: str = "default") -> str:
     """Return a kubeconfig (JSON, which is YAML) that kubectl and the client libraries accept."""
     cluster, user = {"server": url}, {}
@@ -72,90 +87,119 @@ def render_kubeconfig(url: str, *, authority: bytes = b"", token: str = "", name
 
 
 def _read_options(path: Path) -> _Options:
-    cluster, user = _read_current(path)
-    server = cluster.get("server")
-    if not isinstance(server, str) or not server.startswith(("http://", "https://")):
-        raise KubeconfigError(
-            f"{path}: clusters[].cluster.server is {server!r}; valid: an http:// or https:// address"
-        )
-    try:
-        token = _read_text(path, user, "token", "tokenFile")
-        verify = _trust(path, cluster, user) if server.startswith("https://") else False
-    except (OSError, ValueError) as error:
-        raise KubeconfigError(f"{path}: token or certificate: {error}") from error
-    headers = {"User-Agent": STAND_IN}
-    if token:
-        headers["Authorization"] = f"Bearer {token.strip()}"
-    return {"base_url": server, "headers": headers, "verify": verify, "trust_env": False}
-
-
-def _read_current(path: Path) -> tuple[Json, Json]:
+    """Return what a client needs; of a kubeconfig as `render_kubeconfig` writes it."""
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        why = getattr(error, "strerror", "") or "it is not YAML"
-        raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: {why}; valid: a kubeconfig") from error
-    if not isinstance(config, dict):
-        raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: it is not a mapping")
-    context = _find(path, config, "contexts", "context", config.get("current-context"))
-    cluster = _find(path, config, "clusters", "cluster", context.get("cluster"))
-    return cluster, _find(path, config, "users", "user", context["user"]) if context.get("user") else {}
+        context = _find(config, "contexts", "context", config["current-context"])
+        cluster = _find(config, "clusters", "cluster", context["cluster"])
+        user = _find(config, "users", "user", context["user"])
+        authority = base64.b64decode(cluster.get("certificate-authority-data", "")).decode()
+        verify = ssl.create_default_context(cadata=authority) if authority else False
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise KubeconfigError(f"{path}: cannot be used as a kubeconfig: {why}") from error
+    headers = {"User-Agent": STAND_IN}
+    if token := user.get("token"):
+        headers["Authorization"] = f"Bearer {token}"
+    return {"base_url": cluster["server"], "headers": headers, "verify": verify, "trust_env": False}
 
 
-def _find(path: Path, config: Json, group: str, field: str, name: object) -> Json:
-    entries = config.get(group) or []
-    for entry in entries:
-        if entry.get("name") == name:
-            return entry.get(field) or {}
-    valid = ", ".join(str(entry.get("name")) for entry in entries) or "none"
-    raise KubeconfigError(f"{path}: {group} has no entry named {name!r}; present: {valid}")
+def _find(config: Json, group: str, field: str, name: str) -> Json:
+    named = {entry["name"]: entry[field] for entry in config[group]}
+    found: Json = named[name]
+    return found
 
 
-def _read_text(path: Path, section: Json, inline: str, file: str) -> str:
-    """Return the text of an inline field, or of the file that another field names.
+def _raise_refusal(response: httpx.Response) -> None:
+    if response.is_success:
+        return
+    response.read()
+    request = response.request
+    text = f"{request.method} {request.url.path}: {response.status_code}: {response.text[:_TEXT_MAX]}"
+    raise httpx.HTTPStatusError(text, request=request, response=response)
 
-    Empty when there is neither.
+
+def exists(api: httpx.Client, path: str) -> bool:
+    """Return whether there is something at a path.
+
+    Raises httpx.HTTPError: the server did not answer, or refused for another reason.
     """
-    if section.get(inline):
-        text = str(section[inline])
-        return base64.b64decode(text).decode() if inline.endswith("-data") else text
-    return (path.parent / str(section[file])).read_text(encoding="utf-8") if section.get(file) else ""
+    try:
+        api.get(path).raise_for_status()
+    except httpx.HTTPStatusError as error:
+        if is_refusal(error, HTTPStatus.NOT_FOUND):
+            return False
+        raise
+    return True
 
 
-def _trust(path: Path, cluster: Json, user: Json) -> ssl.SSLContext:
-    def read(section: Json, field: str) -> str:
-        return _read_text(path, section, f"{field}-data", field)
-
-    context = ssl.create_default_context(cadata=read(cluster, "certificate-authority") or None)
-    if cluster.get("insecure-skip-tls-verify"):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    certificate, key = read(user, "client-certificate"), read(user, "client-key")
-    if certificate and key:
-        # The ssl module reads certificates from files only.
-        with tempfile.TemporaryDirectory() as folder:
-            chain = Path(folder) / "client.pem"
-            chain.touch(mode=0o600)
-            chain.write_text(f"{certificate}\n{key}\n", encoding="utf-8")
-            context.load_cert_chain(chain)
-    return context
+def is_refusal(error: httpx.HTTPError, status: HTTPStatus) -> bool:
+    """Return whether the server answered with this status."""
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == status
 
 
-_SILENCE_SECONDS = 0.5
-"""After this long without an event the watch is opened anew; a thread that is to end notices it
-then. A server that has not even begun to answer by then is given more time, each time twice as
-much."""
-_LIST_SECONDS_MAX = 10.0
+class Discovery:
+    """Which kinds an API serves, and where; a version is asked for once, if it is there."""
+
+    def __init__(self, api: httpx.Client) -> None:
+        self._api = api
+        self._paths: dict[str, dict[str, str]] = {}
+        """By API version and kind, with a place for the namespace."""
+
+    def find_list(self, thing: Json) -> str:
+        """Return the path of an object's list; empty for a kind that is not served."""
+        version, namespace = thing["apiVersion"], thing["metadata"].get("namespace") or "default"
+        if not self._paths.get(version):
+            self._paths[version] = self._ask(version)
+        return self._paths[version].get(thing["kind"], "").format(namespace=namespace)
+
+    def find(self, thing: Json) -> str:
+        """Return the path of an object. Raises LookupError: its kind is not served."""
+        path = self.find_list(thing)
+        if not path:
+            raise LookupError(f"kind: the cluster serves no {thing['kind']} of {thing['apiVersion']}")
+        return f"{path}/{thing['metadata']['name']}"
+
+    def _ask(self, version: str) -> dict[str, str]:
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if not exists(self._api, root):
+            return {}
+        resources = [each for each in self._api.get(root).json()["resources"] if "/" not in each["name"]]
+        return {
+            each["kind"]: f"{root}{'/namespaces/{namespace}' if each.get('namespaced') else ''}/{each['name']}"
+            for each in resources
+        }
+
+
+def apply(api: httpx.Client, things: Iterable[Json]) -> None:
+    """Create or change objects so that they are as given; the client is one of `open_api`.
+
+    By server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/.
+
+    Raises:
+        httpx.HTTPError: the API refused one, or never answered; those before it are in place.
+        LookupError: it does not serve a kind.
+    """
+    discovery = Discovery(api)
+    for thing in things:
+        path = discovery.find(thing)
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                api.patch(path, params=_HOW, headers=_APPLY, json=thing)
+                break
+            except httpx.HTTPError as error:
+                if not left or (isinstance(error, httpx.HTTPStatusError) and not error.response.is_server_error):
+                    raise
+
+
+_SILENCE_SECONDS_MAX = 5.0
+"""After this long without an event the list is read again; a thread that is to end notices it
+then."""
 _PAUSE_SECONDS = 0.2
-_WATCH_SECONDS = 20
-
-
-class _Expired(Exception):
-    """The resource version is too old: list again."""
 
 
 class ResourceWatch(threading.Thread):
-    """Tells every change of one kind of object.
+    """Tells every change of one kind of object: lists, watches, and lists again after any break.
 
     Args:
         kubeconfig: The file by which an administrator gets into the Kubernetes API.
@@ -165,17 +209,15 @@ class ResourceWatch(threading.Thread):
 
     def __init__(self, kubeconfig: str, path: str, tell: Callable[..., None]) -> None:
         super().__init__(name=f"watch {path}", daemon=True)
-        self._client = open_client(kubeconfig, timeout_seconds=_LIST_SECONDS_MAX)
+        self._client = open_client(kubeconfig, timeout_seconds=_SILENCE_SECONDS_MAX)
         self._path, self._tell = path, tell
         self._items: dict[str, Json] = {}
-        self._version = ""
         self._stopping = threading.Event()
-        self._silence_seconds, self._answered = _SILENCE_SECONDS, False
         self.listed = threading.Event()
         """Set once the first listing has been told."""
 
     def end(self) -> None:
-        """Ask the thread to end; it does within half a second."""
+        """Ask the thread to end; it does with the next event, or when there is none for seconds."""
         self._stopping.set()
 
     def run(self) -> None:
@@ -183,20 +225,12 @@ class ResourceWatch(threading.Thread):
         with self._client:
             while not self._stopping.is_set():
                 try:
-                    self._version = self._version or self._list()
-                    self._watch()
-                except _Expired:
-                    self._version = ""
-                except httpx.ReadTimeout:
-                    if not self._answered:
-                        self._silence_seconds = min(2 * self._silence_seconds, _LIST_SECONDS_MAX)
-                except (httpx.HTTPError, json.JSONDecodeError):
+                    self._watch(self._list())
+                except (httpx.HTTPError, ValueError):
                     self._stopping.wait(_PAUSE_SECONDS)
 
     def _list(self) -> str:
-        answer = self._client.get(self._path)
-        answer.raise_for_status()
-        body = answer.json()
+        body = self._client.get(self._path).raise_for_status().json()
         items = {each["metadata"]["uid"]: each for each in body["items"]}
         for uid in self._items.keys() - items.keys():
             self._tell(self._items[uid], gone=True)
@@ -206,37 +240,19 @@ class ResourceWatch(threading.Thread):
         self.listed.set()
         return str(body["metadata"]["resourceVersion"])
 
-    def _watch(self) -> None:
-        """Follow one watch to its end, keeping the version from which to go on."""
-        params = {
-            "watch": "1",
-            "resourceVersion": self._version,
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(_WATCH_SECONDS),
-        }
-        timeout = httpx.Timeout(_LIST_SECONDS_MAX, read=self._silence_seconds)
-        self._answered = False
-        with self._client.stream("GET", self._path, params=params, timeout=timeout) as answer:
-            if answer.status_code == httpx.codes.GONE:
-                raise _Expired
-            answer.raise_for_status()
-            self._answered = True
-            for line in answer.iter_lines():
-                if self._stopping.is_set():
-                    break
-                self._version = self._take(json.loads(line)) or self._version
+    def _watch(self, version: str) -> None:
+        """Follow one watch to its end."""
+        params = {"watch": "1", "resourceVersion": version}
+        with self._client.stream("GET", self._path, params=params) as answer:
+            for line in answer.raise_for_status().iter_lines():
+                event = json.loads(line)
+                if self._stopping.is_set() or event["type"] == "ERROR":
+                    return
+                self._take(event["object"], gone=event["type"] == "DELETED")
 
-    def _take(self, event: Json) -> str:
-        """Take one event in and return its version."""
-        body = event["object"]
-        if event["type"] == "ERROR":
-            raise _Expired
-        if event["type"] != "BOOKMARK":
-            uid = body["metadata"]["uid"]
-            gone = event["type"] == "DELETED"
-            if gone:
-                self._items.pop(uid, None)
-            else:
-                self._items[uid] = body
-            self._tell(body, gone=gone)
-        return str(body["metadata"].get("resourceVersion", ""))
+    def _take(self, body: Json, *, gone: bool) -> None:
+        uid = body["metadata"]["uid"]
+        self._items[uid] = body
+        if gone:
+            del self._items[uid]
+        self._tell(body, gone=gone)

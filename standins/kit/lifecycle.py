@@ -87,18 +87,18 @@ def note_signals() -> asyncio.Event:
 
     To be called before anything is started.
     """
-    told = asyncio.Event()
+    ending = asyncio.Event()
     for number in _NUMBERS:
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    return told
+        asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    return ending
 
 
-async def wait_for_the_end(told: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
+async def wait_for_the_end(ending: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
     """Return once the event is set, or when one of the tasks ends.
 
     The error of a task that failed is raised.
     """
-    waiting = asyncio.create_task(told.wait())
+    waiting = asyncio.create_task(ending.wait())
     try:
         await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -1,8 +1,9 @@
-"""Child processes, and stand-ins that run as one: started, waited for, ended for certain.
+"""Child processes, each with a log file and a process group: started, watched, ended for certain.
 
 On Linux a child is told by the kernel to end when its parent dies, however the parent died, and
 whatever descends from a child that had to be killed is killed with it. Elsewhere the process group
-is ended by its parent's exit.
+is ended by its parent's exit. Start children from a thread that lives as long as they do: Linux
+ends a child when the thread that made it ends.
 """
 
 import contextlib
@@ -11,14 +12,28 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Self, TypeVar
 
+import psutil
+
+from standins.kit.lifecycle import hold_interrupts
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 240.0
+"""For a wait that ends as soon as the thing is there: against a hang, and no measure of speed."""
+END_SECONDS_MAX = 30.0
+_POLL_SECONDS = 0.02
+_LAST_LINES = 12
+_LOG_TAIL_BYTES = 16_384
+_DEATH_SECONDS_MAX = 2.0
 _LAUNCHER = """
 import ctypes, os, signal, sys
 PR_SET_PDEATHSIG = 1
@@ -27,9 +42,34 @@ parent, *command = sys.argv[1:]
 if os.getppid() == int(parent):  # else it died before the kernel was asked
     os.execvp(command[0], command)
 """
-_LOG_TAIL_BYTES = 16_384
-_DEATH_SECONDS_MAX = 2.0
-_POLL_SECONDS = 0.02
+
+
+class NotReady(Exception):
+    """Something did not come about in time; the text says what was waited for."""
+
+
+class ProcessDied(Exception):
+    """A process ended that should run; the text names it and shows its last lines."""
+
+
+def wait_until(
+    look: Callable[[], T],
+    *,
+    seconds: float = PATIENCE_SECONDS,
+    what: str = "the condition",
+    check: Callable[[], None] = lambda: None,
+) -> T:
+    """Look until something is there, and return it; `check` may raise a better error meanwhile.
+
+    Raises NotReady: the time has passed.
+    """
+    deadline = time.monotonic() + seconds
+    while not (answer := look()):
+        check()
+        if time.monotonic() > deadline:
+            raise NotReady(f"{what} was not ready within {seconds:g} s; the last look saw {answer!r}")
+        time.sleep(_POLL_SECONDS)
+    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +116,11 @@ class Child:
         """The exit code, or None while it runs."""
         return self._process.poll()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to its process group, if there is one left."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
     def ask_to_end(self) -> None:
         """Send SIGTERM, unless it has ended."""
         if self.exit_code is None:
@@ -83,53 +128,39 @@ class Child:
 
     def kill(self) -> None:
         """End the process, its group and all that it has started at once, and wait for it."""
-        descendants = _list_descendants(self.pid) if self.exit_code is None else []
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        descendants: list[psutil.Process] = []
+        if self.exit_code is None:
+            with contextlib.suppress(psutil.Error):
+                descendants = psutil.Process(self.pid).children(recursive=True)
+        self.signal(signal.SIGKILL)
         self._process.wait()
         # Those in groups of their own, which its death has only asked to end: they may take seconds
         # for it.
-        for pid in descendants:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        _wait_for_end(descendants)
+        for each in descendants:
+            with contextlib.suppress(psutil.Error):
+                each.kill()
+        deadline = time.monotonic() + _DEATH_SECONDS_MAX
+        while any(_runs(each) for each in descendants) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
 
-    def end(self, grace_seconds: float) -> bool:
-        """End it politely, then firmly; return whether politeness was enough.
-
-        The group is killed in either case, so that no worker of it stays behind.
-        """
+    def end(self, grace_seconds: float) -> None:
+        """End it politely, then firmly; no worker of its group stays behind in either case."""
         self.ask_to_end()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return False
         self.kill()
-        return True
+
+    def describe_end(self, what: str = "") -> str:
+        """Return a text for people: its name, what happened to it, and its last lines."""
+        what = what or f"ended with code {self.exit_code}"
+        return f"the process {self.command.name!r} {what}; {describe_last_words(self.log, _LAST_LINES)}"
 
 
-def _list_descendants(pid: int) -> list[int]:
-    """Return the ids of all processes below one; none where there is no ``/proc``."""
-    found = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # The thread has ended meanwhile.
-            for child in listing.read_text(encoding="ascii").split():
-                found += [int(child), *_list_descendants(int(child))]
-    return found
-
-
-def _wait_for_end(pids: list[int]) -> None:
-    """Return once killed processes are gone, or wait only for their parent to reap them."""
-    deadline = time.monotonic() + _DEATH_SECONDS_MAX
-    while any(_has_memory(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-
-
-def _has_memory(pid: int) -> bool:
+def _runs(process: psutil.Process) -> bool:
+    """Return whether a process runs; a zombie only waits for its parent."""
     try:
-        return Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0] != "0"
-    except OSError:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
         return False
 
 
@@ -148,9 +179,10 @@ def last_words(log: Path, count: int) -> list[str]:
     Its last lines, or if the last is a CRITICAL record, that.
     """
     lines = last_lines(log, count)
-    record = _parse_record(lines[-1]) if lines else {}
-    if record.get("severity") == "CRITICAL" and record.get("message"):
-        return str(record["message"]).splitlines()
+    with contextlib.suppress(ValueError, IndexError):
+        record = json.loads(lines[-1])
+        if isinstance(record, dict) and record.get("severity") == "CRITICAL":
+            return str(record["message"]).splitlines()
     return lines
 
 
@@ -158,16 +190,6 @@ def describe_last_words(log: Path, count: int) -> str:
     """Return the last words for a reader, indented."""
     shown = "\n".join(f"    {line}" for line in last_words(log, count) or ["(it wrote nothing)"])
     return f"its last lines were:\n{shown}"
-
-
-def _parse_record(line: str) -> dict[str, object]:
-    if not line.startswith("{"):
-        return {}
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
 
 
 def _clean_environment() -> dict[str, str]:
@@ -191,13 +213,154 @@ def _launcher() -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()))
 
 
-T = TypeVar("T")
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 240.0
-"""For a wait that ends as soon as the thing is there: against a hang, and no measure of speed."""
-END_SECONDS_MAX = 30.0
-_POLL_SECONDS = 0.02
-_LAST_LINES = 20
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """What is known of one process, for people who ask."""
+
+    name: str
+    pid: int
+    exit_code: int | None
+    restarts: int
+
+
+_LOOK_SECONDS = 0.1
+_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.1, 5.0
+"""Before a restart; doubled by each that follows soon."""
+_STEADY_SECONDS = 10.0
+"""A process that ran this long begins with the shortest pause again."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One process under its name."""
+
+    child: Child
+    restarts: int = 0
+    pause_seconds: float = _PAUSE_SECONDS
+    due: float | None = None
+    """When it is started again."""
+    is_down: bool = False
+    """Whether its owner has killed it."""
+
+
+class Processes:
+    """The processes of one owner by name, ended together; a context manager.
+
+    Args:
+        logs: The folder with one log file per process.
+        restarts: Whether a restartable process that ends is started again, as Kubernetes and Cloud
+            Run do.
+        on_change: Called, from any thread, after the set of running processes changed.
+    """
+
+    def __init__(
+        self, logs: Path, *, restarts: bool = False, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        self._logs, self._restarts, self._on_change = logs, restarts, on_change
+        self._entries: dict[str, _Entry] = {}
+        self._lock = threading.RLock()
+        self._stopping = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="processes", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_all()
+
+    def start(self, command: Command) -> None:
+        """Start one process under its name."""
+        with self._lock, hold_interrupts():  # no signal comes between a process and its entry here
+            child = Child(command, self._logs / f"{command.name}.log")
+            entry = self._entries.setdefault(command.name, _Entry(child))
+            entry.child, entry.due, entry.is_down = child, None, False
+        self._on_change()
+
+    def find(self, name: str) -> Child:
+        """Return the process of a name. Raises KeyError: there is none; the text names all."""
+        with self._lock:
+            if name not in self._entries:
+                raise KeyError(f"no process {name!r}; there are: {', '.join(self._entries)}")
+            return self._entries[name].child
+
+    def kill(self, name: str) -> None:
+        """Kill one process as a crash would; it is no fault that it has ended."""
+        child = self.find(name)
+        with self._lock:
+            self._entries[name].is_down = True
+        child.kill()
+
+    def forget(self, name: str) -> None:
+        """Know nothing of a process any more that was killed."""
+        with self._lock:
+            del self._entries[name]
+
+    def states(self) -> list[ProcessState]:
+        """Return the state of every process in the order of its start."""
+        with self._lock:
+            return [
+                ProcessState(name, entry.child.pid, entry.child.exit_code, entry.restarts)
+                for name, entry in self._entries.items()
+            ]
+
+    def check(self, *, all_run: bool = False) -> None:
+        """Return quietly when every process runs, was killed by its owner or will be restarted.
+
+        With `all_run` only the first counts. Raises ProcessDied: one ended for good.
+        """
+        with self._lock:
+            for entry in self._entries.values():
+                excused = not all_run and (entry.is_down or self._will_restart(entry))
+                if entry.child.exit_code is not None and not excused:
+                    raise ProcessDied(entry.child.describe_end())
+
+    def wait_for(self, what: str, ready: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+        """Return once a part that starts is ready. No process may end meanwhile.
+
+        Raises:
+            NotReady: the time is over.
+            ProcessDied: a process ended.
+        """
+        return wait_until(ready, what=what, seconds=seconds, check=lambda: self.check(all_run=True))
+
+    def end_all(self, seconds: float = 3.0) -> None:
+        """End every process, the youngest first, within so many seconds; again it does nothing."""
+        self._stopping.set()
+        with self._lock:
+            children = [entry.child for entry in reversed(self._entries.values())]
+            for child in children:
+                child.signal(signal.SIGCONT)
+                child.ask_to_end()
+            deadline = time.monotonic() + seconds
+            for child in children:
+                child.end(max(0.05, deadline - time.monotonic()))
+            self._entries.clear()
+        if self._watcher.is_alive():
+            self._watcher.join()
+
+    def _will_restart(self, entry: _Entry) -> bool:
+        return self._restarts and entry.child.command.restartable
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            with self._lock:
+                for entry in list(self._entries.values()):
+                    if entry.child.exit_code is not None and not self._stopping.is_set():
+                        self._see_end(entry)
+
+    def _see_end(self, entry: _Entry) -> None:
+        """Note the end of a process once, and start it again when its pause is over."""
+        now = time.monotonic()
+        if entry.due is None:
+            steady = now - entry.child.started_at > _STEADY_SECONDS
+            pause = _PAUSE_SECONDS if steady else entry.pause_seconds
+            entry.due, entry.pause_seconds = now + pause, min(pause * 2, _PAUSE_SECONDS_MAX)
+            self._on_change()
+        elif now >= entry.due and self._will_restart(entry):
+            entry.restarts += 1
+            entry.child.kill()
+            self.start(entry.child.command)
 
 
 class NotStarted(Exception):
@@ -238,22 +401,15 @@ def running(command: Command, folder: Path, is_ready: Callable[[], bool]) -> Ite
     Raises NotStarted: it was not ready in time, or has ended.
     """
     child = Child(command, folder / f"{command.name}.log")
+
+    def has_news() -> bool:
+        return child.exit_code is not None or is_ready()
+
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_ready():
-            if child.exit_code is not None or time.monotonic() > deadline:
-                raise NotStarted(f"{command.name} did not start; {describe_last_words(child.log, _LAST_LINES)}")
-            time.sleep(_POLL_SECONDS)
+        with contextlib.suppress(NotReady):
+            wait_until(has_news, what=command.name)
+        if child.exit_code is not None or not is_ready():
+            raise NotStarted(child.describe_end("did not start"))
         yield child
     finally:
         child.end(END_SECONDS_MAX)
-
-
-def wait_until(look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS, what: str = "the condition") -> T:
-    """Look until something is found, and return it; fail when the time has passed."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come about within {seconds} s; the last look found {found!r}")
-        time.sleep(_POLL_SECONDS)
-    return found

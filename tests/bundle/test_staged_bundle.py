@@ -15,11 +15,11 @@ import pytest
 import urllib3
 from functions_framework import create_app
 
-from demo.stack.ports import listens
+
 from shared import wiring
 from shared.engine.reconcile import Role
 from shared.model.errors import Throttled
-from standins.kit.addresses import draw_ports
+from standins.kit.addresses import draw_ports, listens
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
 from tests.bundle.canned_cloud import CannedCloud
