@@ -19,11 +19,9 @@ from hypothesis import HealthCheck, settings
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.stack import Stack
-from standins.controlplane.building import BuildFailed, find_build, make_addition_build, make_build
-from standins.controlplane.cache import Build, default_cache
+from standins.controlplane.building import BuildFailed, make_builds
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.recipe import UnknownAddition
-from standins.controlplane.toolchain import NoToolchain, Progress
+from standins.controlplane.programs import UnknownController, choose_products
 from tests.clusters import KINDS, SPEEDS
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -57,10 +55,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if needed and not session.config.option.collectonly:
         marks = [mark for item in session.items for mark in item.iter_markers("controller")]
         try:
-            make_build(default_cache(), Progress(), nice=19)
-            for name in sorted({name for mark in marks for name in mark.args}):
-                make_addition_build(default_cache(), name, Progress(), nice=19)
-        except (NoToolchain, BuildFailed, UnknownAddition) as error:
+            make_builds(choose_products(name for mark in marks for name in mark.args), print)
+        except (BuildFailed, UnknownController) as error:
             raise pytest.UsageError(f"the tests marked `cluster` cannot run: {error}") from error
 
 
@@ -72,28 +68,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def build() -> Build:
-    """The programs of the real control plane."""
-    return find_build(default_cache())
-
-
-@pytest.fixture(scope="session")
-def plane(build: Build) -> Iterator[ControlPlane]:
+def plane() -> Iterator[ControlPlane]:
     """A real control plane for every test that does not break it."""
-    from standins.controlplane.commands import Choices  # noqa: PLC0415 -- see above
     from standins.controlplane.plane import ControlPlane  # noqa: PLC0415 -- see above
 
-    with ControlPlane(build, Choices(scheduler_backoff_seconds=1)) as plane:
+    with ControlPlane() as plane:
         yield plane
 
 
 @pytest.fixture(scope="module")
-def plane_with(build: Build) -> Iterator[Callable[..., ControlPlane]]:
+def plane_with() -> Iterator[Callable[..., ControlPlane]]:
     """Start a control plane with further controllers, one per set of names; tests keep it whole.
 
     For one module: those of a whole session, half a dozen at the end, would slow each other down.
     """
-    from standins.controlplane.commands import Choices  # noqa: PLC0415 -- see above
     from standins.controlplane.plane import ControlPlane  # noqa: PLC0415 -- see above
 
     started: dict[tuple[str, ...], ControlPlane] = {}
@@ -101,8 +89,7 @@ def plane_with(build: Build) -> Iterator[Callable[..., ControlPlane]]:
 
         def start(*names: str) -> ControlPlane:
             if names not in started:
-                choices = Choices(scheduler_backoff_seconds=1, controllers=names)
-                started[names] = planes.enter_context(ControlPlane(build, choices))
+                started[names] = planes.enter_context(ControlPlane(*names))
             return started[names]
 
         yield start

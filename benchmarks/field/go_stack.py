@@ -14,7 +14,7 @@ from typing import Self
 from demo.stack.commands import StackSettings
 from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
 from demo.stack.stack import Stack
-from standins.controlplane.certificates import write_controller_credentials
+from standins.controlplane.certificates import write_credentials
 from standins.kit.addresses import HOST, answers
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from standins.kit.processes import Command, wait_until
@@ -42,7 +42,7 @@ class GoogleEdge:
     def __init__(self, folder: Path, gke_rest: str) -> None:
         self._host, _, port = gke_rest.removeprefix("http://").rstrip("/").partition(":")
         self._port = int(port)
-        write_controller_credentials(folder, authority_name="field.invalid", host_names=(GKE,))
+        write_credentials(folder, GKE)
         self._authority = folder / "ca.crt"
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(folder / "tls.crt", folder / "tls.key")

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
-from standins.controlplane.building import find_addition_build, find_build
-from standins.controlplane.cache import BuildBroken, default_cache
-from standins.controlplane.recipe import RecipeBroken
+from standins.controlplane.building import BuildMissing, find_build
+from standins.controlplane.programs import RecipeBroken, choose_products
 from standins.google.gke.faults.scenario import load_scenario
 
 
@@ -48,14 +47,10 @@ def check_present(kind: ClusterKind, controllers: tuple[str, ...] = ()) -> None:
     if kind is not ClusterKind.REAL:
         return
     try:
-        find_build(default_cache())
-        for each in controllers:
-            find_addition_build(default_cache(), each)
-    except (BuildBroken, RecipeBroken) as error:
-        raise ClusterMissing(
-            "the real control plane is not built; build it, once, with: "
-            f"python -m standins.controlplane build\n({error})"
-        ) from error
+        for product in choose_products(controllers):
+            find_build(product)
+    except (BuildMissing, RecipeBroken) as error:
+        raise ClusterMissing(str(error)) from error
 
 
 def find_faults(path: str) -> str:

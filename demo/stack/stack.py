@@ -24,7 +24,6 @@ from demo.stack.local_subscriptions import create_subscriptions
 from demo.stack.ports import choose_ports, list_servers, listen_on, read_kept_ports, write_ports
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.serving import Outputs
 from standins.kit.addresses import answers, listens, read_ports, write_private
 from standins.kit.processes import NotReady, Processes, describe_last_words
 
@@ -50,8 +49,7 @@ class Stack:
         settings: Speed, seed and so on.
         say: Told, in a few words, what is being waited for.
         plane: A running control plane of the caller's to use, who can then strike its parts; None
-            starts the chosen cluster as one of the stack's own processes. Without JobSet in it, the
-            exporter's being ready is not waited for.
+            starts the chosen cluster as one of the stack's own processes.
         keep_ports: Listen where the last stack of this folder did, as far as these ports are free.
     """
 
@@ -150,7 +148,7 @@ class Stack:
         """Apply the objects of `commands.cluster` to a running control plane; return its URL."""
         things = read_local_chart(commands.CHART)
         plane.apply(things)
-        Outputs(accounts_folder=self.layout.accounts, things=things).write_accounts(plane)
+        plane.write_accounts(self.layout.accounts, things)
         write_private(self.layout.kubeconfig, plane.kubeconfig.read_text(encoding="utf-8"))
         return plane.url
 
@@ -191,8 +189,7 @@ class Stack:
                 port=port,
             )
         )
-        probe = "healthz" if self._plane and not self._plane.has_jobset else "readyz"
-        self.supervisor.wait_for("the exporter", lambda: answers(f"{self.addresses.exporter}/{probe}"))
+        self.supervisor.wait_for("the exporter", lambda: answers(f"{self.addresses.exporter}/readyz"))
 
     def _write_state(self) -> None:
         # The file says that everything is ready: a process that waits for it must find all parts.

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from demo.tests.local_commands import TEST_SECONDS_MAX, list_processes, run
-from standins.controlplane.cache import Build, default_cache
+from standins.controlplane.building import default_cache, find_build
+from standins.controlplane.programs import choose_products
 
 COMMANDS = [("demo.loop", ()), ("demo.stack", ("up",))]
 WORDS = "cannot read its own mind"
@@ -17,33 +18,28 @@ def options(folder: Path, arguments: tuple[str, ...]) -> tuple[str, ...]:
     return (*arguments, *((f"--home={folder / 'home'}",) if arguments else ()), "--cluster=real")
 
 
-def cache_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make an empty cache folder the one that every command started from here uses."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-    default_cache().mkdir(parents=True)
-    return default_cache()
-
-
 @pytest.mark.parametrize(("module", "arguments"), COMMANDS)
 def test_without_the_programs_the_command_that_builds_them_is_named(
     module: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache_in(tmp_path, monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     answer = run(module, tmp_path, *options(tmp_path, arguments))
 
     assert answer.returncode == 2
-    assert "is not built; build it, once, with: python -m standins.controlplane build" in answer.stderr
+    assert "absent; build it, once, with: python -m standins.controlplane build" in answer.stderr
     assert "Traceback" not in answer.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.cluster
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 @pytest.mark.parametrize(("module", "arguments"), COMMANDS)
 def test_a_part_that_dies_at_the_start_is_named_with_its_last_lines(
-    module: str, arguments: tuple[str, ...], build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy_with_a_broken(build, "etcd", cache_in(tmp_path, monkeypatch))
+    folder = tmp_path / "cache"
+    copy_with_a_broken("etcd", folder / default_cache().relative_to(default_cache().parents[1]))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     answer = run(module, tmp_path, *options(tmp_path, arguments))
 
     assert answer.returncode == 1
@@ -54,18 +50,15 @@ def test_a_part_that_dies_at_the_start_is_named_with_its_last_lines(
     assert list_processes(tmp_path) == []
 
 
-def copy_with_a_broken(build: Build, program: str, cache: Path) -> Path:
-    """Copy a build into a cache; one program, of the right size, only complains and ends."""
-    copy = cache / build.folder.name
-    for path in build.folder.rglob("*"):
-        if path.is_file():
-            link = copy / path.relative_to(build.folder)
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(path)
-    broken = copy / "bin" / program
-    broken.unlink()
-    broken.write_text(BROKEN)
-    broken.chmod(0o755)
-    with broken.open("r+b") as file:
-        file.truncate(build.binary(program).stat().st_size)
-    return copy
+def copy_with_a_broken(name: str, cache: Path) -> None:
+    """Link all builds into a cache but for one program, which only complains and ends."""
+    for product in choose_products():
+        build = find_build(product)
+        copy = cache / build.folder.relative_to(build.folder.parents[1])
+        copy.parent.mkdir(parents=True)
+        if name not in product.programs:
+            copy.symlink_to(build.folder)
+            continue
+        (copy / "bin").mkdir(parents=True)
+        (copy / "bin" / name).write_text(BROKEN)
+        (copy / "bin" / name).chmod(0o755)

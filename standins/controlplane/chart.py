@@ -1,14 +1,16 @@
-"""The product's own objects, from its chart and its optional manifests."""
+"""Kubernetes objects from YAML files: a controller's manifests, and our chart without Helm.
 
-from __future__ import annotations
+A chart's conditions, loops and values are those of Jinja in other words, so Jinja renders them.
+`tests/infra/test_helm_chart.py` compares the result with Helm's.
+"""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import yaml
 
 Json = dict[str, Any]
@@ -16,6 +18,13 @@ Json = dict[str, Any]
 # The C parser where PyYAML has it: JobSet's definition is half a megabyte, two seconds for the
 # other one.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STATEMENT = re.compile(r"\s*\{\{- (?:(end)|(if) (\S+)|(range) \$(\w+)(?:, \$(\w+))? := (\S+)) \}\}\s*")
+_VALUE = re.compile(r"\{\{ (\S+)( \| quote)? \}\}")
+_ROOT = re.compile(r"^\$?\.(?=Values)|^\$")
+"""How a chart begins the name of a value: `.Values`, `$.Values` or `$variable`."""
+_NAMESPACE = "tpu-provisioner"
+_FUNCTIONS = ("provision", "collect")
+_OF_PODS = {"Deployment", "PodDisruptionBudget", "NetworkPolicy"}
 
 
 class ManifestBroken(Exception):
@@ -28,27 +37,9 @@ def read_objects(path: Path) -> list[Json]:
     Raises ManifestBroken: it cannot be read, or holds something that is no Kubernetes object.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        return _parse_objects(path.read_text(encoding="utf-8"), path)
     except (OSError, ValueError) as error:
         raise ManifestBroken(f"{path}: {error}") from error
-    return parse_objects(text, path)
-
-
-def parse_objects(text: str, path: Path) -> list[Json]:
-    """Return the objects of a text that a file holds.
-
-    Raises ManifestBroken: it is no YAML, or holds something that is no Kubernetes object.
-    """
-    try:
-        objects = [each for each in yaml.load_all(text, Loader=_LOADER) if each is not None]
-    except yaml.YAMLError as error:
-        raise ManifestBroken(f"{path}: {error}") from error
-    for each in objects:
-        if not isinstance(each, dict) or not {"apiVersion", "kind", "metadata"} <= each.keys():
-            raise ManifestBroken(
-                f"{path}: not a Kubernetes object with apiVersion, kind and metadata: {each!r:.80}"
-            )
-    return objects
 
 
 def read_folder(folder: Path) -> list[Json]:
@@ -62,42 +53,22 @@ def read_folder(folder: Path) -> list[Json]:
     return [each for path in paths for each in read_objects(path)]
 
 
-_STATEMENT = re.compile(r"\s*\{\{- (if|range|end)\b ?(.*?) \}\}\s*")
-_RANGE = re.compile(r"\$(\w+)(?:, \$(\w+))? := (\S+)")
-_VALUE = re.compile(r"\{\{ (\S+)( \| quote)? \}\}")
-_ROOT = ("$", "")
-"""Both ways to begin the name of a chart's own value: `$.Values` and `.Values`."""
-_USERS = "system:serviceaccount"
-"""How RBAC knows a ServiceAccount as a user."""
-_NAMESPACE = "tpu-provisioner"
-_FUNCTIONS = ("provision", "collect")
-_OF_PODS = {"Deployment", "PodDisruptionBudget", "NetworkPolicy"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A statement and the lines up to its end."""
-
-    word: str
-    subject: str
-    body: list[str | _Block]
-
-
 def read_chart(folder: Path, values: Mapping[str, Any]) -> list[Json]:
     """Return the objects of a chart, with some of its values replaced; a namespace comes first.
 
     Raises ManifestBroken: a template has what is not known here, or is no YAML then.
     """
     defaults = yaml.safe_load((folder / "values.yaml").read_text(encoding="utf-8"))
-    scope = {each: {"Values": _merge(defaults, values)} for each in _ROOT}
+    language = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)  # noqa: S701 -- it is YAML
+    language.filters["quote"] = lambda value: json.dumps(str(value))
     objects: list[Json] = []
     for path in sorted((folder / "templates").glob("*.yaml")):
         try:
-            lines = iter(path.read_text(encoding="utf-8").splitlines())
-            text = "\n".join(_render(_parse(lines, nested=False), scope))
-        except (KeyError, ValueError) as error:
+            template = language.from_string(_translate(path.read_text(encoding="utf-8")))
+            text = template.render(Values=_merge(defaults, values))
+        except (ValueError, IndexError, jinja2.TemplateError) as error:
             raise ManifestBroken(f"{path}: {error} is not understood here") from error
-        objects += parse_objects(text, path)
+        objects += _parse_objects(text, path)
     return sorted(objects, key=lambda each: each["kind"] != "Namespace")
 
 
@@ -107,77 +78,58 @@ def read_local_chart(folder: Path, values: Mapping[str, Any] | None = None) -> l
     The functions get ServiceAccounts with the same roles as on GKE, and no exporter is deployed:
     here it is a process outside of the cluster, under its account.
     """
-    accounts = {function: f"{_USERS}:{_NAMESPACE}:{_NAMESPACE}-{function}" for function in _FUNCTIONS}
-    objects = read_chart(folder, {"accounts": accounts, "monitoring": False, **(values or {})})
-    own = [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": f"{_NAMESPACE}-{function}", "namespace": _NAMESPACE},
-        }
-        for function in _FUNCTIONS
+    names = {function: f"{_NAMESPACE}-{function}" for function in _FUNCTIONS}
+    users = {function: f"system:serviceaccount:{_NAMESPACE}:{name}" for function, name in names.items()}
+    objects = read_chart(folder, {"accounts": users, "monitoring": False, **(values or {})})
+    accounts: list[Json] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": _NAMESPACE}}
+        for name in names.values()
     ]
-    return [each for each in objects if each["kind"] not in _OF_PODS] + own
+    return [each for each in objects if each["kind"] not in _OF_PODS] + accounts
+
+
+def _parse_objects(text: str, path: Path) -> list[Json]:
+    try:
+        objects = [each for each in yaml.load_all(text, Loader=_LOADER) if each is not None]
+    except yaml.YAMLError as error:
+        raise ManifestBroken(f"{path}: {error}") from error
+    for each in objects:
+        if not isinstance(each, dict) or not {"apiVersion", "kind", "metadata"} <= each.keys():
+            raise ManifestBroken(
+                f"{path}: not a Kubernetes object with apiVersion, kind and metadata: {each!r:.80}"
+            )
+    return objects
 
 
 def _merge(defaults: Any, values: Any) -> Any:
-    if not isinstance(defaults, dict) or not isinstance(values, dict):
+    if not isinstance(defaults, dict) or not isinstance(values, Mapping):
         return values
     return defaults | {name: _merge(defaults.get(name), each) for name, each in values.items()}
 
 
-def _parse(lines: Iterator[str], *, nested: bool) -> list[str | _Block]:
-    """Return lines and blocks, up to the end of the block that they are in."""
-    body: list[str | _Block] = []
-    for line in lines:
+def _translate(text: str) -> str:
+    """Return a template of Helm as one of Jinja.
+
+    Raises ValueError: it has what is not known here.
+    """
+    lines: list[str] = []
+    blocks: list[str] = []
+    for line in text.splitlines():
         statement = _STATEMENT.fullmatch(line)
-        if not statement:
-            body.append(line)
-        elif statement[1] == "end":
-            return body
-        else:
-            body.append(_Block(statement[1], statement[2], _parse(lines, nested=True)))
-    if nested:
-        raise ValueError("a block without its end")
-    return body
-
-
-def _render(body: list[str | _Block], scope: Mapping[str, Any]) -> Iterator[str]:
-    for each in body:
-        if isinstance(each, str):
-            yield _fill_in(each, scope)
-        elif each.word == "range":
-            yield from _repeat(each, scope)
-        elif _look_up(each.subject, scope):
-            yield from _render(each.body, scope)
-
-
-def _repeat(block: _Block, scope: Mapping[str, Any]) -> Iterator[str]:
-    names = _RANGE.fullmatch(block.subject)
-    if not names:
-        raise ValueError(block.subject)
-    first, second, path = names.groups()
-    items = _look_up(path, scope)
-    pairs = sorted(items.items()) if isinstance(items, dict) else enumerate(items)
-    for key, value in pairs:
-        own = {f"${first}": key, f"${second}": value} if second else {f"${first}": value}
-        yield from _render(block.body, {**scope, **own})
-
-
-def _fill_in(line: str, scope: Mapping[str, Any]) -> str:
-    def write(match: re.Match[str]) -> str:
-        value = _look_up(match[1], scope)
-        return json.dumps(str(value)) if match[2] else str(value)
-
-    filled = _VALUE.sub(write, line)
-    if "{{" in _VALUE.sub("", line):
-        raise ValueError(line.strip())
-    return filled
-
-
-def _look_up(path: str, scope: Mapping[str, Any]) -> Any:
-    first, *names = path.split(".")
-    value = scope[first]
-    for name in names:
-        value = value[name]
-    return value
+        if statement is None:
+            if "{{" in _VALUE.sub("", line):
+                raise ValueError(line.strip())
+            lines.append(_VALUE.sub(lambda match: f"{{{{ {_ROOT.sub('', match[1])}{match[2] or ''} }}}}", line))
+            continue
+        end, condition, subject, loop, first, second, items = statement.groups()
+        if end:
+            lines.append(f"{{% end{blocks.pop()} %}}")
+        elif condition:
+            blocks.append("if")
+            lines.append(f"{{% if {_ROOT.sub('', subject)} %}}")
+        elif loop:
+            blocks.append("for")
+            names = f"{first}, {second}" if second else first
+            sorted_items = f"{_ROOT.sub('', items)}|dictsort" if second else _ROOT.sub("", items)
+            lines.append(f"{{% for {names} in {sorted_items} %}}")
+    return "\n".join(lines)

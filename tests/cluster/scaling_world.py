@@ -18,10 +18,11 @@ from standins.autoscaler.model import Times
 from standins.autoscaler.node_groups import NodeGroups
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.autoscaler.upstream import running_upstream
-from standins.controlplane.api_objects import MERGE
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
 from standins.google.tests.fakegke_worlds import fake_process, open_transport
+from standins.kit.kubernetes import MERGE
+from standins.kit.kubernetes import MERGE
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 KEPT = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

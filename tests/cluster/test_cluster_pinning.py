@@ -19,9 +19,7 @@ from shared.engine.budget import Key
 from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL
-from standins.controlplane.cache import Build
 from standins.controlplane.chart import read_chart
-from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
 from tests.builders import CLUSTER, PINNED_JOB_KEY
@@ -37,9 +35,9 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def pinned_plane(build: Build) -> Iterator[ControlPlane]:
+def pinned_plane() -> Iterator[ControlPlane]:
     """A control plane of its own: here the policy sees every Job."""
-    with ControlPlane(build, Choices(scheduler_backoff_seconds=1, mutating_policies=True)) as plane:
+    with ControlPlane() as plane:
         objects = read_chart(CHART, {"pinning": True})
         policies = [each for each in objects if each["kind"].startswith("MutatingAdmissionPolicy")]
         for each in policies:

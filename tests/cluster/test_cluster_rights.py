@@ -28,10 +28,10 @@ from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, 
 from shared.model.workloads import Parent
 from shared.settings import ClusterSettings, Credentials, Settings
 from shared.wiring import build_ports
-from standins.controlplane.api_objects import MERGE, apply, exists
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
+from standins.kit.kubernetes import MERGE, apply, exists
 from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
 
 pytestmark = pytest.mark.cluster

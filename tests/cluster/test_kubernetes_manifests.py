@@ -1,29 +1,32 @@
 """Our manifests fit together: unique objects, bindings of what exists, no rule with a wildcard."""
 
 import json
+from typing import Any
 
-from standins.controlplane.api_objects import path_of
 from standins.controlplane.chart import read_chart, read_local_chart
 from tests.cluster.kubernetes_manifests import CHART, VALUES
 
 OPTIONS = {"kueue": True, "pinning": True}
 
 
+def place_of(thing: dict[str, Any]) -> tuple[str, str, str]:
+    return thing["kind"], thing["metadata"].get("namespace", ""), thing["metadata"]["name"]
+
+
 def test_our_manifests_are_complete_and_unique() -> None:
     objects = read_local_chart(CHART, OPTIONS)
-    paths = [path_of(each) for each in objects]
+    places = [place_of(each) for each in objects]
 
-    assert len(set(paths)) == len(paths)
-    assert paths[0] == "/api/v1/namespaces/tpu-provisioner"
+    assert len(set(places)) == len(places)
+    assert places[0] == ("Namespace", "", "tpu-provisioner")
     # Each binding names a role and an account that are there.
     for each in objects:
         if each["kind"].endswith("RoleBinding"):
-            namespace = f"/namespaces/{each['metadata']['namespace']}" if each["roleRef"]["kind"] == "Role" else ""
-            role = f"{each['roleRef']['kind'].lower()}s/{each['roleRef']['name']}"
-            assert f"/apis/rbac.authorization.k8s.io/v1{namespace}/{role}" in paths
+            role = each["roleRef"]
+            assert (role["kind"], each["metadata"].get("namespace", ""), role["name"]) in places
             for subject in each["subjects"]:
-                account = f"/api/v1/namespaces/{subject.get('namespace')}/serviceaccounts/{subject['name']}"
-                assert subject["kind"] == "User" or account in paths
+                account = ("ServiceAccount", subject.get("namespace"), subject["name"])
+                assert subject["kind"] == "User" or account in places
 
 
 def test_an_option_adds_objects_and_changes_none() -> None:

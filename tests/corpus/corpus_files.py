@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from standins.controlplane.cache import default_cache
+from standins.controlplane.building import default_cache
 from tests.corpus.corpus_rows import read_rows
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ class RayWebhook(LocalAnswers):
         self._plane = plane
         self._one_at_a_time = threading.Lock()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(plane.layout.serving_certificate, plane.layout.serving_key)
+        context.load_cert_chain(plane.layout.keys / "tls.crt", plane.layout.keys / "tls.key")
         super().__init__(self._review, tls=context)
 
     def __enter__(self) -> Self:

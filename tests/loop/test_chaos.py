@@ -22,8 +22,7 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX
-from standins.controlplane.commands import API_SERVER, ETCD, Choices
-from standins.controlplane.plane import ControlPlane
+from standins.controlplane.plane import API_SERVER, ETCD, ControlPlane
 from tests.clusters import SPEED
 
 if TYPE_CHECKING:
@@ -80,8 +79,7 @@ def arena(
             url = f"{stack.addresses.kubernetes}/admin/disconnect"
             yield Arena(stack, [lambda: httpx.post(url).raise_for_status()])
         return
-    build = request.getfixturevalue("build")
-    with ControlPlane(build, Choices()) as plane, Stack(home, settings, plane=plane) as stack:
+    with ControlPlane() as plane, Stack(home, settings, plane=plane) as stack:
         yield Arena(stack, [lambda: crash(plane, API_SERVER), lambda: crash(plane, ETCD)])
 
 

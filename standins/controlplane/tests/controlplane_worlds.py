@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 
 import httpx
 
-from standins.controlplane.api_objects import STRATEGIC, exists, is_refusal
 from standins.controlplane.plane import ControlPlane
+from standins.kit.kubernetes import STRATEGIC, exists, is_refusal
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
 
 Json = dict[str, Any]

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from standins.controlplane.cache import Build
-from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_webhook import RayWebhook
@@ -23,9 +21,8 @@ pytestmark = with_controllers(BEFORE, AFTER)
 
 
 @pytest.fixture(scope="module")
-def plane(build: Build) -> Iterator[ControlPlane]:
-    choices = Choices(scheduler_backoff_seconds=1, controllers=(BEFORE,))
-    with ControlPlane(build, choices) as plane, RayWebhook(plane):
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane(BEFORE) as plane, RayWebhook(plane):
         yield plane
 
 
