@@ -23,16 +23,16 @@ help: ## List the targets
 STACK = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 demo: $(VENV)/.installed ## Run a JobSet, or your manifests, on a local cloud and follow what the product says
-	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK) $(if $(REPORT),--report=$(REPORT)) $(ARGS)
+	@$(BIN)/python -m demo run $(JOBSET) $(STACK) $(if $(REPORT),--report=$(REPORT)) $(ARGS)
 
 up: $(VENV)/.installed ## Start the local cloud and keep it, for kubectl and gcloud
-	@$(BIN)/python -m demo.stack up $(STACK) $(ARGS)
+	@$(BIN)/python -m demo up $(STACK) $(ARGS)
 
 down: $(VENV)/.installed ## End the local cloud
-	@$(BIN)/python -m demo.stack down
+	@$(BIN)/python -m demo down
 
 env: $(VENV)/.installed ## Print the variables that point kubectl, gcloud and tpu-provisioner at it
-	@$(BIN)/python -m demo.stack env
+	@$(BIN)/python -m demo env
 
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && PYTHONPATH=. $(BIN)/lint-imports
 
@@ -68,7 +68,7 @@ lock: $(VENV)/.installed ## Pin all dependencies again, within requirements/*.in
 	@$(BIN)/python requirements/lock.py requirements/exporter.in exporter/requirements.txt
 
 clean: ## Remove the virtual environment, caches and the local cloud's files
-	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo.stack down >/dev/null 2>&1 || true; fi
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo down >/dev/null 2>&1 || true; fi
 	@rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

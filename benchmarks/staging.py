@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from demo.stack.stage_functions import stage
+from demo.functions import stage
 
 ROOT = Path(__file__).resolve().parents[1]
 _FLOORS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
+from demo.settings import ClusterKind
 
 SPEEDS = {ClusterKind.EMBEDDED: 150.0, ClusterKind.REAL: 60.0}
 """Virtual seconds per real second of a stack. A real control plane takes real seconds for its

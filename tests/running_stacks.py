@@ -17,8 +17,8 @@ from contextlib import ExitStack
 import pytest
 from hypothesis import HealthCheck, settings
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.stack import Stack
+from demo.settings import ClusterKind
+from demo.stack import Stack
 from standins.controlplane.building import BuildFailed, make_builds
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.programs import UnknownController, choose_products
@@ -105,8 +105,8 @@ def cluster_kind(request: pytest.FixtureRequest) -> ClusterKind:
 @pytest.fixture(scope="session")
 def stack(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One running stack, on each of the two clusters, for all tests that do not break it."""
-    from demo.stack.commands import StackSettings  # noqa: PLC0415 -- see above
-    from demo.stack.stack import Stack  # noqa: PLC0415 -- see above
+    from demo.settings import StackSettings  # noqa: PLC0415 -- see above
+    from demo.stack import Stack  # noqa: PLC0415 -- see above
 
     settings = StackSettings(speed=SPEEDS[cluster_kind], cluster=cluster_kind)
     with Stack(tmp_path_factory.mktemp("stack"), settings) as stack:

@@ -14,7 +14,7 @@ import typer
 from benchmarks.field.records import FanOut, Record, Side, derive_figures, find_minimum_seconds
 from benchmarks.field.running import run_fan_out, run_jobset
 from benchmarks.metering import Failed
-from demo.stack.layout import PROJECT_ROOT
+from demo.settings import PROJECT_ROOT
 
 RECORDS = PROJECT_ROOT / "build" / "field"
 SIZES = ("1", "12", "12-killed", "64")

@@ -11,9 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from demo.stack.commands import StackSettings
-from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
-from demo.stack.stack import Stack
+from demo.settings import CLUSTER, LOCATION, PROJECT, ZONE, Layout, StackSettings
+from demo.stack import Stack
 from standins.controlplane.certificates import write_credentials
 from standins.kit.addresses import HOST, answers
 from standins.kit.local_answers import Answer, Asked, LocalAnswers

@@ -16,10 +16,8 @@ from benchmarks.field.go_stack import PROCESS, GoStack, describe_program
 from benchmarks.field.recorder import Heartbeats, Recorder
 from benchmarks.field.records import CREATE, DELETE, FanOut, Record, Side, find_accepted
 from benchmarks.metering import Failed
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.layout import FUNCTIONS, PROJECT_ROOT
-from demo.stack.stack import Stack
+from demo.settings import FUNCTIONS, PROJECT_ROOT, ClusterKind, StackSettings
+from demo.stack import Stack
 from shared.version import VERSION
 from standins.kit.kubernetes import open_client
 from standins.kubelet.statuses import ended
@@ -112,7 +110,7 @@ def run_jobset(
         ValueError: the Go side was given no program.
     """
     settings = StackSettings(
-        speed=1.0, cluster=ClusterKind.REAL, lease_seconds=0, faults=str(write_faults(folder)), restarts=True
+        speed=1.0, cluster=ClusterKind.REAL, lease_seconds=0, faults=str(write_faults(folder))
     )
     load = os.getloadavg()[0]
     if side is Side.GO and program is None:

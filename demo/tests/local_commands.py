@@ -11,12 +11,11 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from demo.loop.following import Run, RunOptions
-from demo.loop.manifests import load
-from demo.loop.views import Outcome, PlainView
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
+from demo.feed import Outcome, View
+from demo.following import Run, RunOptions
+from demo.manifests import load
+from demo.settings import ClusterKind, StackSettings
+from demo.stack import Stack
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 450
@@ -80,7 +79,7 @@ def perform(
     """Run manifests on a stack of their own; return what it came to, and what a person saw."""
     settings = StackSettings(cluster=cluster, **chosen)  # type: ignore[arg-type]
     console = Console(record=True, width=300, file=io.StringIO())
-    view = PlainView(console)
+    view = View(console)
     with Stack(home / "stack", settings, say=view.say) as stack:
         outcome = Run(stack, view, options or RunOptions()).perform(load(patterns))
     return outcome, console.export_text()

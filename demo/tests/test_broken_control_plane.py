@@ -8,22 +8,19 @@ from demo.tests.local_commands import TEST_SECONDS_MAX, list_processes, run
 from standins.controlplane.building import default_cache, find_build
 from standins.controlplane.programs import choose_products
 
-COMMANDS = [("demo.loop", ()), ("demo.stack", ("up",))]
+COMMANDS = ["run", "up"]
 WORDS = "cannot read its own mind"
 BROKEN = f"#!/bin/sh\nfor n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo line $n; done\necho {WORDS}\nexit 7\n"
 """More lines than an obituary shows: the name of the process must not be lost over them."""
 
 
-def options(folder: Path, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    return (*arguments, *((f"--home={folder / 'home'}",) if arguments else ()), "--cluster=real")
-
-
-@pytest.mark.parametrize(("module", "arguments"), COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_without_the_programs_the_command_that_builds_them_is_named(
-    module: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    answer = run(module, tmp_path, *options(tmp_path, arguments))
+    home = [f"--home={tmp_path / 'home'}"] * (command == "up")
+    answer = run("demo", tmp_path, command, "--cluster=real", *home)
 
     assert answer.returncode == 2
     assert "absent; build it, once, with: python -m standins.controlplane build" in answer.stderr
@@ -33,14 +30,15 @@ def test_without_the_programs_the_command_that_builds_them_is_named(
 
 @pytest.mark.cluster
 @pytest.mark.timeout(TEST_SECONDS_MAX)
-@pytest.mark.parametrize(("module", "arguments"), COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_part_that_dies_at_the_start_is_named_with_its_last_lines(
-    module: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "cache"
     copy_with_a_broken("etcd", folder / default_cache().relative_to(default_cache().parents[1]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    answer = run(module, tmp_path, *options(tmp_path, arguments))
+    home = [f"--home={tmp_path / 'home'}"] * (command == "up")
+    answer = run("demo", tmp_path, command, "--cluster=real", *home)
 
     assert answer.returncode == 1
     assert "the process 'cluster' ended with code 1" in answer.stderr

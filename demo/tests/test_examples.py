@@ -2,9 +2,9 @@
 
 import pytest
 
-from demo.loop.following import RunOptions
-from demo.loop.views import Outcome
-from demo.stack.clusters import ClusterKind
+from demo.feed import Outcome
+from demo.following import RunOptions
+from demo.settings import ClusterKind
 from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, list_stories, perform
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]

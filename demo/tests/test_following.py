@@ -9,11 +9,11 @@ from rich.console import Console
 from cli.explanation.history import Entry
 from cli.explanation.why import History
 from cli.fleet.status import Status
-from demo.loop.__main__ import BadReport, check_report, choose_controllers
-from demo.loop.feed import Feed, draw_table
-from demo.loop.following import Followed, find_ending, is_moving, list_reasons
-from demo.loop.manifests import BadManifest, Document, load
-from demo.stack.clusters import ClusterKind
+from demo.feed import Feed, draw_table
+from demo.following import Followed, find_ending, is_moving, list_reasons
+from demo.manifests import BadManifest, Document, load
+from demo.run import check_report, choose_controllers
+from demo.settings import BadSettings, ClusterKind
 from tests.cli.board_rows import FIRST, a_row, a_wait
 from tests.field.planned import INPUTS
 
@@ -117,5 +117,5 @@ def test_a_kind_chooses_its_controller_and_the_embedded_cluster_names_its_own() 
 
 @pytest.mark.parametrize("path", ["run.json", "no/such/folder/run.html"])
 def test_a_report_that_cannot_be_written_is_refused_before_the_run(path: str) -> None:
-    with pytest.raises(BadReport, match="ending in"):
+    with pytest.raises(BadSettings, match="ending in"):
         check_report(path)

@@ -13,10 +13,9 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from demo.stack.__main__ import app
-from demo.stack.background import NothingRuns, State, read_state
-from demo.stack.clusters import ClusterKind
-from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
+from demo.background import NothingRuns, State, read_state
+from demo.commands import app
+from demo.settings import CLUSTER_PATH, FUNCTIONS, ClusterKind, Layout
 from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start
 from standins.kit.kubernetes import open_client
 from tests.lives.cloud import wait_for
@@ -36,7 +35,7 @@ class Place:
         self.layout = Layout(folder / "home")
 
     def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
-        return run("demo.stack", self.folder, command, f"--home={self.layout.home}", *options)
+        return run("demo", self.folder, command, f"--home={self.layout.home}", *options)
 
     def up(self) -> State:
         """Bring a stack up unless one runs."""
@@ -129,12 +128,7 @@ class TestOnBothClusters:
         wait_for("the end of every process", lambda: place.processes() == [])
         assert "is gone" in place.call("down").stdout
         after, kept = place.up().addresses, before.addresses
-        assert (after.functions, after.exporter, after.gke_rest, after.logging) == (
-            kept.functions,
-            kept.exporter,
-            kept.gke_rest,
-            kept.logging,
-        )
+        assert (after.functions, after.exporter, after.gke_rest) == (kept.functions, kept.exporter, kept.gke_rest)
         if place.kind is ClusterKind.EMBEDDED:  # a real control plane has several ports, and chooses them
             assert after.kubernetes == kept.kubernetes
         assert "The stack is down" in place.call("down").stdout
@@ -150,7 +144,7 @@ class TestOnBothClusters:
     ) -> None:
         place = Place(tmp_path, cluster_kind)
         arguments = ("up", f"--home={place.layout.home}", f"--cluster={cluster_kind}")
-        with start("demo.stack", tmp_path, *arguments) as up:
+        with start("demo", tmp_path, *arguments) as up:
             wait_for("the first process of the stack", place.hold_start)
             assert "is being started or ended" in place.call("up").stdout
             if end == "down":

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from standins.controlplane.programs import AUTHORITY
 from standins.kit.addresses import HOST
 
-AUTHORITY = "ca.crt"
 _LIFETIME = timedelta(days=365)
 _PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _AUTHORITY_NAME = "kueue-ca"

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from standins.controlplane.certificates import AUTHORITY
-
 Json = dict[str, Any]
+AUTHORITY = "ca.crt"
+"""The certificate that everybody trusts, by the name that webhook servers expect."""
 _FOLDER = Path(__file__).resolve().parent
 _MODULE_FILES = ("go.mod", "go.sum")
 _NAME = re.compile(r"\{(\w+)\}")

@@ -16,6 +16,7 @@ import urllib3
 from functions_framework import create_app
 
 
+from demo.functions import stage
 from shared import wiring
 from shared.engine.reconcile import Role
 from shared.model.errors import Throttled
@@ -27,7 +28,6 @@ from tests.engine.world import World
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGE = ROOT / "demo/stack/stage_functions.py"
 BIN = Path(sys.executable).parent
 TARGETS = ("provision", "collect")
 TICK = f"/tick?cluster={CLUSTER}"
@@ -36,7 +36,7 @@ TICK = f"/tick?cluster={CLUSTER}"
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle") / "source"
-    run_python(STAGE, folder, succeeds=True)
+    stage(folder)
     return folder
 
 
@@ -176,7 +176,7 @@ def test_the_bundle_imports_itself_and_what_its_requirements_list(bundle: Path) 
 
 def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
-    run_python(STAGE, again, succeeds=True)
+    stage(again)
     files = sorted(str(path.relative_to(again)) for path in again.rglob("*") if path.is_file())
 
     assert {"main.py", "requirements.txt", "shared/__init__.py"} <= set(files)

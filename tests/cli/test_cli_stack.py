@@ -10,9 +10,9 @@ import httpx
 import pytest
 import yaml
 
-from demo.stack.environments import operator_environment
-from demo.stack.layout import TOPIC
-from demo.stack.stack import Stack
+from demo.parts import operator_environment
+from demo.settings import TOPIC
+from demo.stack import Stack
 from shared.kinds.table import KINDS
 from standins.kit.kubernetes import open_client
 from standins.kit.processes import PATIENCE_SECONDS

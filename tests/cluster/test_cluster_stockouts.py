@@ -3,21 +3,17 @@
 The ticks are called by the tests, so that they are counted and no time is.
 """
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.environments import operator_environment
-from demo.stack.layout import CLUSTER_PATH, PROJECT
-from demo.stack.stack import Stack
+from demo.parts import operator_environment
+from demo.settings import CLUSTER_PATH, PROJECT, ClusterKind, StackSettings
+from demo.stack import Stack
 from shared.model import labels
 from shared.model.times import FRESH_SECONDS
 from standins.controlplane.plane import ControlPlane
@@ -85,10 +81,8 @@ def place(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.Temp
     (folder / "faults.yaml").write_text(CAPACITY)
     settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, faults=str(folder / "faults.yaml"))
     with Stack(folder, settings, plane=plane_with()) as stack, Cloud(stack) as cloud:
-        (ticker,) = [each.pid for each in stack.supervisor.states() if each.name == "ticker"]
-        psutil.Process(ticker).send_signal(signal.SIGSTOP)
+        stack.ticks.clear()
         yield Place(stack, cloud)
-        psutil.Process(ticker).send_signal(signal.SIGCONT)
 
 
 def told(life: Life, words: str) -> dict[str, str]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from demo.stack.layout import CLUSTER_PATH, LOCATION, PROJECT
-from demo.stack.stack import Stack
+from demo.settings import CLUSTER_PATH, LOCATION, PROJECT
+from demo.stack import Stack
 from shared.kinds.table import get_kind
 from tests.claimed_disks import CLASSES, DRIVER, VOLUMES, list_bound, name_claims
 from tests.field.field_world import read_input

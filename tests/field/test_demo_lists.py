@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.loop.manifests import BadManifest, load
+from demo.manifests import BadManifest, load
 from tests.field.planned import INPUTS, plan
 
 NAME = "jobset-list.yaml"
@@ -13,7 +13,7 @@ NAME = "jobset-list.yaml"
 def test_items_have_the_kind_of_their_list() -> None:
     documents = load([str(INPUTS / NAME)])
 
-    named = [(each.kind, each.name, each.api_version) for each in documents]
+    named = [(each.kind, each.name, each.body["apiVersion"]) for each in documents]
     assert named == [
         ("JobSet", "listed", "jobset.x-k8s.io/v1alpha2"),
         ("JobSet", "untyped", "jobset.x-k8s.io/v1alpha2"),
@@ -22,7 +22,7 @@ def test_items_have_the_kind_of_their_list() -> None:
 
 
 def test_plan_and_demo_see_the_same_jobsets() -> None:
-    jobsets = {each.name for each in load([str(INPUTS / NAME)]) if each.is_jobset}
+    jobsets = {each.name for each in load([str(INPUTS / NAME)]) if each.kind == "JobSet"}
 
     assert {need["workload"] for need in plan(NAME)["needs"]} == jobsets
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from demo.stack import local_objects
-from demo.stack.layout import LOCATION, ZONE
+from demo.objects import describe_node
+from demo.settings import LOCATION, ZONE
 from standins.google.gke.model.node_objects import labels_of_host
 
 PLACES = {
@@ -28,7 +28,7 @@ def test_a_host_has_the_label(key: str) -> None:
 
 @pytest.mark.parametrize("key", PLACES)
 def test_the_cpu_node_has_it_too(key: str) -> None:
-    own = local_objects.describe_node()["metadata"]["labels"]
+    own = describe_node()["metadata"]["labels"]
     places = {"us-east5-a": ZONE, "us-east5": LOCATION, "ct6e-standard-4t": "n2-standard-64"}
 
     assert own[key] == places.get(PLACES[key], PLACES[key])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from demo.stack.stack import Stack
+from demo.stack import Stack
 from tests.field.field_world import read_input
 from tests.field.local_run import Answer, LocalRun, Row
 from tests.lives.cloud import Cloud

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.stack.stage_functions import list_sources
+from demo.functions import list_sources
 from tests.infra.terraform_cli import ARCHIVE_MODULE, ROOT, TERRAFORM, find_terraform
 from tests.program_runs import run_program
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
+from demo.objects import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
 from shared.deliver import deliver, deliver_tick
 from shared.engine.reconcile import Role

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from demo.stack.stack import Stack
+from demo.stack import Stack
 from tests.kinds.counting import check_calls
 from tests.kinds.living import LIVED
 from tests.lives.cloud import Cloud

@@ -6,7 +6,7 @@ Engine have a quota of their own and do not count.
 
 from collections.abc import Sequence
 
-from demo.stack.layout import TOPIC
+from demo.settings import TOPIC
 from tests.kinds.living import Lived
 from tests.lives.running import Measured, measure
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from demo.stack.layout import TOPIC
+from demo.settings import TOPIC
 from tests.kinds.living import LONG
 from tests.kinds.plain import Plain, a_tpu_pod
 from tests.lives.cloud import Cloud, wait_for

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.stack import Stack
+from demo.settings import ClusterKind
+from demo.stack import Stack
 from shared.model.errors import Rejected
 from shared.model.messages import parse_message
 from standins.kit.kubernetes import open_client

@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.stack.stack import Stack
+from demo.stack import Stack
 from tests.lives.running import Run, live_all
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from demo.stack.stack import Stack
+from demo.stack import Stack
 from tests.lives.bindings import Bindings
 from tests.lives.catalogue import LIVES, Life
 from tests.lives.cloud import Cloud

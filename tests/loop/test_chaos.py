@@ -15,12 +15,11 @@ import pytest
 import yaml
 from rich.console import Console
 
-from demo.loop.following import Patience, Run, RunOptions
-from demo.loop.manifests import load
-from demo.loop.views import PlainView
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
+from demo.feed import View
+from demo.following import Patience, Run, RunOptions
+from demo.manifests import load
+from demo.settings import ClusterKind, StackSettings
+from demo.stack import Stack
 from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX
 from standins.controlplane.plane import API_SERVER, ETCD, ControlPlane
 from tests.clusters import SPEED
@@ -72,7 +71,7 @@ class Chaos:
 def arena(
     cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Arena]:
-    settings = StackSettings(speed=SPEED, restarts=True, cluster=cluster_kind)
+    settings = StackSettings(speed=SPEED, cluster=cluster_kind)
     home = tmp_path_factory.mktemp("chaos")
     if cluster_kind is ClusterKind.EMBEDDED:
         with Stack(home, settings) as stack:
@@ -100,7 +99,7 @@ def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: 
     before = sum(state.restarts for state in stack.supervisor.states())
     chaos = Chaos(arena, seed)
     options = RunOptions(timeout_seconds=300, patience=PATIENCE)
-    run = Run(stack, PlainView(Console(quiet=True)), options, on_look=chaos.look)
+    run = Run(stack, View(Console(quiet=True)), options, on_look=chaos.look)
     outcome = run.perform(load([str(manifest)]))
     restarts = sum(state.restarts for state in stack.supervisor.states()) - before
     assert outcome.problems == []

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
+from demo.settings import ClusterKind, StackSettings
+from demo.stack import Stack
 from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
 from tests.kinds.controllers import list_controllers

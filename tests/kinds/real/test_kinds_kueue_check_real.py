@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from cli.access.kubeconfig import connection_from_kubeconfig
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
+from demo.settings import ClusterKind, StackSettings
+from demo.stack import Stack
 from exporter.observed_objects import watch_queues
 from exporter.watch import open_watch
 from shared.edges.kubernetes import KubernetesApi
@@ -39,8 +38,8 @@ GRACE_SECONDS = 20
 RELEASE_SECONDS = 5.0 * GRACE_SECONDS
 LONG_CREATION = 30 * SPEED
 """Virtual seconds: longer than a preemption takes on a busy machine."""
-DECIDING = ("ticker", "provision", "collect")
-"""The functions, and what calls them."""
+DECIDING = ("provision", "collect")
+"""The functions."""
 PROVISION, EXPORTER = "tpu-provisioner-provision", "tpu-provisioner-exporter"
 
 

@@ -4,9 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.layout import TOPIC
+from demo.settings import TOPIC, ClusterKind, StackSettings
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import BODIES, GO, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job

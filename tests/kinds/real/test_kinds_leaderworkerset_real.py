@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from demo.stack.stack import Stack
+from demo.stack import Stack
 from tests.field.local_run import LocalRun, Row
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running

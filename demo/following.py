@@ -17,14 +17,12 @@ from cli.board.readings import Readings
 from cli.explanation.why import History, tell
 from cli.fleet.rows import PoolRow, Row
 from cli.fleet.status import Status
-from demo.loop.applying import Applier
-from demo.loop.feed import Feed
-from demo.loop.manifests import Document
-from demo.loop.verification import SETTLE_SECONDS, Verifier
-from demo.loop.views import Outcome, Refusal, View
-from demo.stack.environments import operator_environment
-from demo.stack.layout import CLUSTER_PATH
-from demo.stack.stack import Stack
+from demo.feed import Feed, Outcome, Refusal, View
+from demo.manifests import Applier, Document
+from demo.parts import operator_environment
+from demo.settings import CLUSTER_PATH
+from demo.stack import Stack
+from demo.verification import SETTLE_SECONDS, Verifier
 from shared.model.decisions import Reason, Verdict
 
 _LOOK_SECONDS = 0.5
@@ -188,11 +186,11 @@ class Run:
         return self._outcome
 
     def _apply(self, documents: list[Document], applier: Applier) -> None:
-        applied = applier.apply(documents)
-        for note in applied.notes:
+        created, notes = applier.create(documents)
+        for note in notes:
             self._view.say(note)
         now = time.time()
-        self._workloads += [Followed(each, now) for each in applied.created if each.is_workload]
+        self._workloads += [Followed(each, now) for each in created if each.is_workload]
 
     def _follow(self, applier: Applier) -> None:
         """Follow to the end, or note what is missing when the time is up."""

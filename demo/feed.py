@@ -1,12 +1,14 @@
 """What changes from one status of the product to the next: a line for each change, and the pools.
 
-Pure: a status and a moment in, lines out.
+Statuses come in; lines, and a table that changes in its place, go to a console.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
+from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -177,3 +179,81 @@ def _describe_pool(row: PoolRow, phase: str, *, first: bool) -> str:
     why = f": {row.message} [{row.reason}]" if row.reason and row.decision != KEPT else ""
     error = f": {row.error}" if row.error else ""
     return f"pool {row.pool}{what}: {_WORDS[phase]}{error or why}"
+
+
+_REFRESH_PER_SECOND = 4
+_LINES_MIN = 6
+"""So many lines of the screen are left to the lines above the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a workload will not run."""
+
+    workload: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """The end of a run."""
+
+    stories: dict[str, Story]
+    """Every pool that there was, by its name."""
+    endings: dict[str, str] = field(default_factory=dict)
+    """By workload: ``Completed``, ``Failed``, or nothing if it was deleted."""
+    refusals: list[Refusal] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """What kept the end state from being verified; empty when it was."""
+    calls: dict[str, int] = field(default_factory=dict)
+    """How many calls of GKE changed something, by method."""
+    page: dict[str, Any] = field(default_factory=dict)
+    """The last reading of the board, with the pools of the whole run."""
+
+
+class View:
+    """A console: one line for each change, and on a terminal the table of the pools below them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, refresh_per_second=_REFRESH_PER_SECOND, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Show a word about the demo itself."""
+        self._console.print(Text(text, style="dim"), soft_wrap=True)
+
+    def show(self, lines: Sequence[Line], stories: Sequence[Story]) -> None:
+        """Show new lines, and the pools as they are."""
+        for line in lines:
+            self._console.print(line.as_text(), soft_wrap=True)
+        if self._console.is_terminal:
+            rows_max = max(1, self._console.height - _LINES_MIN)
+            self._live.update(draw_table(stories, width=self._console.width, rows_max=rows_max))
+
+
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    """Print the pools of a run, what did not go on, and whether its end is verified."""
+    if outcome.stories:
+        console.print()
+        console.print(draw_table(list(outcome.stories.values()), width=console.width))
+    calls = ", ".join(f"{number} {method}" for method, number in sorted(outcome.calls.items()))
+    console.print(f"\nchanges asked of GKE: {calls or 'none'}", highlight=False)
+    if outcome.problems:
+        console.print("NOT VERIFIED:", style="bold red")
+        for each in outcome.problems:
+            console.print(f"  - {each}", markup=False, highlight=False, soft_wrap=True)
+        return
+    refused = len({each.workload for each in outcome.refusals})
+    tail = f"; {count(refused, 'workload')} refused, with reasons above" if refused else ""
+    pools = count(len(outcome.stories), "node pool")
+    console.print(f"Verified: {pools} created and deleted, none is left{tail}.", style="green", highlight=False)
+    console.print("Next: make up keeps such a cloud for kubectl and gcloud.", highlight=False)

@@ -1,4 +1,4 @@
-"""``python -m demo.stack``: bring a local stack up, look at it, take it down."""
+"""The commands of the demo and of the local stack."""
 
 import signal
 import threading
@@ -10,31 +10,24 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from demo.stack import background
-from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed, State
-from demo.stack.clusters import ClusterKind, ClusterMissing, check_present, find_faults
-from demo.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
-from demo.stack.environments import export_lines, operator_environment, tool_environment
-from demo.stack.layout import DEFAULT_HOME, Layout
-from demo.stack.stack import Stack, StagingFailed
-from standins.google.gke.faults.scenario import ScenarioError
-from standins.kit.lifecycle import refuse
-from standins.kit.processes import NotReady, ProcessDied, ProcessState, last_words
+from demo import background
+from demo.background import AlreadyRuns, NothingRuns, StartFailed, State
+from demo.parts import export_lines, operator_environment, tool_environment
+from demo.settings import DEFAULT_HOME, BadSettings, ClusterKind, Layout, StackSettings, check_settings
+from demo.stack import Stack
+from standins.kit.lifecycle import exit_on_sigterm, refuse
+from standins.kit.processes import NotReady, ProcessDied, last_words
 
+_LAST_LINES = 12
 _INTERRUPTED, _TERMINATED = 130, 143
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    help="The local stack: Kubernetes, GKE, Pub/Sub, the exporter and the functions, all on 127.0.0.1.",
-)
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help=__doc__)
+Manifests = Annotated[
+    list[str] | None,
+    typer.Argument(help="Manifests with workloads: files, globs or folders. Default: a two-slice v6e JobSet."),
+]
 Home = Annotated[Path, typer.Option(help="The folder for ports, logs, kubeconfig and state.", file_okay=False)]
 Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
-Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
-RunSeconds = Annotated[
-    float, typer.Option(help="Virtual seconds that a pod runs, unless an annotation sets them.", min=0)
-]
 Faults = Annotated[
     str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/google/gke/README.md).")
 ]
@@ -42,22 +35,48 @@ Cluster = Annotated[
     ClusterKind,
     typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/local-stack.md)."),
 ]
-Restart = Annotated[bool, typer.Option("--restart/--no-restart", help="Restart crashed stateless processes.")]
+Report = Annotated[str, typer.Option(help="Write the board with the run inside: a path that ends in .html.")]
+Timeout = Annotated[
+    float, typer.Option(help="Stop after this many real seconds. 0: a limit that depends on the speed.", min=0)
+]
+ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused workload as a failure.")]
+IdleSeconds = Annotated[
+    int, typer.Option(help="Real seconds for which a workload may keep its pools when it is over.", min=0)
+]
+
+
+@app.command()
+def run(
+    manifests: Manifests = None,
+    speed: Speed = 30.0,
+    faults: Faults = "",
+    cluster: Cluster = ClusterKind.EMBEDDED,
+    report: Report = "",
+    timeout: Timeout = 0.0,
+    *,
+    idle_seconds_max: IdleSeconds = 0,
+    expect_all: ExpectAll = False,
+) -> None:
+    """Start a stack, apply the manifests, show the run, verify that nothing is left, stop all."""
+    # Imported late: `up` should not wait for what a run shows.
+    from demo.following import RunOptions  # noqa: PLC0415 -- see above
+    from demo.run import run_manifests  # noqa: PLC0415 -- see above
+
+    catch_interrupts()
+    exit_on_sigterm()
+    settings = StackSettings(speed=speed, faults=faults, cluster=cluster, idle_seconds_max=idle_seconds_max)
+    options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
+    if not run_manifests(manifests or [], settings, options, report):
+        raise typer.Exit(1)
 
 
 @app.command()
 def up(
-    home: Home = DEFAULT_HOME,
-    speed: Speed = 30.0,
-    seed: Seed = 1,
-    run_seconds: RunSeconds = RUN_VIRTUAL_SECONDS,
-    faults: Faults = "",
-    cluster: Cluster = ClusterKind.EMBEDDED,
-    *,
-    restart: Restart = True,
+    home: Home = DEFAULT_HOME, speed: Speed = 30.0, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
 ) -> None:
     """Start a stack in the background and print how to reach it."""
-    settings = _read_settings(speed, seed, run_seconds, faults, cluster, restarts=restart)
+    settings = _read_settings(speed, faults, cluster)
+    catch_interrupts()
     try:
         state = background.start(home, settings, typer.echo)
     except AlreadyRuns as error:
@@ -94,13 +113,17 @@ def down(home: Home = DEFAULT_HOME) -> None:
 def status(home: Home = DEFAULT_HOME) -> None:
     """Show every process; exit with 1 when one is dead or nothing runs."""
     layout = Layout(home.resolve())
-    state = _read_state(layout)
+    processes = _read_state(layout).processes
+    table = Table("process", "pid", "state", "restarts")
+    for each in processes:
+        state = "[green]running[/]" if each.exit_code is None else f"[red]ended ({each.exit_code})[/]"
+        table.add_row(each.name, str(each.pid), state, str(each.restarts))
     console = Console()
-    console.print(_status_table(state.processes))
-    dead = [each for each in state.processes if each.exit_code is not None]
+    console.print(table)
+    dead = [each for each in processes if each.exit_code is not None]
     for each in dead:
         console.print(f"[red]{each.name} ended with code {each.exit_code}; its last lines:[/]")
-        console.print("\n".join(last_words(layout.log(each.name), 12)), markup=False, highlight=False)
+        console.print("\n".join(last_words(layout.log(each.name), _LAST_LINES)), markup=False, highlight=False)
     if dead:
         raise typer.Exit(1)
 
@@ -114,19 +137,12 @@ def env(home: Home = DEFAULT_HOME) -> None:
     typer.echo(export_lines(environment | operator_environment(layout, state.settings, state.addresses)))
 
 
-@app.command()
-def run(
-    home: Home = DEFAULT_HOME,
-    speed: Speed = 30.0,
-    seed: Seed = 1,
-    run_seconds: RunSeconds = RUN_VIRTUAL_SECONDS,
-    faults: Faults = "",
-    cluster: Cluster = ClusterKind.EMBEDDED,
-    *,
-    restart: Restart = True,
+@app.command(hidden=True)
+def serve(
+    home: Home = DEFAULT_HOME, speed: Speed = 30.0, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
-    settings = _read_settings(speed, seed, run_seconds, faults, cluster, restarts=restart)
+    settings = _read_settings(speed, faults, cluster)
     ready, stopping = threading.Event(), threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -143,9 +159,23 @@ def run(
             ready.set()
             typer.echo("ready")
             stopping.wait()
-    except (AlreadyRuns, ProcessDied, NotReady, StagingFailed) as error:
+    except (AlreadyRuns, ProcessDied, NotReady) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
+
+
+def catch_interrupts() -> None:
+    """Let Ctrl-C end what is started from now on in order."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _read_settings(speed: float, faults: str, cluster: ClusterKind) -> StackSettings:
+    """Return the settings of a stack that can be started; end with code 2 otherwise."""
+    try:
+        return check_settings(StackSettings(speed=speed, faults=faults, cluster=cluster))
+    except BadSettings as error:
+        refuse(error)
 
 
 def _read_state(layout: Layout) -> State:
@@ -155,34 +185,3 @@ def _read_state(layout: Layout) -> State:
     except NothingRuns as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-
-
-def _read_settings(
-    speed: float, seed: int, run_seconds: float, faults: str, cluster: ClusterKind, *, restarts: bool
-) -> StackSettings:
-    """Return the settings of a stack that can be started; end with code 2 otherwise."""
-    try:
-        faults_file = find_faults(faults)
-        check_present(cluster)
-    except (ClusterMissing, ScenarioError) as error:
-        refuse(error)
-    return StackSettings(
-        speed=speed,
-        seed=seed,
-        run_virtual_seconds=run_seconds,
-        faults=faults_file,
-        restarts=restarts,
-        cluster=cluster,
-    )
-
-
-def _status_table(processes: list[ProcessState]) -> Table:
-    table = Table("process", "pid", "state", "restarts")
-    for each in processes:
-        state = "[green]running[/]" if each.exit_code is None else f"[red]ended ({each.exit_code})[/]"
-        table.add_row(each.name, str(each.pid), state, str(each.restarts))
-    return table
-
-
-if __name__ == "__main__":
-    app()

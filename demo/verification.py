@@ -7,12 +7,11 @@ message about to be acknowledged) is looked at again within a bound.
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import httpx
 
-from demo.stack.commands import Addresses
-from demo.stack.layout import CLUSTER_PATH, DEAD_LETTER_SUBSCRIPTION
+from demo.settings import CLUSTER_PATH, DEAD_LETTER_SUBSCRIPTION, Addresses
 from shared.model import labels
 from standins.kit.addresses import STAND_IN
 from standins.kit.kubernetes import open_client
@@ -92,10 +91,10 @@ class Verifier:
 
     def _check_pubsub(self) -> list[str]:
         problems = []
-        for name, counters in self._subscriptions().items():
-            waiting = _count(counters, "backlog") + _count(counters, "outstanding")
-            if waiting and _is_pushed(name):
-                problems.append(f"subscription {name.rpartition('/')[2]} has {waiting} undelivered messages")
+        for each in self._pubsub.get("/admin/subscriptions").raise_for_status().json()["subscriptions"]:
+            waiting = int(each.get("backlog") or 0) + int(each.get("outstanding") or 0)
+            if waiting and each["name"] != DEAD_LETTER_SUBSCRIPTION:
+                problems.append(f"subscription {each['name']} has {waiting} undelivered messages")
         pulled = self._pubsub.post(
             f"/v1/{DEAD_LETTER_SUBSCRIPTION}:pull", json={"maxMessages": 10, "returnImmediately": True}
         )
@@ -112,15 +111,3 @@ class Verifier:
         return [
             f"the exporter's metric {name} is {value} and not 0" for name, value in values.items() if float(value)
         ]
-
-    def _subscriptions(self) -> dict[str, dict[str, Any]]:
-        found = self._pubsub.get("/admin/subscriptions").raise_for_status().json()["subscriptions"]
-        return {str(each["name"]): each for each in found}
-
-
-def _is_pushed(name: str) -> bool:
-    return name != DEAD_LETTER_SUBSCRIPTION
-
-
-def _count(counters: dict[str, Any], key: str) -> int:
-    return int(counters.get(key) or 0)

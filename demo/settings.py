@@ -1,11 +1,18 @@
-"""Where a stack keeps its files, and the names that it gives to things.
+"""What a person chooses about a stack, the names of its cloud things, and where its files are.
 
 One folder per stack holds everything: ports files, logs, the kubeconfig, the staged functions.
 Names of cloud resources are constants, because a stack serves one project with one cluster.
 """
 
 import shutil
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
+
+from shared.settings import Settings
+from standins.controlplane.building import BuildMissing, find_build
+from standins.controlplane.programs import RecipeBroken, choose_products
+from standins.google.gke.faults.scenario import ScenarioError, load_scenario
 
 PROJECT = "demo-project"
 LOCATION = "us-east5"
@@ -19,8 +26,85 @@ DEAD_LETTER_SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/dead-letters"
 FUNCTIONS = ("provision", "collect")
 SUPERVISOR = "supervisor"
 """Whose log begins before its stack does, when it runs in the background."""
-PROJECT_ROOT = Path(__file__).resolve().parents[2]
+PROJECT_ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_HOME = PROJECT_ROOT / ".local"
+
+
+class ClusterKind(StrEnum):
+    """The Kubernetes under a stack."""
+
+    EMBEDDED = "embedded"
+    """Our own, in one Python process: starts in a second, needs nothing, is an opinion."""
+    REAL = "real"
+    """Kubernetes and JobSet themselves, as plain processes (docs/local-stack.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSettings:
+    """What may be chosen about a stack."""
+
+    speed: float = 30.0
+    """Virtual seconds per real second, for everything that GKE and the kubelets take time for."""
+    faults: str = ""
+    """A file of faults and capacity for the fake GKE, or nothing."""
+    cluster: ClusterKind = ClusterKind.EMBEDDED
+    """Which Kubernetes everything runs on."""
+    controllers: tuple[str, ...] = ()
+    """Further controllers of the real one."""
+    grace_virtual_seconds: float = Settings(clusters={}).grace_seconds
+    """How long the functions keep the pools of a suspended workload."""
+    lease_seconds: int = 15
+    """How long a silent exporter keeps its Lease, where Kubernetes knows accounts; 0: no
+    election."""
+    kueue_admission_check: bool = False
+    """Whether the functions answer Kueue's admission checks, for which they need further rights."""
+    idle_seconds_max: int = 0
+    """For how many real seconds a workload may keep its pools when it is over."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it runs on a real control plane, which knows accounts."""
+        return self.cluster is ClusterKind.REAL
+
+
+class BadSettings(ValueError):
+    """A stack cannot be started so; the text says why, and what is valid."""
+
+
+def check_settings(settings: StackSettings) -> StackSettings:
+    """Return the settings with the full path of their file of faults.
+
+    Raises BadSettings: that file is wrong, or the real control plane has not been built.
+    """
+    try:
+        if settings.is_real:
+            for product in choose_products(settings.controllers):
+                find_build(product)
+        if settings.faults:
+            load_scenario(Path(settings.faults))
+            return replace(settings, faults=str(Path(settings.faults).resolve()))
+    except (BuildMissing, RecipeBroken, ScenarioError) as error:
+        raise BadSettings(str(error)) from error
+    return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where the parts of a running stack listen."""
+
+    kubernetes: str
+    kubeconfig: str
+    """The file by which an administrator gets in there."""
+    gke_rest: str
+    """Of all APIs of Google by REST: GKE, Pub/Sub, and the logs of all parts."""
+    pubsub_grpc: str
+    functions: dict[str, str]
+    exporter: str
+
+    @property
+    def pubsub_rest(self) -> str:
+        """Where Pub/Sub answers by REST."""
+        return self.gke_rest
 
 
 class Layout:
@@ -45,10 +129,7 @@ class Layout:
         self.authority = self.accounts / "ca.crt"
         """The certificate that those who talk to a real control plane trust."""
         self.state = home / "stack.json"
-        """What runs, written by the supervisor whenever it changes."""
-        """The variables of `tpu-provisioner`, which finds the running stack by this file."""
-        self.kept_ports = home / "kept-ports.json"
-        """Where the parts of the last stack listened; the next one does so again."""
+        """What runs, written whenever it changes; `tpu-provisioner` finds the stack by it."""
 
     def account_kubeconfig(self, account: str) -> Path:
         """Return the kubeconfig of one service account."""

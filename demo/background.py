@@ -17,8 +17,7 @@ from typing import IO
 
 import msgspec
 
-from demo.stack.commands import Addresses, StackSettings
-from demo.stack.layout import PROJECT_ROOT, SUPERVISOR, Layout
+from demo.settings import PROJECT_ROOT, SUPERVISOR, Addresses, Layout, StackSettings
 from standins.kit.processes import ProcessState, last_lines, wait_until
 
 _UP_SECONDS_MAX = 150.0
@@ -61,15 +60,10 @@ def read_state(layout: Layout) -> State:
         raise NothingRuns(f"the stack in {layout.home} is being started or ended; wait a moment") from error
 
 
-def start(home: Path, settings: StackSettings, say: Callable[[str], None] = lambda _: None) -> State:
+def start(home: Path, settings: StackSettings, say: Callable[[str], None]) -> State:
     """Start a stack in the background and return once all of it is ready.
 
     Whatever keeps it from becoming ready, Ctrl-C too, ends all of it.
-
-    Args:
-        home: its folder.
-        settings: of the stack.
-        say: is told what happens, from the first moment on.
 
     Raises:
         AlreadyRuns: one runs there.
@@ -87,23 +81,22 @@ def start(home: Path, settings: StackSettings, say: Callable[[str], None] = lamb
     say(f"starting a stack in {layout.home}; its log: {log}")
     with log.open("wb") as output:
         supervisor = subprocess.Popen(
-            _run_command(layout, settings),
+            _serve_command(layout, settings),
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-
-    told = 0
+    shown = 0
 
     def check() -> None:
-        nonlocal told
+        nonlocal shown
         *lines, _ = log.read_text(errors="replace").split("\n")
-        for line in lines[told:]:
+        for line in lines[shown:]:
             if line.startswith("starting "):
                 say(line)
-        told = len(lines)
+        shown = len(lines)
         if supervisor.poll() is not None:
             raise StartFailed("the stack did not start:\n" + "\n".join(last_lines(log, 30)))
 
@@ -149,19 +142,10 @@ def take_lock(layout: Layout) -> None:
     os.write(lock, f"{os.getpid()}\n".encode())
 
 
-def _run_command(layout: Layout, settings: StackSettings) -> list[str]:
+def _serve_command(layout: Layout, settings: StackSettings) -> list[str]:
     return [
-        sys.executable,
-        "-m",
-        "demo.stack",
-        "run",
-        f"--home={layout.home}",
-        f"--speed={settings.speed:g}",
-        f"--seed={settings.seed}",
-        f"--run-seconds={settings.run_virtual_seconds:g}",
-        f"--faults={settings.faults}",
-        f"--cluster={settings.cluster}",
-        "--restart" if settings.restarts else "--no-restart",
+        *(sys.executable, "-m", "demo", "serve", f"--home={layout.home}"),
+        *(f"--speed={settings.speed:g}", f"--faults={settings.faults}", f"--cluster={settings.cluster}"),
     ]
 
 

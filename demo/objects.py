@@ -1,0 +1,117 @@
+"""What a stack puts into its cloud: Pub/Sub's resources, a CPU node, and a namespace.
+
+The resources of Pub/Sub are those that Terraform makes: one topic for the exporter's messages and
+one for the ends of GKE's operations, each with a push subscription for each function, and a
+dead-letter topic with a pull subscription.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from demo.settings import (
+    DEAD_LETTER_SUBSCRIPTION,
+    DEAD_LETTER_TOPIC,
+    LOCATION,
+    OPERATIONS_TOPIC,
+    PROJECT,
+    TOPIC,
+    ZONE,
+)
+from standins.kit.kubernetes import MERGE, open_client
+
+ACK_DEADLINE_SECONDS = 60
+DELIVERY_ATTEMPTS_MAX = 20
+BACKOFF_MIN_SECONDS = 1
+BACKOFF_MAX_SECONDS = 10
+REPLAY_SECONDS = 7 * 86_400
+PUSH_IDENTITY = f"push@{PROJECT}.iam.gserviceaccount.com"
+FILTERS = {
+    "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
+    "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
+}
+"""By function, which messages about workloads it gets."""
+ENDS = {name: f"{name}-ends" for name in FILTERS}
+"""By function, its subscription to the ends of operations."""
+NODE = "cpu-0"
+_SYSTEM = {"os": "linux", "arch": "amd64"}
+_OLD_PLACE = "failure-domain.beta.kubernetes.io"
+NAMESPACE = "tpu-provisioner"
+_RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
+
+
+def subscription_path(name: str) -> str:
+    """Return the full name of one subscription of the stack."""
+    return f"projects/{PROJECT}/subscriptions/{name}"
+
+
+def create_subscriptions(pubsub_rest: str, functions: Mapping[str, str]) -> None:
+    """Create the topics, then a push subscription for each of the functions, by name."""
+    # Kept by the topic, so that a replay by time brings back what was acknowledged.
+    kept = {"messageRetentionDuration": f"{REPLAY_SECONDS}s"}
+    resources: dict[str, Any] = {TOPIC: kept, OPERATIONS_TOPIC: kept, DEAD_LETTER_TOPIC: {}}
+    resources[DEAD_LETTER_SUBSCRIPTION] = {"topic": DEAD_LETTER_TOPIC, "expirationPolicy": {}}
+    policy = {"deadLetterTopic": DEAD_LETTER_TOPIC, "maxDeliveryAttempts": DELIVERY_ATTEMPTS_MAX}
+    for name, expression in FILTERS.items():
+        messages = {"filter": expression, "deadLetterPolicy": policy}
+        resources[subscription_path(name)] = _push_to(functions[name], TOPIC) | messages
+        # Without a dead-letter policy: the tick looks at what an end was about.
+        resources[subscription_path(ENDS[name])] = _push_to(functions[name], OPERATIONS_TOPIC)
+    with httpx.Client(base_url=pubsub_rest, trust_env=False) as client:
+        for path, body in resources.items():
+            client.put(f"/v1/{path}", json=body).raise_for_status()
+
+
+def _push_to(endpoint: str, topic: str) -> dict[str, Any]:
+    token = {"serviceAccountEmail": PUSH_IDENTITY, "audience": endpoint}
+    return {
+        "topic": topic,
+        "ackDeadlineSeconds": ACK_DEADLINE_SECONDS,
+        "pushConfig": {"pushEndpoint": endpoint, "oidcToken": token},
+        "retryPolicy": {"minimumBackoff": f"{BACKOFF_MIN_SECONDS}s", "maximumBackoff": f"{BACKOFF_MAX_SECONDS}s"},
+        "expirationPolicy": {},
+    }
+
+
+def prepare_cluster(kubeconfig: Path) -> None:
+    """Create the namespace of the provisioner, and a CPU node that is Ready.
+
+    Raises httpx.HTTPStatusError: the API refused one.
+    """
+    status = {"status": _describe_status()}
+    with open_client(kubeconfig) as client:
+        for path, body in (
+            ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
+            ("/api/v1/nodes", describe_node()),
+        ):
+            created = client.post(path, json=body)
+            if created.status_code != httpx.codes.CONFLICT:
+                created.raise_for_status()
+        client.patch(f"/api/v1/nodes/{NODE}/status", json=status, headers=MERGE).raise_for_status()
+
+
+def describe_node() -> dict[str, Any]:
+    """Return the CPU node as it is created, with the labels that drivers ask for."""
+    machine, zones = "n2-standard-64", ("topology.kubernetes.io", "topology.gke.io", _OLD_PLACE)
+    labels = {f"{prefix}kubernetes.io/{key}": value for prefix in ("", "beta.") for key, value in _SYSTEM.items()}
+    labels |= dict.fromkeys(("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"), machine)
+    labels |= {f"{place}/zone": ZONE for place in zones}
+    labels |= {f"{place}/region": LOCATION for place in ("topology.kubernetes.io", _OLD_PLACE)}
+    labels |= {"kubernetes.io/hostname": NODE, "cloud.google.com/gke-nodepool": "cpu"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
+
+
+def _describe_status() -> dict[str, Any]:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "the local stack keeps this node",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    return {"capacity": _RESOURCES, "allocatable": _RESOURCES, "conditions": [ready]}
