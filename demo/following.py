@@ -40,35 +40,29 @@ _WARNINGS_MAX = 3
 SILENT = "no_reason"
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long, in real seconds, nothing may happen before a verdict is final."""
-
-    refused_seconds: float
-    silent_seconds: float
-    """For a workload that nothing refuses, before `why` is asked."""
-
-    @classmethod
-    def at_speed(cls, speed: float) -> "Patience":
-        """Return the patience that suits a clock of this speed."""
-        return cls(refused_seconds=max(3.0, 30 / speed), silent_seconds=max(10.0, 60 / speed))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What a person may choose about a run."""
+    """What a person may choose about a run; times are real seconds."""
 
     timeout_seconds: float = 0.0
-    """Real seconds; 0 for a default that follows the speed."""
+    """0 for a default that follows the speed."""
     expect_all: bool = False
     """Whether a refusal is a failure."""
-    patience: Patience | None = None
-    """None for a default that follows the speed. Where something kills the exporter or the API
-    server, it must be longer than their restart takes."""
+    patience_seconds: float = 0.0
+    """How long nothing must happen, at least, before a refusal is final. Where something kills the
+    exporter or the API server, it must be longer than their restart takes."""
 
-    def bound_seconds(self, speed: float) -> float:
-        """Return the longest that a run may take, in real seconds."""
+    def bound_run(self, speed: float) -> float:
+        """Return the longest that a run may take."""
         return self.timeout_seconds or _BASE_SECONDS + _VIRTUAL_SECONDS / speed
+
+    def bound_refusal(self, speed: float) -> float:
+        """Return how long nothing happens before a refusal is final."""
+        return max(3.0, 30 / speed, self.patience_seconds)
+
+    def bound_silence(self, speed: float) -> float:
+        """Return how long nothing happens before `why` is asked about what nothing refuses."""
+        return max(10.0, 60 / speed, 2 * self.patience_seconds)
 
 
 @dataclass(slots=True)
@@ -156,9 +150,7 @@ class Run:
         on_look: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
         self._stack, self._view, self._options, self._on_look = stack, view, options, on_look
-        speed = stack.settings.speed
-        self._bound_seconds = options.bound_seconds(speed)
-        self._patience = options.patience or Patience.at_speed(speed)
+        self._speed = stack.settings.speed
         environment = operator_environment(stack.layout, stack.settings, stack.addresses)
         self._deployment: Deployment = open_deployment(environment)
         self._readings = Readings(self._deployment)
@@ -194,7 +186,7 @@ class Run:
 
     def _follow(self, applier: Applier) -> None:
         """Follow to the end, or note what is missing when the time is up."""
-        deadline = self._began_at + self._bound_seconds
+        deadline = self._began_at + self._options.bound_run(self._speed)
         while not self._outcome.problems:
             status = self._look(applier)
             self._apply_due(applier)
@@ -252,7 +244,7 @@ class Run:
                 self._delete(each, "all of it has run", applier)
 
     def _withdraw_refused(self, status: Status, applier: Applier) -> None:
-        for each in self._list_still(status, self._patience.refused_seconds):
+        for each in self._list_still(status, self._options.bound_refusal(self._speed)):
             own = [row for row in status.waiting if each.owns(row)]
             refused = [row for row in own if row.stuck and row.decision == Verdict.REFUSE]
             if refused:
@@ -265,7 +257,7 @@ class Run:
         All of them, because what one of them still does may free what another one waits for.
         """
         unfinished = self._list_unfinished()
-        if status.errors or unfinished != self._list_still(status, self._patience.silent_seconds):
+        if status.errors or unfinished != self._list_still(status, self._options.bound_silence(self._speed)):
             return
         for each in unfinished:
             history = tell(self._deployment, CLUSTER_PATH, each.document.namespace, each.document.name)
@@ -297,7 +289,7 @@ class Run:
 
     def _list_missing(self, status: Status) -> Iterator[str]:
         """Yield what keeps the run from its end."""
-        prefix = f"not finished within {self._bound_seconds:.0f} s"
+        prefix = f"not finished within {self._options.bound_run(self._speed):.0f} s"
         for row in status.waiting:
             yield f"{prefix}: {row.owner}: {row.decision}: {row.message} [{row.reason}]"
         for pool in status.pools:

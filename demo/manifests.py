@@ -126,16 +126,13 @@ def _flatten(where: str, body: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _check_object(where: str, body: Any) -> None:
-    if not isinstance(body, dict):
-        raise BadManifest(f"{where}: is not an object (got {str(body)[:60]!r}); valid: apiVersion, kind, metadata")
-    for field in ("apiVersion", "kind"):
-        if not isinstance(body.get(field), str) or not body[field]:
-            raise BadManifest(f"{where}: {field}: is missing or not a text (got {body.get(field)!r})")
-    metadata = body.get("metadata")
-    if not isinstance(metadata, dict):
-        raise BadManifest(f"{where}: metadata: is missing (got {metadata!r}); valid: a mapping with a name")
-    if not isinstance(metadata.get("name") or metadata.get("generateName"), str):
-        raise BadManifest(f"{where}: metadata.name: is missing; valid: name or generateName, as text")
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    texts: tuple[object, ...] = ("",)
+    if isinstance(metadata, dict):
+        texts = (body.get("apiVersion"), body.get("kind"), metadata.get("name") or metadata.get("generateName"))
+    if not all(isinstance(each, str) and each for each in texts):
+        valid = "texts in apiVersion, kind and metadata.name (or generateName)"
+        raise BadManifest(f"{where}: is not an object (got {str(body)[:60]!r}); valid: {valid}")
 
 
 class Applier:

@@ -16,7 +16,7 @@ import yaml
 from rich.console import Console
 
 from demo.feed import View
-from demo.following import Patience, Run, RunOptions
+from demo.following import Run, RunOptions
 from demo.manifests import load
 from demo.settings import ClusterKind, StackSettings
 from demo.stack import Stack
@@ -35,7 +35,7 @@ SLICES = 2
 SECONDS = 12.0
 """The blows fall within this time after the apply; an undisturbed run takes about as long."""
 
-PATIENCE = Patience(refused_seconds=60.0, silent_seconds=120.0)
+PATIENCE_SECONDS = 60.0
 """Longer than all blows and restarts together: nobody is asked while the exporter is away."""
 
 
@@ -98,7 +98,7 @@ def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: 
     manifest.write_text(yaml.safe_dump(body | {"metadata": body["metadata"] | {"namespace": f"chaos-{seed}"}}))
     before = sum(state.restarts for state in stack.supervisor.states())
     chaos = Chaos(arena, seed)
-    options = RunOptions(timeout_seconds=300, patience=PATIENCE)
+    options = RunOptions(timeout_seconds=300, patience_seconds=PATIENCE_SECONDS)
     run = Run(stack, View(Console(quiet=True)), options, on_look=chaos.look)
     outcome = run.perform(load([str(manifest)]))
     restarts = sum(state.restarts for state in stack.supervisor.states()) - before
