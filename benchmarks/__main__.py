@@ -14,11 +14,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import scarcity, staging, tick_cost
-from benchmarks.exporter_load import ExporterBench, StagedExporter
-from benchmarks.figures import Figure, Verdict, build_table, describe_run, row_of, write_json
-from benchmarks.function import Site, measure_cold, measure_warm
-from benchmarks.metering import Failed
+from benchmarks import exporter_load, fan_out, field, function, scarcity, tick
+from benchmarks.figures import Figure, build_table, describe_run, write_json
+from benchmarks.processes import Failed, stage_exporter, stage_functions
 
 # Where there is no terminal (a file, a pipe), the table gets the width that it needs.
 console = Console() if sys.stdout.isatty() else Console(width=160)
@@ -33,52 +31,34 @@ class Part(StrEnum):
     EXPORTER = "exporter"
     TICK = "tick"
     SCARCITY = "scarcity"
+    FAN_OUT = "fan-out"
+    FIELD = "field"
 
 
-class Bench:
-    """Everything that the parts need, in one temporary folder."""
+def list_parts(
+    folder: Path, runs: int | None, say: Callable[[str], None], *, quick: bool
+) -> dict[Part, Callable[[], list[Figure]]]:
+    """Return how each part is measured; a quick run has fewer rounds and smaller sizes."""
 
-    def __init__(self, folder: Path, *, quick: bool, runs: int | None, say: Callable[[str], None]) -> None:
-        self._folder, self._quick, self._given, self._say = folder, quick, runs, say
+    def count(few: int, many: int) -> int:
+        return runs or (few if quick else many)
 
-    def measure(self, part: Part) -> list[Figure]:
-        """Return the figures of one part."""
-        say = self._say
-        parts: dict[Part, Callable[[], list[Figure]]] = {
-            Part.COLD: lambda: measure_cold(self._site(), self._runs(3, 9), say),
-            Part.WARM: lambda: measure_warm(self._site(), self._runs(1, 5), say),
-            Part.EXPORTER: lambda: self._exporter().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, say),
-            Part.TICK: lambda: tick_cost.measure(self._runs(1, 3), say, sizes=self._sizes()),
-            Part.SCARCITY: lambda: scarcity.measure(self._runs(5, 15), say),
-        }
-        return parts[part]()
-
-    def _runs(self, quick: int, full: int) -> int:
-        return self._given or (quick if self._quick else full)
-
-    def _sizes(self) -> tuple[int, ...]:
-        return tick_cost.QUICK_SIZES if self._quick else tick_cost.SIZES
-
-    def _site(self) -> Site:
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        pinned = staging.read_distributions(staging.ROOT / "requirements.txt")
-        return Site(staging.stage_bundle(folder / "bundle"), pinned, folder)
-
-    def _exporter(self) -> ExporterBench:
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        pinned = staging.read_distributions(staging.ROOT / "exporter/requirements.txt")
-        staged = StagedExporter(
-            code=staging.stage_exporter(folder / "code"),
-            python=staging.make_environment(pinned, folder / "environment"),
-        )
-        return ExporterBench(staged, folder)
+    return {
+        Part.COLD: lambda: function.measure_cold(stage_functions(folder), count(3, 9), say),
+        Part.WARM: lambda: function.measure_warm(stage_functions(folder), count(1, 5), say),
+        Part.EXPORTER: lambda: exporter_load.measure(
+            stage_exporter(folder), folder, count(1, 3), say, quick=quick
+        ),
+        Part.TICK: lambda: tick.measure(count(1, 3), say, quick=quick),
+        Part.SCARCITY: lambda: scarcity.measure(count(5, 15), say),
+        Part.FAN_OUT: lambda: fan_out.measure(folder, say, quick=quick),
+        Part.FIELD: lambda: field.measure(folder, say, quick=quick),
+    }
 
 
 def main(
     *,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer runs, and smaller ticks; at most a minute.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs, and smaller sizes; about a minute.")] = False,
     runs: Annotated[int | None, typer.Option(help="So many runs of each part.", min=1)] = None,
     only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
     json_file: Annotated[
@@ -98,9 +78,16 @@ def main(
     console.print(build_table(figures, title))
     if json_file:
         write_json(figures, title, json_file)
-    out = [figure for figure in figures if figure.verdict is Verdict.OUT_OF_BUDGET]
-    _conclude(out, failed)
-    if failed or (out and strict):
+    over = [figure for figure in figures if figure.is_over]
+    for figure in over:
+        name, measured, _, ratio, limit = figure.cells
+        value = ratio if figure.budget and figure.budget.of_ratio else measured
+        console.print(f"[bold red]OUT OF BUDGET[/bold red] {figure.section}: {name}: {value}, not {limit}")
+    if failed:
+        console.print(f"[bold red]NOT MEASURED[/bold red] {', '.join(failed)}: see above")
+    if not over and not failed:
+        console.print("[green]Everything measured is in budget.[/green]")
+    if failed or (over and strict):
         raise typer.Exit(1)
 
 
@@ -112,26 +99,16 @@ def _measure_all(parts: Iterable[Part], *, quick: bool, runs: int | None) -> tup
     figures: list[Figure] = []
     failed = []
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, progress.status("preparing") as status:
-        bench = Bench(Path(folder), quick=quick, runs=runs, say=status.update)
         for part in parts:
             try:
-                figures += bench.measure(part)
-            except (Failed, staging.NotInstalled, OSError):
+                own = Path(folder) / part
+                own.mkdir()
+                figures += list_parts(own, runs, status.update, quick=quick)[part]()
+            except (Failed, OSError):
                 failed.append(part)
                 progress.print(f"[bold red]{part} could not be measured:[/bold red]")
                 progress.print(traceback.format_exc(limit=-1), markup=False, highlight=False, soft_wrap=True)
     return figures, failed
-
-
-def _conclude(out: list[Figure], failed: list[Part]) -> None:
-    for figure in out:
-        name, measured, _, ratio, limit, *_ = row_of(figure)
-        found = ratio if figure.budget and figure.budget.of_ratio else measured
-        console.print(f"[bold red]OUT OF BUDGET[/bold red] {figure.section}: {name}: {found}, not {limit}")
-    if failed:
-        console.print(f"[bold red]NOT MEASURED[/bold red] {', '.join(failed)}: see above")
-    if not out and not failed:
-        console.print("[green]Everything measured is in budget.[/green]")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ pods wait for a node, as its field selector asks; label selectors are evaluated,
 of object and list. A control port tells what has arrived, and sends events at a steady rate.
 """
 
-import argparse
 import json
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 from benchmarks.samples import Template, completed_jobset, jobset_uid, sample_of
 from shared.kinds.table import KIND_NAMES
 from standins.cluster.selectors import parse_labels
-from standins.kit.addresses import HOST
+from standins.kit.addresses import HOST, write_ports
 from standins.kit.fitting import meets
 from standins.kit.local_answers import Answer, Asked, Handler, LocalAnswers
 
@@ -67,16 +67,18 @@ class Listed:
         raise IndexError(number)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """How many objects there are of each sort, all kinds together."""
+    """How many objects there are of each sort, of all kinds in equal shares."""
 
-    fresh: int
-    """Pods that are no demand yet."""
-    waiting: int
-    workloads: int
-    completed: int
+    fresh: int = 0
+    """Pods that are no demand yet, because the selectors filter nothing."""
+    waiting: int = 0
+    workloads: int = 0
+    completed: int = 0
     """JobSets among them that are over."""
+    watches: int
+    """How many watches the exporter opens."""
 
 
 def list_objects(numbers: Numbers) -> dict[str, list[Objects]]:
@@ -108,11 +110,11 @@ def _share(count: int, parts: int, place: int) -> int:
 class World:
     """Everything that this process knows."""
 
-    def __init__(self, numbers: Numbers, watches: int) -> None:
+    def __init__(self, numbers: Numbers) -> None:
         self._objects = list_objects(numbers)
         self._listed: dict[tuple[str, str], Listed] = {}
         self._listing = threading.Lock()
-        self._watches = watches
+        self._watches = numbers.watches
         self.due = numbers.waiting + numbers.completed
         self._next_pod = numbers.fresh + numbers.waiting
         self._published = 0
@@ -233,27 +235,12 @@ def serve(world: World, ports_file: Path) -> None:
         LocalAnswers(world.answer_kubernetes, handler=bound) as kubernetes,
         LocalAnswers(world.answer_control) as control,
     ):
-        addresses = {"kubernetes": kubernetes.url, "control": control.url, "pubsub_grpc": f"{HOST}:{port}"}
-        draft = ports_file.with_suffix(".part")
-        draft.write_text(json.dumps(addresses), encoding="utf-8")
-        draft.replace(ports_file)
+        write_ports(
+            ports_file, {"kubernetes": kubernetes.url, "control": control.url, "pubsub_grpc": f"{HOST}:{port}"}
+        )
         stop.wait()
     server.stop(grace=None)
 
 
-def main() -> None:
-    """Read the command line and serve."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fresh", type=int, required=True, help="pods in the watch that are no demand yet")
-    parser.add_argument("--waiting", type=int, required=True, help="pods in the watch that are unschedulable")
-    parser.add_argument("--workloads", type=int, required=True, help="workloads")
-    parser.add_argument("--completed", type=int, required=True, help="how many JobSets among them are over")
-    parser.add_argument("--watches", type=int, required=True, help="how many watches the exporter will open")
-    parser.add_argument("--ports-file", type=Path, required=True, help="where to write the addresses")
-    options = parser.parse_args()
-    numbers = Numbers(options.fresh, options.waiting, options.workloads, options.completed)
-    serve(World(numbers, options.watches), options.ports_file)
-
-
 if __name__ == "__main__":
-    main()
+    serve(World(Numbers(**json.loads(sys.argv[1]))), Path(sys.argv[2]))

@@ -2,7 +2,7 @@
 
 It is served by the framework as the buildpack starts it. What it talks to (metadata server, GKE,
 Kubernetes API) answers from memory and judges nothing: an answer must only cost as little as
-possible. The variants take turns, so that a busy neighbour hits all of them alike.
+possible.
 """
 
 import base64
@@ -10,54 +10,51 @@ import http.client
 import json
 import re
 import socket
-import threading
-import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import Distribution
-from pathlib import Path
-from typing import Self
+from operator import itemgetter
+from typing import Any, Self, TypeVar
 
 from benchmarks.figures import Figure, compare
-from benchmarks.metering import Consumption, Failed, MeteredProcess
+from benchmarks.processes import Consumption, Failed, MeteredProcess, Staged
 from benchmarks.samples import CLUSTER, NAMESPACE, SINCE, Template, jobset_name, jobset_uid, sample_of
-from benchmarks.staging import make_environment
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
 from standins.kit.addresses import HOST, draw_ports
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 
+T = TypeVar("T")
 _NUMBER = re.compile(r"\b(\d{9})\b")
 """In the name of each object: which one it is."""
-_OPERATION = {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "RUNNING"}
+_ACCOUNT = {"aliases": ["default"], "email": "functions@bench-project.iam.gserviceaccount.com", "scopes": []}
+_METADATA: dict[str, Any] = {
+    "/": {},
+    "/computeMetadata/v1/project/project-id": "bench-project",
+    "/computeMetadata/v1/universe/universe-domain": "googleapis.com",
+    "/computeMetadata/v1/instance/service-accounts/default/": _ACCOUNT,
+    "/computeMetadata/v1/instance/service-accounts/default/token": {
+        "access_token": "bench",
+        "expires_in": 3599,
+        "token_type": "Bearer",
+    },
+}
+_OPERATION = b'{"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "RUNNING"}'
 _NAMED = {
     "namespaces": b'{"metadata": {"name": "NAME", "uid": "of-default"}}',
     "clusters": b'{"name": "NAME", "releaseChannel": {"channel": "REGULAR"}}',
 }
 """Objects of which only the name matters, by their kind."""
-_TOKEN = {"access_token": "bench", "expires_in": 3599, "token_type": "Bearer"}
-_METADATA: dict[str, bytes] = {
-    "/": b"computeMetadata/\n",
-    "/computeMetadata/v1/project/project-id": b'"bench-project"',
-    "/computeMetadata/v1/universe/universe-domain": b'"googleapis.com"',
-    "/computeMetadata/v1/instance/service-accounts/default/": json.dumps(
-        {"aliases": ["default"], "email": "functions@bench-project.iam.gserviceaccount.com", "scopes": []}
-    ).encode(),
-    "/computeMetadata/v1/instance/service-accounts/default/token": json.dumps(_TOKEN).encode(),
-}
 
 
 class CloudStandIn(LocalAnswers):
-    """All of it on two ports of 127.0.0.1 while its ``with`` block runs."""
+    """All of it on one port of 127.0.0.1 while its ``with`` block runs."""
 
     def __init__(self) -> None:
-        sample = sample_of("JobSet")
-        self._leader, self._jobset = sample.waiting, sample.running
-        self._counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._sample = sample_of("JobSet")
+        self._creates: list[str] = []
         super().__init__(self._answer)
 
     def environment(self) -> dict[str, str]:
@@ -76,39 +73,32 @@ class CloudStandIn(LocalAnswers):
             "CLOUDSDK_CONFIG": "/nonexistent",
         }
 
-    def take_counts(self) -> Counter[str]:
-        """Return how often each thing was asked for since the last time, and begin anew."""
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-        return counts
-
-    def _count(self, what: str) -> None:
-        with self._lock:
-            self._counts[what] += 1
+    def take_creates(self) -> int:
+        """Return how many pools were created since the last time."""
+        creates, self._creates = self._creates, []
+        return len(creates)
 
     def _answer(self, asked: Asked) -> Answer:
-        numbers, path, method = _NUMBER.findall(asked.path), asked.path.partition("?")[0], asked.method
+        path = asked.path.partition("?")[0]
+        numbers, (kind, name) = _NUMBER.findall(asked.path), path.split("/")[-2:]
         number = int(numbers[-1]) if numbers else 0
         if path in _METADATA:
-            self._count("metadata")
-            return Answer(200, _METADATA[path])
-        if method == "POST" and path.endswith("/nodePools"):
-            self._count("create")
-            return Answer(200, json.dumps(_OPERATION).encode())
-        if method == "POST" and path.endswith("/events"):
-            self._count("event")
+            return Answer(200, json.dumps(_METADATA[path]).encode())
+        if asked.method == "POST" and name == "nodePools":
+            self._creates.append(path)
+            return Answer(200, _OPERATION)
+        if asked.method == "POST":  # an Event
             return Answer(201, asked.body)
-        if path.endswith("/pods"):
-            self._count("list")
-            return Answer(200, b'{"metadata": {}, "items": [%s]}' % _make_young(self._leader, number))
-        if path.endswith(("/nodePools", "/operations")):
-            self._count("list")
-            return Answer(200, b"{}")
-        kind, name = path.split("/")[-2:]
-        named = _NAMED.get(kind, b"").replace(b"NAME", name.encode())
-        found = _make_young(self._jobset, number) if kind == "jobsets" else named
-        self._count("get" if found else f"unknown {method} {path}")
-        return Answer(200, found) if found else Answer(404, b'{"error": {"message": "no such object"}}')
+        answers: dict[str, Callable[[], bytes]] = {
+            "pods": lambda: b'{"metadata": {}, "items": [%s]}' % _make_young(self._sample.waiting, number),
+            "nodePools": lambda: b"{}",
+            "operations": lambda: b"{}",
+            "jobsets": lambda: _make_young(self._sample.running, number),
+        }
+        if answer := answers.get(name) or answers.get(kind):
+            return Answer(200, answer())
+        found = kind in _NAMED
+        return Answer(200 if found else 404, _NAMED.get(kind, b"{}").replace(b"NAME", name.encode()))
 
 
 def _make_young(sample: Template, number: int) -> bytes:
@@ -128,6 +118,10 @@ _HEADERS = {
     "ce-type": "google.cloud.pubsub.topic.v1.messagePublished",
 }
 """As Eventarc sends them; an HTTP function does not look at the ``ce-`` ones."""
+COLD = "function: cold start to first handled event (CPU)"
+WARM = "function: warm event (CPU)"
+MEMORY = "function: memory after the warm events"
+EVENTS, WARMING_EVENTS = 300, 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,87 +131,72 @@ class Variant:
     name: str
     source: str
     """File in the bundle."""
-    target: str = "provision"
+    target: str
     signature: str = "http"
-    creates: int = 1
+    creates: int = 0
     """Pools that it must create per event; anything else fails the measurement."""
 
 
-HELLO = Variant(name="hello world of the framework", source="hello.py", target="hello", creates=0)
-NOOP = Variant(
-    name="CloudEvent that does nothing", source="noop_event.py", target="noop", signature="cloudevent", creates=0
-)
-OURS = Variant(name="our bundle", source="main.py")
-
-
-class Site:
-    """Where functions start from: the staged bundle, and an environment of the pinned packages."""
-
-    def __init__(self, bundle: Path, pinned: list[Distribution], folder: Path) -> None:
-        """Make the environment; it has exactly these packages."""
-        self.bundle = bundle
-        self.framework = make_environment(pinned, folder / "environment").parent / "functions-framework"
-        """The script that starts the framework."""
+HELLO = Variant(name="hello world of the framework", source="hello.py", target="hello")
+NOOP = Variant(name="CloudEvent that does nothing", source="noop_event.py", target="noop", signature="cloudevent")
+OURS = Variant(name="the whole provision event (ours)", source="main.py", target="provision", creates=1)
 
 
 class ServedFunction:
     """The framework's server with one function; leaving the ``with`` block ends it."""
 
-    def __init__(self, variant: Variant, site: Site, environment: Mapping[str, str]) -> None:
+    def __init__(self, variant: Variant, site: Staged, cloud: CloudStandIn) -> None:
         (self._port,) = draw_ports(1)
+        self._variant, self._cloud = variant, cloud
         self.process = MeteredProcess(
             [
-                str(site.framework),
-                *("--source", str(site.bundle / variant.source), "--target", variant.target),
+                str(site.python.with_name("functions-framework")),
+                *("--source", str(site.code / variant.source), "--target", variant.target),
                 *("--signature-type", variant.signature, "--host", HOST, "--port", str(self._port)),
             ],
-            folder=site.bundle,
-            environment={**environment, "THREADS": THREADS},
-            log=site.bundle / "function.log",
+            folder=site.code,
+            environment={**cloud.environment(), "THREADS": THREADS},
+            log=site.code / "function.log",
         )
-        self._variant = variant
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection = http.client.HTTPConnection(HOST, self._port, timeout=_START_SECONDS)
 
     def __enter__(self) -> Self:
         self.process.__enter__()
         return self
 
     def __exit__(self, *given: object) -> None:
-        if self._connection:
-            self._connection.close()
+        self._connection.close()
         self.process.__exit__(*given)
 
-    def push(self, body: bytes) -> None:
-        """Send one event over the kept connection and wait for the answer.
+    def push(self, *numbers: int) -> None:
+        """Send an event about each JobSet over the kept connection and wait for its answer.
 
-        Connects first, patiently.
-
-        Raises Failed: the answer is no success, or the function ended.
+        Raises Failed: an answer is no success, the function ended, or the events did not lead to
+        exactly the creates that they should.
         """
-        connection = self._connection or self._connect()
-        connection.request("POST", "/", body, _HEADERS)
-        response = connection.getresponse()
-        answer = response.read()
-        if not 200 <= response.status < 300:
-            self.process.check()
-            raise Failed(f"{self._variant.name}: HTTP {response.status}: {answer[:200]!r}\n{self.process.tail()}")
+        self._cloud.take_creates()
+        for number in numbers:
+            if self._connection.sock is None:
+                self.process.wait_until(f"{self._variant.name} to listen", self._connect)
+            self._connection.request("POST", "/", demand_push(number), _HEADERS)
+            response = self._connection.getresponse()
+            answer = response.read()
+            if not 200 <= response.status < 300:
+                raise Failed(f"{self._variant.name}: {response.status}: {answer[:200]!r}\n{self.process.tail()}")
+        creates, wanted = self._cloud.take_creates(), self._variant.creates * len(numbers)
+        if creates != wanted:
+            raise Failed(f"{self._variant.name}: {creates} creates for {len(numbers)} events, not {wanted}")
 
-    def _connect(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(HOST, self._port, timeout=_START_SECONDS)
-        until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until:
-            with suppress(ConnectionError):
-                connection.connect()
-                # Otherwise head and body would leave one after the other, 40 ms apart.
-                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._connection = connection
-                return connection
-            self.process.check()
-            time.sleep(0.005)
-        raise Failed(f"{self._variant.name}: does not listen after {_START_SECONDS:g} s")
+    def _connect(self) -> bool:
+        with suppress(ConnectionError):
+            self._connection.connect()
+            # Otherwise head and body would leave one after the other, 40 ms apart.
+            self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return True
+        return False
 
 
-def demand_push(number: int = 7) -> bytes:
+def demand_push(number: int) -> bytes:
     """Return the body of a push about a JobSet, the leader of whose one slice is unschedulable."""
     subject = ObjectName(kind="JobSet", namespace=NAMESPACE, name=jobset_name(number), uid=jobset_uid(number))
     message = format_message(Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject))
@@ -231,94 +210,59 @@ def demand_push(number: int = 7) -> bytes:
     return json.dumps({"message": pushed, "subscription": subscription, "deliveryAttempt": 1}).encode()
 
 
-COLD = "function: cold start to first handled event (CPU)"
-
-
-def measure_cold(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
+def measure_cold(site: Staged, runs: int, say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of `runs` alternating cold starts of each variant.
 
     One round before them is not counted.
     """
-    samples: dict[str, list[float]] = defaultdict(list)
-    with CloudStandIn() as cloud:
-        for run in range(runs + 1):
-            for variant in (HELLO, OURS):
-                say(f"cold start, round {run} of {runs}: {variant.name}")
-                milliseconds = _start_once(variant, cloud, site)
-                if run:
-                    samples[variant.name].append(milliseconds)
-    return compare_variants(COLD, samples, HELLO, [(OURS, "cold_start")])
 
+    def start(variant: Variant, cloud: CloudStandIn) -> float:
+        with ServedFunction(variant, site, cloud) as function:
+            function.push(7)
+            return function.process.consumption().cpu_seconds * 1_000
 
-def compare_variants(
-    section: str, samples: Mapping[str, list[float]], floor: Variant, others: Iterable[tuple[Variant, str]]
-) -> list[Figure]:
-    """Return the milliseconds of a variant, and of others beside it, each with its budget."""
-    base = samples[floor.name]
+    samples = _take_turns((HELLO, OURS), runs + 1, start, lambda text: say(f"cold start, {text}"))
+    floor, ours = samples[HELLO.name][1:], samples[OURS.name][1:]
     return [
-        compare(section, floor.name, "ms", float, base),
-        *(compare(section, each.name, "ms", float, samples[each.name], base, key) for each, key in others),
+        compare(COLD, HELLO.name, "ms", float, floor),
+        compare(COLD, OURS.name, "ms", float, ours, floor, "cold_start"),
     ]
 
 
-def _start_once(variant: Variant, cloud: CloudStandIn, site: Site) -> float:
-    """Return the CPU milliseconds of one cold start.
-
-    Raises Failed: the event did not lead to exactly the creates that it should.
-    """
-    cloud.take_counts()
-    with ServedFunction(variant, site, cloud.environment()) as function:
-        function.push(demand_push())
-        used = function.process.consumption()
-    counts = cloud.take_counts()
-    check_creates(variant, counts["create"], events=1)
-    return used.cpu_seconds * 1_000
-
-
-def check_creates(variant: Variant, creates: int, *, events: int) -> None:
-    """Raise `Failed` unless every event led to the creates that it should."""
-    if creates != variant.creates * events:
-        raise Failed(f"{variant.name}: {creates} creates for {events} events, not {variant.creates} each")
-
-
-WARM = "function: warm event (CPU)"
-MEMORY = "function: memory after the warm events"
-EVENTS = 300
-WARMING_EVENTS = 30
-WHOLE = Variant(name="the whole provision event (ours)", source="main.py")
-
-
-def measure_warm(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
+def measure_warm(site: Staged, runs: int, say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of `runs` alternating runs of a few hundred events each."""
-    events: dict[str, list[float]] = defaultdict(list)
-    memory: dict[str, list[Consumption]] = defaultdict(list)
+
+    def send(variant: Variant, cloud: CloudStandIn) -> tuple[float, Consumption]:
+        with ServedFunction(variant, site, cloud) as function:
+            function.push(*range(WARMING_EVENTS))
+            before = function.process.consumption()
+            function.push(*range(WARMING_EVENTS, WARMING_EVENTS + EVENTS))
+            after = function.process.consumption()
+        return (after.cpu_seconds - before.cpu_seconds) * 1_000 / EVENTS, after
+
+    samples = _take_turns((NOOP, OURS, HELLO), runs, send, lambda text: say(f"warm events, {text}"))
+    empty, ours, hello = (samples[each.name] for each in (NOOP, OURS, HELLO))
+    peak = "peak resident size of a process"
+    charged = "what the instance is charged, gunicorn's master included"
+    return [
+        compare(WARM, NOOP.name, "ms", itemgetter(0), empty),
+        compare(WARM, OURS.name, "ms", itemgetter(0), ours, empty, "warm_event"),
+        compare(MEMORY, peak, "MiB", lambda each: each[1].peak_mebibytes, ours, hello, "function_memory"),
+        compare(MEMORY, charged, "MiB", lambda each: each[1].charged_mebibytes, ours, hello),
+    ]
+
+
+def _take_turns(
+    variants: Iterable[Variant],
+    runs: int,
+    measure: Callable[[Variant, CloudStandIn], T],
+    say: Callable[[str], None],
+) -> dict[str, list[T]]:
+    """Return the samples of each variant; they take turns, so that a neighbour hits all alike."""
+    samples: dict[str, list[T]] = defaultdict(list)
     with CloudStandIn() as cloud:
         for run in range(runs):
-            for variant in (NOOP, WHOLE, HELLO):
-                say(f"warm events, round {run + 1} of {runs}: {variant.name}")
-                milliseconds, used_once = _run_warm(variant, cloud, site)
-                events[variant.name].append(milliseconds)
-                memory[variant.name].append(used_once)
-    used, floor = memory[WHOLE.name], memory[HELLO.name]
-    peak = f"{OURS.name}: peak resident size of a process"
-    charged = f"{OURS.name}: what the instance is charged, gunicorn's master included"
-    return [
-        *compare_variants(WARM, events, NOOP, [(WHOLE, "warm_event")]),
-        compare(MEMORY, peak, "MiB", lambda each: each.peak_mebibytes, used, floor, "function_memory"),
-        compare(MEMORY, charged, "MiB", lambda each: each.charged_mebibytes, used, floor),
-    ]
-
-
-def _run_warm(variant: Variant, cloud: CloudStandIn, site: Site) -> tuple[float, Consumption]:
-    """Return CPU milliseconds per event, and what the processes had used in the end."""
-    bodies = [demand_push(number) for number in range(WARMING_EVENTS + EVENTS)]
-    with ServedFunction(variant, site, cloud.environment()) as function:
-        for body in bodies[:WARMING_EVENTS]:
-            function.push(body)
-        cloud.take_counts()
-        before = function.process.consumption()
-        for body in bodies[WARMING_EVENTS:]:
-            function.push(body)
-        after = function.process.consumption()
-        check_creates(variant, cloud.take_counts()["create"], events=EVENTS)
-    return (after.cpu_seconds - before.cpu_seconds) * 1_000 / EVENTS, after
+            for variant in variants:
+                say(f"round {run + 1} of {runs}: {variant.name}")
+                samples[variant.name].append(measure(variant, cloud))
+    return samples

@@ -8,19 +8,19 @@ waits and is refused, or it waits and gets a pool.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from msgspec import structs
 
 from benchmarks.figures import Figure, compare
-from benchmarks.metering import Failed
+from benchmarks.processes import Failed
 from shared.edges.process import SYSTEM_CLOCK
 from shared.engine.budget import Budget
 from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
-from shared.engine.wakes import count_verbs, tick
+from shared.engine.wakes import tick
 from shared.kinds.jobset import JOBSET_UID_ON_POD
 from shared.model import labels
 from shared.model.names import Claim, Try, build_name, build_owner_labels
@@ -63,21 +63,13 @@ class Delayed:
         return call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """What one tick finds, and which function it is of."""
-
-    name: str
-    role: Role
-    runs: bool
-    """Whether all pods run, each slice on its own pool; else all wait."""
-
-
-CASES = (
-    Case(name="collect, all run", role=Role.COLLECT, runs=True),
-    Case(name="provision, all run", role=Role.PROVISION, runs=True),
-    Case(name="provision, all wait", role=Role.PROVISION, runs=False),
-)
+CASES = {
+    "collect, all run": (Role.COLLECT, True),
+    "provision, all run": (Role.PROVISION, True),
+    "provision, all wait": (Role.PROVISION, False),
+}
+"""What one tick finds: which function it is of, and whether all pods run, each slice on its own
+pool; else all wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,66 +80,68 @@ class Cost:
     seconds: float
     left: int
     """Workloads for which it had no time."""
-    calls: Counter[str]
+    calls: int
 
 
-def measure(runs: int, say: Callable[[str], None], *, sizes: tuple[int, ...] = SIZES) -> list[Figure]:
+def measure(runs: int, say: Callable[[str], None], *, quick: bool) -> list[Figure]:
     """Return the figures of each case and size; CPU beside the size before, in proportion."""
     figures: list[Figure] = []
     for case in CASES:
-        before: tuple[int, list[Cost]] | None = None
-        for size in sizes:
-            say(f"tick of {size} workloads: {case.name}")
+        before: list[Cost] = []
+        size_before = 1
+        for size in QUICK_SIZES if quick else SIZES:
+            what = f"{case}, {size} workloads"
+            say(f"tick: {what}")
             costs = [_tick(case, size) for _ in range(runs)]
-            figures += _list_figures(f"{case.name}, {size} workloads", costs, size, before)
-            before = size, costs
+            small = tuple(each.cpu_seconds * size / size_before for each in before)
+            cpu = compare(SECTION, f"CPU, {what}", "s", lambda each: each.cpu_seconds, costs)
+            figures += [
+                replace(cpu, baseline=small),
+                compare(
+                    SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget_key="tick_seconds"
+                ),
+                compare(SECTION, f"calls, {what}", "calls", lambda each: each.calls, costs),
+                compare(SECTION, f"left to the next tick, {what}", "", lambda each: each.left, costs),
+            ]
+            before, size_before = costs, size
     return figures
 
 
-def _list_figures(what: str, costs: list[Cost], size: int, before: tuple[int, list[Cost]] | None) -> list[Figure]:
-    cpu = tuple(each.cpu_seconds for each in costs)
-    small = tuple(each.cpu_seconds * size / before[0] for each in before[1]) if before else ()
-    calls: list[float] = [sum(each.calls.values()) for each in costs]
-    return [
-        Figure(section=SECTION, what=f"CPU, {what}", unit="s", samples=cpu, baseline=small),
-        compare(SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget_key="tick_seconds"),
-        compare(SECTION, f"calls, {what}", "calls", float, calls),
-        compare(SECTION, f"left to the next tick, {what}", "", lambda each: each.left, costs),
-    ]
-
-
-def _tick(case: Case, size: int) -> Cost:
+def _tick(case: str, size: int) -> Cost:
+    role, runs = CASES[case]
     gke, calls = FakeGke(), Counter[str]()
     live = Indexed(gke)
     for number in range(size):
-        _add(number, case, gke, live)
+        _add(number, gke, live, runs=runs)
     pools = Delayed(gke, calls)
     ports = Ports(
         settings=settings(),
         pools=cast("PoolAdds", pools),
-        adds=cast("PoolAdds", pools) if case.role == Role.PROVISION else None,
-        takes=cast("PoolTakes", pools) if case.role == Role.COLLECT else None,
+        adds=cast("PoolAdds", pools) if role == Role.PROVISION else None,
+        takes=cast("PoolTakes", pools) if role == Role.COLLECT else None,
         clusters={CLUSTER: cast("Cluster", Delayed(live, calls))},
         clock=SYSTEM_CLOCK,
         budget=Budget(settings()),
         crew=Crew(),
     )
     cpu, began = time.process_time(), time.perf_counter()
-    done = tick(CLUSTER, case.role, ports)
-    cost = Cost(
-        cpu_seconds=time.process_time() - cpu, seconds=time.perf_counter() - began, left=done.left, calls=calls
-    )
+    done = tick(CLUSTER, role, ports)
     if done.errors:
-        raise Failed(f"{case.name}: the tick had errors: {done.errors[:3]}; {count_verbs(done)}")
-    return cost
+        raise Failed(f"{case}: the tick had errors: {done.errors[:3]}")
+    return Cost(
+        cpu_seconds=time.process_time() - cpu,
+        seconds=time.perf_counter() - began,
+        left=done.left,
+        calls=calls.total(),
+    )
 
 
-def _add(number: int, case: Case, gke: FakeGke, live: FakeCluster) -> None:
+def _add(number: int, gke: FakeGke, live: FakeCluster, *, runs: bool) -> None:
     """Add a JobSet with one slice, and its pool if it runs."""
     name, now = f"w{number}", time.time()
     jobset = a_jobset(name=name, uid=f"uid-{number}", replicas=1)
     live.workloads["JobSet", "default", name] = jobset
-    pool = _add_pool(name, jobset.uid, gke, live) if case.runs else ""
+    pool = _add_pool(name, jobset.uid, gke, live) if runs else ""
     for host in range(HOSTS):
         owned = {JOBSET_UID_ON_POD: jobset.uid, labels.COMPLETION_INDEX: str(host)}
         pod = a_pod(jobset=name, name=f"{name}-{host}", uid=f"pod-{number}-{host}", pod_labels=owned)
