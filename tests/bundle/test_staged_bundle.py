@@ -15,7 +15,6 @@ import pytest
 import urllib3
 from functions_framework import create_app
 
-
 from demo.functions import stage
 from shared import wiring
 from shared.engine.reconcile import Role

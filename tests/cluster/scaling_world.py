@@ -22,7 +22,6 @@ from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
 from standins.google.tests.fakegke_worlds import fake_process, open_transport
 from standins.kit.kubernetes import MERGE
-from standins.kit.kubernetes import MERGE
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 KEPT = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
