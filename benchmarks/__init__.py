@@ -1,5 +1,5 @@
 """`make bench`: measures the project against its budgets, and other clients against its own.
 
 Everything runs on 127.0.0.1 against stand-ins; nothing here is deployed. How to read it:
-`docs/figures.md`.
+`docs/benchmarks.md`.
 """

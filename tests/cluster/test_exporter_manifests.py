@@ -40,7 +40,7 @@ def test_the_grace_is_longer_than_the_longest_clean_end() -> None:
 
 
 def test_the_memory_is_what_the_benchmarks_measured_with_room() -> None:
-    text = (ROOT / "docs/figures.md").read_text()
+    text = (ROOT / "docs/benchmarks.md").read_text()
     measured = re.search(r"peak memory, selectors filter nothing[^|]*\| ([\d.]+) MiB", text)
     assert measured
     resources = read_container()["resources"]
