@@ -12,7 +12,7 @@ from pathlib import Path
 from shared.settings import Settings
 from standins.controlplane.building import BuildMissing, find_build
 from standins.controlplane.programs import RecipeBroken, choose_products
-from standins.google.gke.faults.scenario import ScenarioError, load_scenario
+from standins.google.gke.scenario import ScenarioError, load_scenario
 
 PROJECT = "demo-project"
 LOCATION = "us-east5"

@@ -16,10 +16,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from standins.google.errors import ApiError, error_response
-from standins.google.gke.faults.fault_rules import parse_fault
+from standins.google.gke.fake_gke import FakeGke
+from standins.google.gke.faults import parse_fault
 from standins.google.gke.front import CallLog
-from standins.google.gke.model.clock import ManualClock
-from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.subscription import timestamp
 
@@ -50,10 +49,10 @@ def _serve(action: Action) -> Callable[[Request], Awaitable[Response]]:
 
 
 class GkeActions:
-    """Calls, pools, faults and the clock of GKE; `clock` is None when it runs by itself."""
+    """Calls, pools, faults and the clock of GKE."""
 
-    def __init__(self, gke: FakeGke, calls: CallLog, clock: ManualClock | None) -> None:
-        self._gke, self._clock = gke, clock
+    def __init__(self, gke: FakeGke, calls: CallLog) -> None:
+        self._gke = gke
         self.by_name: dict[str, Action] = {
             "GET calls": lambda _query, _body: {"calls": calls.listed()},
             "GET pools": lambda _query, _body: {"pools": gke.pools()},
@@ -75,14 +74,12 @@ class GkeActions:
         return {"removed": self._gke.faults.clear(None if number is None else int(number))}
 
     def _advance(self, _query: Mapping[str, str], body: Any) -> Json:
-        if self._clock is None:
-            raise ValueError("the clock runs by itself; start with --manual-clock to move it by hand")
         try:
-            self._clock.advance(float(body["advance_seconds"]))
+            self._gke.clock.advance(float(body["advance_seconds"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f'a body like {{"advance_seconds": 60}} is wanted, not {body!r}') from error
         self._gke.agenda.run_due()
-        return {"now": self._clock.now()}
+        return {"now": self._gke.clock.now()}
 
 
 class PubsubActions:

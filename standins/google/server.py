@@ -23,14 +23,14 @@ from standins.google.api import Api
 from standins.google.cloud_logging import LogReader
 from standins.google.discovery import Documents
 from standins.google.generic import ROUTES, Generic
-from standins.google.gke.compute_rest import ComputeRest
-from standins.google.gke.faults.fault_rules import FaultPlan
-from standins.google.gke.faults.scenario import load_scenario, parse_scenario
+from standins.google.gke.clock import Clock
+from standins.google.gke.compute import InstanceGroups
+from standins.google.gke.fake_gke import FakeGke
+from standins.google.gke.faults import FaultPlan
 from standins.google.gke.front import CallLog, GkeFront, log_event
 from standins.google.gke.log_sink import LogSink
-from standins.google.gke.model.clock import Clock, ManualClock, ScaledClock
-from standins.google.gke.model.fake_gke import FakeGke
 from standins.google.gke.registrar import Registrar, connect
+from standins.google.gke.scenario import load_scenario, parse_scenario
 from standins.google.grpc_front import HOST, GrpcFront
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
@@ -173,8 +173,8 @@ class GkePart:
     def __init__(self, settings: Settings, broker: Broker) -> None:
         scenario, faults = load_scenario(settings.faults) if settings.faults else parse_scenario(None)
         scenario.machines_everywhere |= settings.machines_everywhere
-        clock: Clock = ManualClock() if settings.manual_clock else ScaledClock(settings.speed)
-        self.gke = FakeGke(clock=clock, seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
+        speed = 0.0 if settings.manual_clock else settings.speed
+        self.gke = FakeGke(clock=Clock(speed), seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
         for cluster in settings.clusters:
             self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
         calls = CallLog()
@@ -190,10 +190,9 @@ class GkePart:
                 lambda data, attributes: broker.publish(topic, [PubsubMessage(data=data, attributes=attributes)]),
             )
             self.gke.listen(self._sink.note)
-        speed = 0.0 if settings.manual_clock else settings.speed
         self.api = GkeFront(self.gke, speed, CuttableProtocol.cut).api
-        actions = GkeActions(self.gke, calls, clock if isinstance(clock, ManualClock) else None)
-        self.routes = [*build_routes(actions.by_name), *ComputeRest(self.gke).routes()]
+        actions = GkeActions(self.gke, calls).by_name
+        self.routes = [*build_routes(actions), *InstanceGroups(self.gke).routes()]
         self.tasks: list[asyncio.Task[None]] = []
 
     async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:

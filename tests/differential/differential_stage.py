@@ -16,11 +16,11 @@ from typing import Any
 
 import httpx
 
-from standins.google.gke.model.machines import find_machine
-from standins.google.gke.model.node_objects import Event, NodesDown, NodesDraining, NodeUp, node_object
-from standins.google.gke.model.proto_messages import NodePool
+from standins.google.gke.machines import find_machine
+from standins.google.gke.names import ClusterName
+from standins.google.gke.nodes import Event, NodesDown, NodesDraining, NodeUp, node_object
+from standins.google.gke.pools import NodePool
 from standins.google.gke.registrar import Registrar, connect
-from standins.google.gke.resource_names import ClusterName
 from standins.kubelet import statuses
 from tests.differential.differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer
 from tests.differential.differential_rest import TRACKING, is_going

@@ -4,7 +4,7 @@ import pytest
 
 from demo.objects import describe_node
 from demo.settings import LOCATION, ZONE
-from standins.google.gke.model.node_objects import labels_of_host
+from standins.google.gke.nodes import labels_of_host
 
 PLACES = {
     "topology.kubernetes.io/zone": "us-east5-a",

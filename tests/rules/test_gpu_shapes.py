@@ -13,7 +13,7 @@ from shared.model.workloads import PodTemplate, SliceGroup
 from shared.needs.nodepool import Demand
 from shared.shapes.catalogue import GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
-from standins.google.gke.model.gpu_machines import BUILT_IN
+from standins.google.gke.machines import BUILT_IN
 from tests.builders import a_jobset, expect_decision, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
 from tests.refusals import refuses

@@ -2,7 +2,7 @@
 
 import re
 
-from standins.google.gke.faults.fault_rules import SWITCHES
+from standins.google.gke.faults import SWITCHES
 from tests.assumptions import ROOT, list_places, list_questions, read_assumptions
 from tests.google_calls import google_calls
 

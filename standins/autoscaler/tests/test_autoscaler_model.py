@@ -11,8 +11,8 @@ from standins.autoscaler.node_groups import read_group, read_template
 from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNodes, Resize, Seen
 from standins.autoscaler.tests.autoscaler_scenarios import STAND_IN, Row, list_rows
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
-from standins.google.gke.compute import InstanceGroups, Templates
-from standins.google.gke.resource_names import ClusterName
+from standins.google.gke.compute import InstanceGroups, machine_type
+from standins.google.gke.names import ClusterName
 from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
 from standins.kit.fitting import KEEPS, Node, Placing, Pod, is_finished, read_node, read_pod
 
@@ -24,8 +24,7 @@ class ModelWorld(AutoscalerWorld):
 
     def __init__(self, times: Times | None = None) -> None:
         self._gke = InProcessWorld()
-        world = self._gke.gke.world
-        self._groups, self._templates = InstanceGroups(world, self._gke.gke.growth), Templates(world)
+        self._groups = InstanceGroups(self._gke.gke)
         self._autoscaler = Autoscaler(times)
         self._pods: dict[str, dict[str, Any]] = {}
         self._near: dict[str, str] = {}
@@ -87,7 +86,7 @@ class ModelWorld(AutoscalerWorld):
 
     def read_target(self, pool: str) -> int:
         """Return how many instances the pool's group keeps."""
-        return int(self._groups.group(PROJECT, self._name_group(pool), zone=ZONE)["targetSize"])
+        return int(self._groups.group(PROJECT, ZONE, self._name_group(pool))["targetSize"])
 
     def find_node_of(self, pod: str) -> str:
         """Return on which node a pod runs."""
@@ -126,10 +125,10 @@ class ModelWorld(AutoscalerWorld):
 
     def _read_group(self, pool: dict[str, Any]) -> Group:
         name = pool["instanceGroupUrls"][0].rsplit("/", 1)[-1]
-        group = self._groups.group(PROJECT, name, zone=ZONE)
-        rows = self._groups.managed_instances(PROJECT, name, zone=ZONE)["managedInstances"]
-        template = self._templates.template(PROJECT, group["instanceTemplate"].rsplit("/", 1)[-1])
-        machine = self._templates.machine_type(PROJECT, ZONE, template["properties"]["machineType"])
+        group = self._groups.group(PROJECT, ZONE, name)
+        rows = self._groups.managed_instances(PROJECT, ZONE, name)["managedInstances"]
+        template = self._groups.template(PROJECT, group["instanceTemplate"].rsplit("/", 1)[-1])
+        machine = machine_type(PROJECT, ZONE, template["properties"]["machineType"])
         return read_group(pool, group, rows, read_template(template, machine))
 
     def _schedule(self) -> None:
@@ -157,10 +156,10 @@ class ModelWorld(AutoscalerWorld):
             return
         name = self._name_group(action.group.pool)
         if isinstance(action, Resize):
-            self._groups.resize(PROJECT, name, size=str(action.size), zone=ZONE)
+            self._groups.resize(PROJECT, ZONE, name, str(action.size))
         else:
             names = action.instances if isinstance(action, GiveUp) else action.nodes
-            self._groups.delete_instances(PROJECT, name, {"instances": list(names)}, zone=ZONE)
+            self._groups.delete_instances(PROJECT, ZONE, name, {"instances": list(names)})
         if isinstance(action, RemoveNodes):
             for pod in action.pods:
                 del self._pods[pod.name]["spec"]["nodeName"]

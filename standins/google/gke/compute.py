@@ -1,150 +1,229 @@
-"""Compute Engine's side of node pools: instance groups, their templates, workload policies.
+"""Compute Engine's side of node pools: instance groups, their templates, machine types.
 
-What is answered here is in the form of https://cloud.google.com/compute/docs/reference/rest/v1.
+What is answered here is in the form of https://cloud.google.com/compute/docs/reference/rest/v1,
+below ``/compute/v1/``; other paths are unknown to the fake.
 """
 
-import re
-import uuid
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from standins.google.errors import ApiError, Code
-from standins.google.gke.errors import invalid, invalid_field
-from standins.google.gke.faults.scenario import WorkloadPolicy
-from standins.google.gke.model.clock import rfc3339
-from standins.google.gke.model.machines import dimensions_of, find_machine
-from standins.google.gke.model.node_objects import CallMade, node_object
-from standins.google.gke.model.proto_messages import PoolStatus
-from standins.google.gke.model.state import ClusterRecord, InstanceError, PastError, PoolRecord, World
-from standins.google.gke.model.supply import Growth, group_name, group_urls
-from standins.google.gke.resource_names import region_of
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from standins.google.api import read_object
+from standins.google.errors import HTTP, ApiError, Code, json_response, list_errors
+from standins.google.gke.clock import rfc3339
+from standins.google.gke.fake_gke import FakeGke
+from standins.google.gke.machines import find_machine
+from standins.google.gke.names import invalid, invalid_field
+from standins.google.gke.nodes import CallMade, node_object
+from standins.google.gke.pools import PoolStatus
+from standins.google.gke.state import ClusterRecord, InstanceError, PastError, PoolRecord
+from standins.google.gke.supply import group_name, group_url
 
 Json = dict[str, Any]
 API = "https://www.googleapis.com/compute/v1"
-_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
-
-
-@dataclass(frozen=True)
-class _Held:
-    body: Json
-    policy: WorkloadPolicy
-
-
-def describe_operation(world: World, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
-    """Return an operation of a zone or a region; operations of Compute Engine end at once here."""
-    name = name or f"operation-{uuid.UUID(int=world.chance('compute').getrandbits(128))}"
-    key, place = ("zone", f"zones/{zone}") if zone else ("region", f"regions/{region}")
-    return {
-        "kind": "compute#operation",
-        "name": name,
-        "status": "DONE",
-        "progress": 100,
-        key: f"{API}/projects/{project}/{place}",
-        "selfLink": f"{API}/projects/{project}/{place}/operations/{name}",
-    }
-
-
-class Compute:
-    """Keeps workload policies. Operations end at once."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._held: dict[tuple[str, str, str], _Held] = {}
-
-    def create_policy(self, project: str, region: str, body: Json) -> Json:
-        """Keep a workload policy and return the operation.
-
-        Raises ApiError for a taken name or unusable fields.
-        """
-        name = str(body.get("name", ""))
-        wanted = body.get("workloadPolicy") or {}
-        topology = str(wanted.get("acceleratorTopology", ""))
-        if _NAME.fullmatch(name) is None:
-            raise invalid_field("resource.name", name, f"Must be a match of regex '{_NAME.pattern}'.")
-        if wanted.get("type") != "HIGH_THROUGHPUT":
-            raise invalid_field(
-                "resource.workloadPolicy.type", wanted.get("type"), "Only HIGH_THROUGHPUT is emulated."
-            )
-        if not dimensions_of(topology):
-            raise invalid_field("resource.workloadPolicy.acceleratorTopology", topology, "Must be like 4x4x4.")
-        key = (project, region, name)
-        if key in self._held:
-            raise ApiError(Code.ALREADY_EXISTS, f"The resource '{_policy_path(*key)}' already exists")
-        policy = WorkloadPolicy(name=name, region=region, topology=topology)
-        kept = {
-            **body,
-            "selfLink": f"{API}/{_policy_path(*key)}",
-            "region": f"{API}/projects/{project}/regions/{region}",
-        }
-        self._held[key] = _Held(kept | {"status": "READY", "kind": "compute#resourcePolicy"}, policy)
-        self._world.scenario.policies.insert(0, policy)
-        return describe_operation(self._world, project, region=region)
-
-    def policy(self, project: str, region: str, name: str) -> Json:
-        """Return a policy; raises ApiError (NOT_FOUND)."""
-        key = (project, region, name)
-        if key not in self._held:
-            raise ApiError(Code.NOT_FOUND, f"The resource '{_policy_path(*key)}' was not found")
-        return self._held[key].body
-
-    def policies(self, project: str, region: str) -> list[Json]:
-        """Return the policies of a region."""
-        return [held.body for key, held in self._held.items() if key[:2] == (project, region)]
-
-    def delete_policy(self, project: str, region: str, name: str) -> Json:
-        """Forget a policy and return the operation; raises ApiError while a pool still uses it."""
-        self.policy(project, region, name)
-        users = [
-            pool.name
-            for cluster in self._world.clusters.values()
-            for pool in cluster.pools.values()
-            if (cluster.name.project, region_of(cluster.name.location)) == (project, region)
-            and pool.message.placement_policy.policy_name.rsplit("/", 1)[-1] == name
-        ]
-        if users:
-            path = _policy_path(project, region, name)
-            raise invalid(f"The resource_policy resource '{path}' is already being used by '{users[0]}'")
-        self._world.scenario.policies.remove(self._held.pop((project, region, name)).policy)
-        return describe_operation(self._world, project, region=region)
-
-
-def _policy_path(project: str, region: str, name: str) -> str:
-    return f"projects/{project}/regions/{region}/resourcePolicies/{name}"
-
-
+_PROJECT = "/compute/v1/projects/{project}"
+_GROUP = f"{_PROJECT}/zones/{{zone}}/instanceGroupManagers/{{name}}"
 _MEGABYTES = 1024
 _OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_PAGE_MAX = 500
+_ACTIONS = (
+    "abandoning", "creating", "creatingWithoutRetries", "deleting", "none", "recreating", "refreshing",
+    "restarting", "resuming", "starting", "stopping", "suspending", "verifying",
+)  # fmt: skip
+_STATES = (
+    "deprovisioning", "nonExistent", "pending", "pendingStop", "provisioning", "repairing", "running", "staging",
+    "stopped", "stopping", "suspended", "suspending", "terminated",
+)  # fmt: skip
 
 
-class Templates:
-    """Answers for instance templates and machine types."""
+class InstanceGroups:
+    """Answers about the instance groups of the pools."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, gke: FakeGke) -> None:
+        self._world, self._supply = gke.world, gke.supply
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            _route("GET", f"{_PROJECT}/global/instanceTemplates/{{name}}", lambda at, _: self.template(**at)),
+            _route("GET", f"{_PROJECT}/zones/{{zone}}/machineTypes/{{name}}", lambda at, _: machine_type(**at)),
+            _route("GET", _GROUP, lambda at, _: self.group(**at)),
+            _route("GET", f"{_GROUP}/listErrors", lambda at, _: self.errors(**at)),
+            _route(
+                "POST",
+                f"{_GROUP}/listManagedInstances",
+                lambda at, sent: self.managed_instances(**at, page=sent.get("pageToken", "")),
+            ),
+            _route("POST", f"{_GROUP}/resize", lambda at, sent: self.resize(**at, size=sent.get("size", ""))),
+            _route("POST", f"{_GROUP}/deleteInstances", lambda at, sent: self.delete_instances(**at, body=sent)),
+        ]
 
     def template(self, project: str, name: str) -> Json:
         """Return the instance template of a group; raises ApiError (NOT_FOUND)."""
-        for cluster in self._world.clusters.values():
-            for pool in cluster.pools.values() if cluster.name.project == project else ():
-                for zone in pool.zones:
-                    if name == group_name(cluster, pool, zone):
-                        return _describe(cluster, pool, zone)
-        path = f"projects/{project}/global/instanceTemplates/{name}"
-        raise ApiError(Code.NOT_FOUND, f"The resource '{path}' was not found")
+        for cluster, pool, zone in self._groups(project):
+            if name == group_name(cluster, pool, zone):
+                return _describe_template(cluster, pool, zone)
+        raise _not_found(f"projects/{project}/global/instanceTemplates/{name}")
 
-    def machine_type(self, project: str, zone: str, name: str) -> Json:
-        """Return the size of a machine type; raises ApiError (NOT_FOUND)."""
-        machine = find_machine(name)
-        if machine is None:
-            path = f"projects/{project}/zones/{zone}/machineTypes/{name}"
-            raise ApiError(Code.NOT_FOUND, f"The resource '{path}' was not found")
-        memory = machine.memory_gb * _MEGABYTES
-        return {"kind": "compute#machineType", "name": name, "guestCpus": machine.cpus, "memoryMb": memory}
+    def group(self, project: str, zone: str, name: str) -> Json:
+        """Return one group; raises ApiError (NOT_FOUND)."""
+        cluster, pool = self._find("get", project, zone, name)
+        url, stem = group_url(cluster, pool, zone), group_name(cluster, pool, zone)
+        states = [state for _, state in self._states(pool, zone)]
+        actions = Counter(each["currentAction"].lower() for each in states)
+        return {
+            "kind": "compute#instanceGroupManager",
+            "name": url.rpartition("/")[2],
+            "baseInstanceName": stem,
+            "instanceTemplate": f"{API}/projects/{project}/global/instanceTemplates/{stem}",
+            "zone": url.partition("/instanceGroupManagers/")[0],
+            "targetSize": len(states),
+            "currentActions": dict.fromkeys(_ACTIONS, 0) | actions,
+            "status": self._describe_status(pool, zone, states),
+            "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
+            "selfLink": url,
+            "listManagedInstancesResults": "PAGINATED",
+            "targetSizePolicy": {"mode": "BULK" if pool.shape.atomic else "INDIVIDUAL"},
+        }
+
+    def managed_instances(self, project: str, zone: str, name: str, page: str = "") -> Json:
+        """Return instances of a group: those that are up, that come, and that cannot be made.
+
+        They come in pages, whose token is the number of the first. The group goes on trying to make
+        the last ones, until their creation is given up by `delete_instances` or `resize`:
+        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances.
+        """
+        _, pool = self._find("listManagedInstances", project, zone, name)
+        states = self._states(pool, zone)
+        rows = [{"name": each, "instance": _instance_url(project, zone, each), **state} for each, state in states]
+        if page and not (page.isdigit() and int(page) < len(rows)):
+            raise invalid_field("pageToken", page, "Must be the token of an answer.")
+        begin = int(page or 0)
+        end = begin + _PAGE_MAX
+        return {"managedInstances": rows[begin:end]} | ({"nextPageToken": str(end)} if end < len(rows) else {})
+
+    def errors(self, project: str, zone: str, name: str) -> Json:
+        """Return the last errors of a group, also of instances that were given up."""
+        _, pool = self._find("listErrors", project, zone, name)
+        past = [each for each in pool.list_errors(self._world.now) if each.zone == zone]
+        return {"items": [self._describe_error(project, each) for each in past]}
+
+    def resize(self, project: str, zone: str, name: str, size: str) -> Json:
+        """Let a group keep another number of instances, and return the operation.
+
+        New ones come when there are machines; a slice takes all of its hosts or none.
+
+        Raises ApiError for a size that the group cannot have.
+        """
+        cluster, pool = self._find("resize", project, zone, name)
+        if not size.isdigit():
+            raise invalid_field("size", size, "Must be a whole number from 0.")
+        if pool.shape.atomic and int(size) not in (0, pool.shape.hosts):
+            raise invalid(
+                f"Invalid value for field 'size': '{size}'. Requested invalid target size '{size}' for a Managed "
+                f"Instance Group in the gang mode of size '{pool.shape.hosts}'. Should be equal to the gang size."
+            )
+        if pool.status == PoolStatus.STOPPING:
+            raise invalid(f"The resource '{_path(project, zone, name)}' is not ready")
+        names = _names(pool, zone)
+        if int(size) > len(names):
+            self._supply.grow(cluster, pool, int(size) - len(names), [zone])
+        else:
+            self._supply.shrink(cluster, pool, list(reversed(names))[: len(names) - int(size)])
+        return self._describe_operation(project, zone)
+
+    def delete_instances(self, project: str, zone: str, name: str, body: Mapping[str, Any]) -> Json:
+        """Remove exactly the named instances of a group, which keeps so many fewer from now on.
+
+        The pool's status stays as it is: what GKE reports then is not known.
+
+        Raises ApiError for an instance that is not one of the group's; then none is removed.
+        """
+        cluster, pool = self._find("deleteInstances", project, zone, name)
+        wanted = [str(each).rpartition("/")[2] for each in body.get("instances") or []]
+        if not wanted:
+            raise invalid_field("instances", "", "At least one instance is required.")
+        for each in wanted:
+            if pool.zone_of(each) != zone:
+                raise invalid_field("instances", each, f"Instance is not a member of {name}.")
+        self._supply.shrink(cluster, pool, wanted)
+        return self._describe_operation(project, zone)
+
+    def _groups(self, project: str) -> Iterator[tuple[ClusterRecord, PoolRecord, str]]:
+        for cluster, pool in self._world.pools:
+            if cluster.name.project == project:
+                yield from ((cluster, pool, zone) for zone in pool.zones)
+
+    def _find(self, method: str, project: str, zone: str, name: str) -> tuple[ClusterRecord, PoolRecord]:
+        world = self._world
+        for cluster, pool, at in self._groups(project):
+            if at == zone and name == f"{group_name(cluster, pool, at)}-grp":
+                called, when = f"compute.instanceGroupManagers.{method}", world.clock.wall(world.now)
+                world.tell(CallMade(called, cluster.name.cluster, pool.name, "rest", Code.OK.name, when))
+                return cluster, pool
+        raise _not_found(_path(project, zone, name))
+
+    def _describe_operation(self, project: str, zone: str) -> Json:
+        """Return an operation of a zone, which ends at once here."""
+        name = f"operation-{self._world.new_uuid('compute')}"
+        place = f"{API}/projects/{project}/zones/{zone}"
+        link = f"{place}/operations/{name}"
+        done = {"kind": "compute#operation", "name": name, "status": "DONE", "progress": 100}
+        return {**done, "zone": place, "selfLink": link}
+
+    def _describe_status(self, pool: PoolRecord, zone: str, states: list[Json]) -> Json:
+        moving = any(each["currentAction"] != "NONE" for each in states)
+        status: Json = {"isStable": not moving, "versionTarget": {"isReached": True}}
+        if pool.shape.machine.is_tpu:  # "Currently only shown for TPU MIGs"
+            counts = Counter(_count_as(pool, each) for each in states)
+            status["currentInstanceStatuses"] = dict.fromkeys(_STATES, 0) | counts
+        if pool.shape.atomic:
+            status["bulkInstanceOperation"] = {"inProgress": moving} | self._describe_check(pool, zone)
+        return status
+
+    def _describe_check(self, pool: PoolRecord, zone: str) -> Json:
+        rounds = pool.wait.rounds_until(self._world.now) if pool.wait is not None else []
+        if pool.wait is None or pool.wait.error is None or not rounds or zone not in pool.waiting.values():
+            return {}
+        timestamp = rfc3339(self._world.clock.wall(rounds[-1]))
+        return {"lastProgressCheck": {"timestamp": timestamp, "error": {"errors": [_error(pool.wait.error)]}}}
+
+    def _states(self, pool: PoolRecord, zone: str) -> Iterator[tuple[str, Json]]:
+        """Return each instance of a group with its state and action."""
+        now = self._world.now
+        error = pool.wait.error_at(now) if pool.wait is not None else None
+        attempt: Json = {} if error is None else {"lastAttempt": {"errors": {"errors": [_error(error)]}}}
+        for name in _names(pool, zone):
+            if name in pool.waiting:
+                yield name, {"currentAction": "CREATING", **attempt}
+            else:
+                state = pool.coming[name].status_at(now) if name in pool.coming else "RUNNING"
+                action = "NONE" if state == "RUNNING" else "CREATING"
+                yield name, {"currentAction": action, "instanceStatus": state}
+
+    def _describe_error(self, project: str, past: PastError) -> Json:
+        url = _instance_url(project, past.zone, past.instance)
+        return {
+            "error": _error(past.error),
+            "timestamp": rfc3339(self._world.clock.wall(past.at)),
+            "instanceActionDetails": {"action": "CREATING", "instance": url},
+        }
 
 
-def _describe(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> Json:
+def machine_type(project: str, zone: str, name: str) -> Json:
+    """Return the size of a machine type; raises ApiError (NOT_FOUND)."""
+    machine = find_machine(name)
+    if machine is None:
+        raise _not_found(f"projects/{project}/zones/{zone}/machineTypes/{name}")
+    memory = machine.memory_gb * _MEGABYTES
+    return {"kind": "compute#machineType", "name": name, "guestCpus": machine.cpus, "memoryMb": memory}
+
+
+def _describe_template(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> Json:
     name, shape = group_name(cluster, pool, zone), pool.shape
     node = node_object(cluster.name, pool.message, shape.machine, shape.topology, (name, zone)).manifest
     labels = {key: value for key, value in node["metadata"]["labels"].items() if key != "kubernetes.io/hostname"}
@@ -159,205 +238,34 @@ def _describe(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> Json:
         "extended_resources": ",".join(f"{key}={value}" for key, value in extended.items()),
     }
     text = ";".join(f"{key}={value}" for key, value in variables.items() if value)
-    return {
-        "kind": "compute#instanceTemplate",
-        "name": name,
-        "properties": {
-            "machineType": shape.machine.name,
-            "metadata": {"items": [{"key": "kube-env", "value": f"AUTOSCALER_ENV_VARS: {text}\n"}]},
-        },
-    }
+    metadata = {"items": [{"key": "kube-env", "value": f"AUTOSCALER_ENV_VARS: {text}\n"}]}
+    properties = {"machineType": shape.machine.name, "metadata": metadata}
+    return {"kind": "compute#instanceTemplate", "name": name, "properties": properties}
 
 
-_PAGE_MAX = 500
-_ACTIONS = (
-    "abandoning", "creating", "creatingWithoutRetries", "deleting", "none", "recreating", "refreshing",
-    "restarting", "resuming", "starting", "stopping", "suspending", "verifying",
-)  # fmt: skip
-_STATES = (
-    "deprovisioning", "nonExistent", "pending", "pendingStop", "provisioning", "repairing", "running", "staging",
-    "stopped", "stopping", "suspended", "suspending", "terminated",
-)  # fmt: skip
-_MADE = {"currentAction": "NONE", "instanceStatus": "RUNNING"}
+def _route(verb: str, path: str, answer: Callable[[dict[str, str], Mapping[str, Any]], Json]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        try:
+            sent = {**request.query_params, **read_object(await request.body())}
+            return JSONResponse(answer(dict(request.path_params), sent))
+        except ApiError as error:
+            body = list_errors(error)
+            del body["status"]  # Compute Engine writes no canonical code
+            return json_response({"error": body}, HTTP[error.code][0])
 
-
-class InstanceGroups:
-    """Answers for the instance groups of the pools. A place is a zone or a region."""
-
-    def __init__(self, world: World, growth: Growth) -> None:
-        self._world = world
-        self._growth = growth
-
-    def listed(self, project: str, *, zone: str = "", region: str = "") -> list[Json]:
-        """Return the groups of every pool at a place."""
-        return [
-            self._describe(cluster, pool, at, region)
-            for cluster, pool, at in self._groups(project)
-            if at == zone or region_of(at) == region
-        ]
-
-    def group(self, project: str, name: str, *, zone: str = "", region: str = "") -> Json:
-        """Return one group; raises ApiError (NOT_FOUND)."""
-        return self._describe(*self._find("get", project, name, zone, region), region)
-
-    def managed_instances(
-        self, project: str, name: str, *, page: str = "", zone: str = "", region: str = ""
-    ) -> Json:
-        """Return instances of a group: those that are up, that come, and that cannot be made.
-
-        They come in pages, whose token is the number of the first. The group goes on trying to make
-        the last ones, until their creation is given up by `delete_instances` or `resize`:
-        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances.
-        """
-        _, pool, at = self._find("listManagedInstances", project, name, zone, region)
-        rows = [
-            {"name": each, "instance": _instance_url(project, at, each), **state}
-            for each, state in self._states(pool, at)
-        ]
-        if page and not (page.isdigit() and int(page) < len(rows)):
-            raise invalid_field("pageToken", page, "Must be the token of an answer.")
-        begin = int(page or 0)
-        end = begin + _PAGE_MAX
-        return {"managedInstances": rows[begin:end]} | ({"nextPageToken": str(end)} if end < len(rows) else {})
-
-    def errors(self, project: str, name: str, *, zone: str = "", region: str = "") -> Json:
-        """Return the last errors of a group, also of instances that were given up."""
-        _, pool, at = self._find("listErrors", project, name, zone, region)
-        found = [each for each in pool.list_errors(self._world.now) if each.zone == at]
-        return {"items": [self._error_item(project, each) for each in found]}
-
-    def resize(self, project: str, name: str, *, size: str, zone: str = "", region: str = "") -> Json:
-        """Let a group keep another number of instances, and return the operation.
-
-        New ones come when there are machines; a slice takes all of its hosts or none.
-
-        Raises ApiError for a size that the group cannot have.
-        """
-        cluster, pool, at = self._find("resize", project, name, zone, region)
-        if not size.isdigit():
-            raise invalid_field("size", size, "Must be a whole number from 0.")
-        if pool.shape.atomic and int(size) not in (0, pool.shape.hosts):
-            raise invalid(
-                f"Invalid value for field 'size': '{size}'. Requested invalid target size '{size}' for a Managed "
-                f"Instance Group in the gang mode of size '{pool.shape.hosts}'. Should be equal to the gang size."
-            )
-        if pool.status == PoolStatus.STOPPING:
-            raise invalid(f"The resource '{_path(project, zone, region, name)}' is not ready")
-        names = _names(pool, at)
-        if int(size) > len(names):
-            self._growth.grow(cluster, pool, int(size) - len(names), [at])
-        else:
-            self._growth.shrink(cluster, pool, list(reversed(names))[: len(names) - int(size)])
-        return describe_operation(self._world, project, zone=zone, region=region)
-
-    def delete_instances(self, project: str, name: str, body: Json, *, zone: str = "", region: str = "") -> Json:
-        """Remove exactly the named instances of a group, which keeps so many fewer from now on.
-
-        The pool's status stays as it is: what GKE reports then is not known.
-
-        Raises ApiError for an instance that is not one of the group's; then none is removed.
-        """
-        cluster, pool, at = self._find("deleteInstances", project, name, zone, region)
-        wanted = [str(each).rsplit("/", 1)[-1] for each in body.get("instances") or []]
-        if not wanted:
-            raise invalid_field("instances", "", "At least one instance is required.")
-        for each in wanted:
-            if pool.zone_of(each) != at:
-                raise invalid_field("instances", each, f"Instance is not a member of {name}.")
-        self._growth.shrink(cluster, pool, wanted)
-        return describe_operation(self._world, project, zone=zone, region=region)
-
-    def _groups(self, project: str) -> Iterator[tuple[ClusterRecord, PoolRecord, str]]:
-        for cluster in self._world.clusters.values():
-            if cluster.name.project == project:
-                for pool in cluster.pools.values():
-                    yield from ((cluster, pool, zone) for zone in pool.zones)
-
-    def _find(
-        self, method: str, project: str, name: str, zone: str, region: str
-    ) -> tuple[ClusterRecord, PoolRecord, str]:
-        world = self._world
-        for cluster, pool, at in self._groups(project):
-            if (at == zone or region_of(at) == region) and name == f"{group_name(cluster, pool, at)}-grp":
-                called, when = f"compute.instanceGroupManagers.{method}", world.clock.wall(world.now)
-                world.tell(CallMade(called, cluster.name.cluster, pool.name, "rest", Code.OK.name, when))
-                return cluster, pool, at
-        raise ApiError(Code.NOT_FOUND, f"The resource '{_path(project, zone, region, name)}' was not found")
-
-    def _describe(self, cluster: ClusterRecord, pool: PoolRecord, at: str, region: str) -> Json:
-        url, name = group_urls(cluster, pool)[pool.zones.index(at)], group_name(cluster, pool, at)
-        states = [state for _, state in self._states(pool, at)]
-        body = {
-            "kind": "compute#instanceGroupManager",
-            "name": url.rsplit("/", 1)[-1],
-            "baseInstanceName": name,
-            "instanceTemplate": f"{API}/projects/{cluster.name.project}/global/instanceTemplates/{name}",
-            "zone": url.partition("/instanceGroupManagers/")[0],
-            "targetSize": len(states),
-            "currentActions": dict.fromkeys(_ACTIONS, 0)
-            | Counter(each["currentAction"].lower() for each in states),
-            "status": self._describe_status(pool, at, states),
-            "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
-            "selfLink": url,
-            "listManagedInstancesResults": "PAGINATED",
-            "targetSizePolicy": {"mode": "BULK" if pool.shape.atomic else "INDIVIDUAL"},
-        }
-        if region:
-            body["region"] = f"{API}/projects/{cluster.name.project}/regions/{region}"
-            del body["zone"]
-        return body
-
-    def _describe_status(self, pool: PoolRecord, at: str, states: list[Json]) -> Json:
-        moving = any(each["currentAction"] != "NONE" for each in states)
-        status: Json = {"isStable": not moving, "versionTarget": {"isReached": True}}
-        if pool.shape.machine.is_tpu:  # "Currently only shown for TPU MIGs"
-            counts = Counter(self._count_as(pool, each) for each in states)
-            status["currentInstanceStatuses"] = dict.fromkeys(_STATES, 0) | counts
-        if pool.shape.atomic:
-            status["bulkInstanceOperation"] = {"inProgress": moving} | self._describe_check(pool, at)
-        return status
-
-    def _count_as(self, pool: PoolRecord, state: Json) -> str:
-        if "instanceStatus" in state:
-            return str(state["instanceStatus"]).lower()
-        return "pending" if pool.wait is not None and pool.wait.error is None else "nonExistent"
-
-    def _describe_check(self, pool: PoolRecord, at: str) -> Json:
-        rounds = pool.wait.rounds_until(self._world.now) if pool.wait is not None else []
-        if pool.wait is None or pool.wait.error is None or not rounds or at not in pool.waiting.values():
-            return {}
-        timestamp = rfc3339(self._world.clock.wall(rounds[-1]))
-        return {"lastProgressCheck": {"timestamp": timestamp, "error": {"errors": [_error(pool.wait.error)]}}}
-
-    def _states(self, pool: PoolRecord, at: str) -> Iterator[tuple[str, Json]]:
-        """Return each instance of a group with its state and action."""
-        now = self._world.now
-        error = pool.wait.error_at(now) if pool.wait is not None else None
-        attempt: Json = {} if error is None else {"lastAttempt": {"errors": {"errors": [_error(error)]}}}
-        for name in _names(pool, at):
-            if name in pool.nodes:
-                yield name, dict(_MADE)
-            elif name in pool.waiting:
-                yield name, {"currentAction": "CREATING", **attempt}
-            else:
-                state = pool.coming[name].status_at(now)
-                action = "NONE" if state == "RUNNING" else "CREATING"
-                yield name, {"currentAction": action, "instanceStatus": state}
-
-    def _error_item(self, project: str, past: PastError) -> Json:
-        return {
-            "error": _error(past.error),
-            "timestamp": rfc3339(self._world.clock.wall(past.at)),
-            "instanceActionDetails": {
-                "action": "CREATING",
-                "instance": _instance_url(project, past.zone, past.instance),
-            },
-        }
+    handler: Callable[[Request], Awaitable[Response]] = endpoint
+    return Route(path, handler, methods=[verb])
 
 
 def _names(pool: PoolRecord, zone: str) -> list[str]:
     """Return the instances of a group: the nodes, those that come, and then those that wait."""
     return [name for name in (*pool.nodes, *pool.coming, *pool.waiting) if pool.zone_of(name) == zone]
+
+
+def _count_as(pool: PoolRecord, state: Json) -> str:
+    if "instanceStatus" in state:
+        return str(state["instanceStatus"]).lower()
+    return "pending" if pool.wait is not None and pool.wait.error is None else "nonExistent"
 
 
 def _error(error: InstanceError) -> Json:
@@ -368,6 +276,9 @@ def _instance_url(project: str, zone: str, name: str) -> str:
     return f"{API}/projects/{project}/zones/{zone}/instances/{name}"
 
 
-def _path(project: str, zone: str, region: str, name: str) -> str:
-    place = f"zones/{zone}" if zone else f"regions/{region}"
-    return f"projects/{project}/{place}/instanceGroupManagers/{name}"
+def _path(project: str, zone: str, name: str) -> str:
+    return f"projects/{project}/zones/{zone}/instanceGroupManagers/{name}"
+
+
+def _not_found(path: str) -> ApiError:
+    return ApiError(Code.NOT_FOUND, f"The resource '{path}' was not found")

@@ -13,10 +13,9 @@ from starlette.requests import Request
 
 from standins.google.api import Api, Caller, read_rules
 from standins.google.errors import ApiError, Code
-from standins.google.gke.errors import LostReply
-from standins.google.gke.model.fake_gke import FakeGke
-from standins.google.gke.model.node_objects import CallMade, Event, NodesDown, NodesDraining, NodeUp, PoolState
-from standins.google.gke.model.proto_messages import Message
+from standins.google.gke.fake_gke import FakeGke, LostReply
+from standins.google.gke.nodes import CallMade, Event, NodesDown, NodesDraining, NodeUp, PoolState
+from standins.google.gke.pools import Message
 from standins.kit.addresses import STAND_IN
 from standins.kit.lifecycle import write_record
 

@@ -12,18 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from standins.google.errors import ApiError
-from standins.google.gke.faults.fault_rules import AuditEntries
-from standins.google.gke.model.fake_gke import FakeGke
-from standins.google.gke.model.node_objects import Event, OperationMoved
+from standins.google.gke.fake_gke import FakeGke
+from standins.google.gke.faults import AuditEntries, Target
+from standins.google.gke.nodes import Event, OperationMoved
 from standins.kit.lifecycle import write_record
 
 _PAUSE_SECONDS = 0.5
 _API = "google.container.v1.ClusterManager."
-_METHODS = {
-    "CREATE_NODE_POOL": f"{_API}CreateNodePool",
-    "DELETE_NODE_POOL": f"{_API}DeleteNodePool",
-    "SET_NODE_POOL_SIZE": f"{_API}SetNodePoolSize",
-}
+_METHODS = {"CREATE_NODE_POOL": f"{_API}CreateNodePool", "DELETE_NODE_POOL": f"{_API}DeleteNodePool"}
 _INTERNAL = "google.container.internal.ClusterManagerInternal.UpdateClusterInternal"
 _CALLER = "caller@example.com"
 Publish = Callable[[bytes, dict[str, str]], object]
@@ -46,7 +42,7 @@ class LogSink:
         if not isinstance(event, OperationMoved):
             return
         world = self._world
-        target = world.target(event.cluster, None, event.pool)
+        target = Target(event.cluster.cluster, event.pool)
         fault = world.faults.take(AuditEntries, target) or AuditEntries()
         wait = world.draw("audit", event.cluster, event.pool, world.scenario.timings.audit)
         entry = build_entry(event, world.new_uuid("audit"))

@@ -13,125 +13,57 @@ from typing import Any
 
 import httpx
 
-from standins.google.gke.model.node_objects import Event, Node, NodeChanged, NodesDown, NodesDraining, NodeUp
+from standins.google.gke.nodes import Event, Node, NodesDown, NodesDraining, NodeUp
 from standins.kit.kubernetes import open_async_client
 from standins.kit.lifecycle import write_record
 
 _TIMEOUT_SECONDS = 10.0
 _MERGE = {"Content-Type": "application/merge-patch+json"}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_POD_PATIENCE, _POD_POLL = 3.0, 0.1
+_AT_ONCE = 8
+_NOT_WORTH_RETRYING = (400, 403, 405, 422)
+_NODES = "/api/v1/nodes"
 
 
-class KubernetesApi:
-    """A client of one Kubernetes API.
-
-    Every call raises httpx.HTTPError when the API is down or refuses.
-    """
-
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._client.aclose()
-
-    async def create_node(self, manifest: dict[str, Any]) -> None:
-        """Create a Node; one that exists already is brought in line with the manifest."""
-        answer = await self._client.post("/api/v1/nodes", json=manifest)
-        if answer.status_code == httpx.codes.CONFLICT:
-            patch = {"metadata": {"labels": manifest["metadata"]["labels"]}, "spec": manifest["spec"]}
-            await self.patch_node(manifest["metadata"]["name"], patch)
-            return
-        answer.raise_for_status()
-
-    async def node(self, name: str) -> dict[str, Any] | None:
-        """Return a Node, None when there is none."""
-        answer = await self._client.get(f"/api/v1/nodes/{name}")
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            return None
-        return dict(answer.raise_for_status().json())
-
-    async def patch_node(self, name: str, patch: dict[str, Any], part: str = "") -> None:
-        """Merge `patch` into a Node, or into its subresource `part`.
-
-        A Node that is gone is left alone.
-        """
-        path = f"/api/v1/nodes/{name}" + (f"/{part}" if part else "")
-        answer = await self._client.patch(path, json=patch, headers=_MERGE)
-        if answer.status_code != httpx.codes.NOT_FOUND:
-            answer.raise_for_status()
-
-    async def delete_node(self, name: str) -> None:
-        """Delete a Node; one that is gone already is fine."""
-        answer = await self._client.delete(f"/api/v1/nodes/{name}")
-        if answer.status_code != httpx.codes.NOT_FOUND:
-            answer.raise_for_status()
-
-    async def pods_on(self, node: str) -> list[tuple[str, str]]:
-        """Return namespace and name of every pod that is bound to a node."""
-        answer = await self._client.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={node}"})
-        pods = answer.raise_for_status().json()["items"]
-        return [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
-
-    async def delete_pod(self, namespace: str, name: str, *, at_once: bool = False) -> None:
-        """Delete a pod, with its own grace or at once; one that is gone already is fine."""
-        parameters = {"gracePeriodSeconds": "0"} if at_once else {}
-        answer = await self._client.delete(f"/api/v1/namespaces/{namespace}/pods/{name}", params=parameters)
-        if answer.status_code != httpx.codes.NOT_FOUND:
-            answer.raise_for_status()
-
-
-def connect(target: str) -> KubernetesApi:
+def connect(target: str) -> httpx.AsyncClient:
     """Return a client for a URL or a kubeconfig path.
 
     Raises ValueError when the file cannot be used.
     """
     if target.startswith(("http://", "https://")):
-        return KubernetesApi(httpx.AsyncClient(base_url=target, timeout=_TIMEOUT_SECONDS, trust_env=False))
-    return KubernetesApi(open_async_client(Path(target).expanduser(), timeout_seconds=_TIMEOUT_SECONDS))
-
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-_POD_PATIENCE, _POD_POLL = 3.0, 0.1
-_AT_ONCE = 8
-_NOT_WORTH_RETRYING = (400, 403, 405, 422)
+        return httpx.AsyncClient(base_url=target, timeout=_TIMEOUT_SECONDS, trust_env=False)
+    return open_async_client(Path(target).expanduser(), timeout_seconds=_TIMEOUT_SECONDS)
 
 
 class Registrar:
-    """Carries node events to a Kubernetes API."""
+    """Carries node events to a Kubernetes API, which is opened when it is used first."""
 
-    def __init__(self, open_api: Callable[[], KubernetesApi]) -> None:
+    def __init__(self, open_api: Callable[[], httpx.AsyncClient]) -> None:
         self._open_api = open_api
-        self._opened: KubernetesApi | None = None
+        self._opened: httpx.AsyncClient | None = None
         self._queues: dict[tuple[str, str], asyncio.Queue[Event]] = {}
         self._workers: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._limit = asyncio.Semaphore(_AT_ONCE)
 
     def note(self, event: Event) -> None:
         """Take an event of the model; those about nodes are queued for their pool."""
-        if isinstance(event, (NodeUp, NodeChanged)):
-            key = (event.node.cluster.path, event.node.pool)
-        elif isinstance(event, (NodesDraining, NodesDown)):
-            key = (event.cluster.path, event.pool)
-        else:
+        if not isinstance(event, NodeUp | NodesDraining | NodesDown):
             return
+        of = event.node if isinstance(event, NodeUp) else event
+        key = (of.cluster.path, of.pool)
         self._queues.setdefault(key, asyncio.Queue()).put_nowait(event)
         if key not in self._workers:
-            self._workers[key] = asyncio.get_running_loop().create_task(self._work(key))
+            self._workers[key] = asyncio.create_task(self._work(key))
 
     async def close(self) -> None:
-        """Stop working and close the connections; what is queued is dropped."""
+        """Stop all work and close the connections."""
         workers = list(self._workers.values())
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
         if self._opened is not None:
-            await self._opened.close()
-
-    @property
-    def _api(self) -> KubernetesApi:
-        """The API, opened when it is used first: it may start beside this process."""
-        self._opened = self._opened or self._open_api()
-        return self._opened
+            await self._opened.aclose()
 
     async def settled(self) -> None:
         """Wait until everything that was noted has been carried out."""
@@ -151,16 +83,13 @@ class Registrar:
             try:
                 await self._carry_out(event)
             except httpx.HTTPStatusError as error:
-                status = error.response.status_code
+                status, text = error.response.status_code, error.response.text[:500]
                 if status in _NOT_WORTH_RETRYING:
-                    text = error.response.text[:500]
                     write_record("kubernetes refused", "ERROR", pool=pool, status=status, answer=text)
                     return
                 write_record("kubernetes trouble, trying again", "WARNING", pool=pool, status=status)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
                 write_record("kubernetes unreachable, trying again", "WARNING", pool=pool, error=repr(error))
-            except (ValueError, KeyError, TypeError) as error:
-                write_record("kubernetes answered nonsense, trying again", "WARNING", pool=pool, error=repr(error))
             else:
                 return
             await asyncio.sleep(pause)
@@ -169,69 +98,69 @@ class Registrar:
     async def _carry_out(self, event: Event) -> None:
         if isinstance(event, NodeUp):
             await self._register(event.node)
-        elif isinstance(event, NodeChanged):
-            await self._relabel(event)
         elif isinstance(event, NodesDraining):
             await asyncio.gather(*(self._drain(name) for name in event.names))
         elif isinstance(event, NodesDown):
             await asyncio.gather(*(self._remove(name) for name in event.names))
             write_record("nodes removed", pool=event.pool, nodes=event.names)
 
+    async def _call(self, verb: str, path: str, **options: Any) -> httpx.Response:
+        """Return the answer to a call; what is gone, or there already, is fine."""
+        self._opened = self._opened or self._open_api()
+        answer = await self._opened.request(verb, path, **options)
+        if answer.status_code not in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT):
+            answer.raise_for_status()
+        return answer
+
+    async def _patch(self, path: str, patch: dict[str, Any]) -> None:
+        await self._call("PATCH", f"{_NODES}/{path}", json=patch, headers=_MERGE)
+
     async def _register(self, node: Node) -> None:
+        """Create a Node; one that exists already is brought in line."""
         manifest = {key: value for key, value in node.manifest.items() if key != "status"}
-        await self._api.create_node(manifest)
-        status = {**node.manifest["status"], "conditions": _conditions()}
-        await self._api.patch_node(node.name, {"status": status}, "status")
+        created = await self._call("POST", _NODES, json=manifest)
+        if created.status_code == httpx.codes.CONFLICT:
+            labels = manifest["metadata"]["labels"]
+            await self._patch(node.name, {"metadata": {"labels": labels}, "spec": manifest["spec"]})
+        status = {**node.manifest["status"], "conditions": _list_conditions()}
+        await self._patch(f"{node.name}/status", {"status": status})
         write_record("node registered", pool=node.pool, node=node.name)
 
-    async def _relabel(self, event: NodeChanged) -> None:
-        current = await self._api.node(event.node.name)
-        if current is None:
-            return
-        labels = {**dict.fromkeys(event.labels_removed), **event.node.manifest["metadata"]["labels"]}
-        foreign = [
-            taint
-            for taint in (current.get("spec") or {}).get("taints") or []
-            if taint["key"].startswith("node.kubernetes.io/")
-        ]
-        taints = [*event.node.manifest["spec"]["taints"], *foreign]
-        await self._api.patch_node(event.node.name, {"metadata": {"labels": labels}, "spec": {"taints": taints}})
-
-    async def _drain(self, name: str) -> None:
+    async def _drain(self, node: str) -> None:
         async with self._limit:
-            await self._api.patch_node(name, {"spec": {"unschedulable": True}})
-            for namespace, pod in await self._api.pods_on(name):
-                await self._api.delete_pod(namespace, pod)
-                write_record("pod deleted", node=name, namespace=namespace, pod=pod)
+            await self._patch(node, {"spec": {"unschedulable": True}})
+            await self._delete_pods(node)
 
-    async def _remove(self, name: str) -> None:
+    async def _remove(self, node: str) -> None:
         async with self._limit:
             deadline = asyncio.get_running_loop().time() + _POD_PATIENCE
-            while pods := await self._api.pods_on(name):
+            while await self._list_pods(node):
                 if asyncio.get_running_loop().time() > deadline:
-                    for namespace, pod in pods:
-                        await self._api.delete_pod(namespace, pod, at_once=True)
+                    await self._delete_pods(node, gracePeriodSeconds="0")
                     break
                 await asyncio.sleep(_POD_POLL)
-            await self._api.delete_node(name)
+            await self._call("DELETE", f"{_NODES}/{node}")
+
+    async def _list_pods(self, node: str) -> list[str]:
+        """Return the path of every pod that is bound to a node."""
+        answer = await self._call("GET", "/api/v1/pods", params={"fieldSelector": f"spec.nodeName={node}"})
+        found = [pod["metadata"] for pod in answer.json()["items"]]
+        return [f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}" for pod in found]
+
+    async def _delete_pods(self, node: str, **parameters: str) -> None:
+        for path in await self._list_pods(node):
+            await self._call("DELETE", path, params=parameters)
+            write_record("pod deleted", node=node, pod=path)
 
 
-def _conditions() -> list[dict[str, Any]]:
+def _list_conditions() -> list[dict[str, str]]:
     now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-    ready = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "KubeletReady",
-        "message": "kubelet is posting ready status",
-    }
-    pressures = [
-        {
-            "type": f"{kind}Pressure",
-            "status": "False",
-            "reason": f"KubeletHas{good}",
-            "message": f"kubelet has {good}",
-        }
-        for kind, good in (("Memory", "SufficientMemory"), ("Disk", "NoDiskPressure"), ("PID", "SufficientPID"))
-    ]
-    return [{**condition, **times} for condition in (*pressures, ready)]
+    rows = (
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has SufficientMemory"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has NoDiskPressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has SufficientPID"),
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    )
+    names = ("type", "status", "reason", "message")
+    return [{**dict(zip(names, row, strict=True)), **times} for row in rows]

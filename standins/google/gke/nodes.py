@@ -1,18 +1,25 @@
 """The nodes of a pool as Kubernetes has them, and the events that tell of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from standins.google.gke.model.gpu_machines import architecture_of, gpus_of
-from standins.google.gke.model.machines import Machine
-from standins.google.gke.model.proto_messages import Message, is_queued, reservation_path, tier_of
-from standins.google.gke.resource_names import ClusterName, region_of
+from standins.google.gke.machines import Machine, gpus_of
+from standins.google.gke.names import ClusterName, region_of
+from standins.google.gke.pools import VERSION, Message, is_queued, reservation_path, tier_of
 
 _GKE = "cloud.google.com"
-_DEFAULT_PODS = 110
+_PODS = 110
 _GKE_METADATA = 2  # of WorkloadMetadataConfig.Mode
 _EFFECTS = {1: "NoSchedule", 2: "PreferNoSchedule", 3: "NoExecute"}
+_TOLD_TIERS = ("spot", "preemptible", "flex-start")
+_RESERVED = {
+    "reservations": "reservation-name",
+    "projects": "reservation-project",
+    "reservationBlocks": "reservation-blocks",
+    "reservationSubBlocks": "reservation-subblocks",
+}
+"""The label of each piece of the path of a reservation."""
 
 
 @dataclass(frozen=True)
@@ -28,38 +35,26 @@ class Node:
 
 def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, str]:
     """Return node labels that the control plane writes from a pool's fields, without the zone."""
-    tier = tier_of(pool)
+    tier, gpus, path = tier_of(pool), gpus_of(pool.config), reservation_path(pool)
     labels = {
         f"{_GKE}/gke-nodepool": pool.name,
         f"{_GKE}/machine-family": machine.name.split("-", 1)[0],
         f"{_GKE}/gke-os-distribution": "cos",
-        f"{_GKE}/gke-max-pods-per-node": str(_pods(pool)),
-        f"{_GKE}/gke-provisioning": tier if tier in ("spot", "preemptible", "flex-start") else "standard",
+        f"{_GKE}/gke-max-pods-per-node": str(_count_pods(pool)),
+        f"{_GKE}/gke-provisioning": tier if tier in _TOLD_TIERS else "standard",
+        **({f"{_GKE}/gke-{tier}": "true"} if tier in _TOLD_TIERS else {}),
+        **(gpus.labels if gpus is not None else {}),
+        **{f"{_GKE}/{key}": path[piece] for piece, key in _RESERVED.items() if path.get(piece)},
     }
-    if tier in ("spot", "preemptible", "flex-start"):
-        labels[f"{_GKE}/gke-{tier}"] = "true"
     if machine.family is not None:
         labels[f"{_GKE}/gke-tpu-accelerator"] = machine.family.accelerator
         labels[f"{_GKE}/gke-tpu-topology"] = topology
         labels[f"{_GKE}/gke-accelerator-count"] = str(machine.chips)
-    gpus = gpus_of(pool.config)
-    if gpus is not None:
-        labels |= gpus.labels
-    for piece, key in (
-        ("reservations", "reservation-name"),
-        ("projects", "reservation-project"),
-        ("reservationBlocks", "reservation-blocks"),
-        ("reservationSubBlocks", "reservation-subblocks"),
-    ):
-        value = reservation_path(pool).get(piece)
-        if value:
-            labels[f"{_GKE}/{key}"] = value
     if pool.placement_policy.policy_name:
         labels[f"{_GKE}/placement-policy-name"] = pool.placement_policy.policy_name.rsplit("/", 1)[-1]
     if pool.config.workload_metadata_config.mode == _GKE_METADATA:
         labels["iam.gke.io/gke-metadata-server-enabled"] = "true"
-    if pool.network_config.accelerator_network_profile:
-        profile = pool.network_config.accelerator_network_profile
+    if profile := pool.network_config.accelerator_network_profile:
         labels["gke.networks.io/accelerator-network-profile"] = profile
     return labels
 
@@ -89,15 +84,26 @@ def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]
 def node_object(
     cluster: ClusterName, pool: Message, machine: Machine, topology: str, place: tuple[str, str]
 ) -> Node:
-    """Return the node called `place[0]` in zone `place[1]`, with everything but its conditions."""
+    """Return the node called `place[0]` in zone `place[1]`, with everything but its conditions.
+
+    The fake reserves nothing, so allocatable is the capacity.
+    """
     name, zone = place
     labels = {
         **labels_by_gke(pool, machine, topology),
-        **labels_of_host(machine.name, architecture_of(machine.name), zone),
+        **labels_of_host(machine.name, machine.architecture, zone),
         "kubernetes.io/hostname": name,
         **dict(pool.config.labels),
     }
-    resources = resources_of(pool, machine)
+    gpus = gpus_of(pool.config)
+    resources = {
+        "cpu": str(machine.cpus),
+        "memory": f"{machine.memory_gb}Gi",
+        "ephemeral-storage": f"{pool.config.boot_disk.size_gb or pool.config.disk_size_gb or 100}Gi",
+        "pods": str(_count_pods(pool)),
+        **({"google.com/tpu": str(machine.chips)} if machine.chips else {}),
+        **({"nvidia.com/gpu": str(gpus.units)} if gpus is not None else {}),
+    }
     manifest = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -106,7 +112,7 @@ def node_object(
         "status": {
             "capacity": resources,
             "allocatable": dict(resources),
-            "nodeInfo": _node_info(pool, name),
+            "nodeInfo": _describe_system(pool, name),
             "addresses": [{"type": "Hostname", "address": name}],
         },
     }
@@ -115,11 +121,10 @@ def node_object(
 
 def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
     """Return the taints of a pool's nodes in Kubernetes' spelling: GKE's own, then the pool's."""
-    architecture = architecture_of(machine.name)
     own = {
         "google.com/tpu": ("present", machine.is_tpu),
         "nvidia.com/gpu": ("present", gpus_of(pool.config) is not None),
-        "kubernetes.io/arch": (architecture, architecture != "amd64"),
+        "kubernetes.io/arch": (machine.architecture, machine.architecture != "amd64"),
         f"{_GKE}/gke-queued": ("true", is_queued(pool)),
     }
     values = {(key, "NoSchedule"): value for key, (value, holds) in own.items() if holds}
@@ -127,38 +132,17 @@ def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
     return [{"key": key, "value": value, "effect": effect} for (key, effect), value in values.items()]
 
 
-def resources_of(pool: Message, machine: Machine) -> dict[str, str]:
-    """Return capacity in Kubernetes quantities.
-
-    The fake reserves nothing, so allocatable is the same.
-    """
-    resources = {
-        "cpu": str(machine.cpus),
-        "memory": f"{machine.memory_gb}Gi",
-        "ephemeral-storage": f"{pool.config.boot_disk.size_gb or pool.config.disk_size_gb or 100}Gi",
-        "pods": str(_pods(pool)),
-    }
-    if machine.chips:
-        resources["google.com/tpu"] = str(machine.chips)
-    gpus = gpus_of(pool.config)
-    if gpus is not None:
-        resources["nvidia.com/gpu"] = str(gpus.units)
-    return resources
+def _count_pods(pool: Message) -> int:
+    return int(pool.max_pods_constraint.max_pods_per_node) or _PODS
 
 
-def _pods(pool: Message) -> int:
-    return int(pool.max_pods_constraint.max_pods_per_node) or _DEFAULT_PODS
-
-
-def _node_info(pool: Message, name: str) -> dict[str, str]:
+def _describe_system(pool: Message, name: str) -> dict[str, str]:
     return {
-        "machineID": name,
-        "systemUUID": name,
-        "bootID": name,
+        **dict.fromkeys(("machineID", "systemUUID", "bootID"), name),
         "kernelVersion": "6.6.93+",
         "osImage": "Container-Optimized OS from Google",
         "containerRuntimeVersion": "containerd://2.0.6",
-        "kubeletVersion": f"v{pool.version or '1.34.1-gke.3084001'}",
+        "kubeletVersion": f"v{pool.version or VERSION}",
         "kubeProxyVersion": "",
         "operatingSystem": "linux",
         "architecture": "amd64",
@@ -179,14 +163,6 @@ class NodeUp:
     """A host is ready: its Node object should be registered."""
 
     node: Node
-
-
-@dataclass(frozen=True)
-class NodeChanged:
-    """A node's labels or taints changed in place."""
-
-    node: Node
-    labels_removed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -236,5 +212,5 @@ class OperationMoved:
     text: str = ""
 
 
-Event: TypeAlias = "PoolState | NodeUp | NodeChanged | NodesDraining | NodesDown | CallMade | OperationMoved"
+Event: TypeAlias = "PoolState | NodeUp | NodesDraining | NodesDown | CallMade | OperationMoved"
 Listener: TypeAlias = "Callable[[Event], None]"

@@ -10,58 +10,33 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+
+_MANUAL_START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 
 
-class Clock(Protocol):
-    """What the model needs to know about time."""
+class Clock:
+    """`speed` virtual seconds pass for each real second; at 0 it moves only by `advance`."""
+
+    def __init__(self, speed: float = 0.0) -> None:
+        self.speed = speed
+        self._advanced, self._started = 0.0, time.monotonic()
+        self._wall = time.time() if speed else _MANUAL_START
 
     def now(self) -> float:
         """Return virtual seconds since the start."""
+        return self._advanced + (time.monotonic() - self._started) * self.speed
 
     def wall(self, at: float) -> float:
         """Return the Unix time, in seconds, at which virtual second `at` is (or was) reached."""
-
-
-class ManualClock:
-    """A clock that moves only when told; begins at 2026-01-01T00:00:00Z."""
-
-    def __init__(self, start: float = 1_767_225_600.0) -> None:
-        self._start = start
-        self._now = 0.0
-
-    def now(self) -> float:
-        """Return virtual seconds since the start."""
-        return self._now
-
-    def wall(self, at: float) -> float:
-        """Return the Unix time of virtual second `at`."""
-        return self._start + at
+        return self._wall + at / (self.speed or 1.0)
 
     def advance(self, seconds: float) -> None:
-        """Move forward by `seconds`; raises ValueError when negative."""
+        """Move a clock of speed 0 forward; raises ValueError for another, or a negative number."""
+        if self.speed:
+            raise ValueError("the clock runs by itself; start with --manual-clock to move it by hand")
         if seconds < 0:
             raise ValueError(f"seconds: {seconds} is negative; a clock only moves forward")
-        self._now += seconds
-
-
-class ScaledClock:
-    """The machine's clock, `speed` virtual seconds for each real second."""
-
-    def __init__(self, speed: float = 1.0) -> None:
-        if speed <= 0:
-            raise ValueError(f"speed: {speed} is not above 0")
-        self.speed = speed
-        self._started = time.monotonic()
-        self._wall = time.time()
-
-    def now(self) -> float:
-        """Return virtual seconds since the start."""
-        return (time.monotonic() - self._started) * self.speed
-
-    def wall(self, at: float) -> float:
-        """Return the Unix time at which virtual second `at` falls."""
-        return self._wall + at / self.speed
+        self._advanced += seconds
 
 
 def rfc3339(unix_seconds: float) -> str:

@@ -1,7 +1,6 @@
 """What the model remembers: clusters, pools, instances, and the room in which its parts meet.
 
-Records only: who may change them and when is decided in `lifecycle`, `operations`, `supply` and
-`admission`.
+Records only: who may change them and when is decided in `lifecycle`, `operations` and `supply`.
 """
 
 import random
@@ -9,19 +8,19 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from standins.google.gke.faults.capacity_script import Stock
-from standins.google.gke.faults.fault_rules import Fault, FaultPlan, Target
-from standins.google.gke.faults.scenario import Scenario
-from standins.google.gke.model.clock import Agenda, Clock, Entry, rfc3339
-from standins.google.gke.model.node_objects import Event, Listener, Node
-from standins.google.gke.model.proto_messages import Message, PoolStatus, copy_of, reservation_of, tier_of
-from standins.google.gke.model.validation import Shape
-from standins.google.gke.resource_names import ClusterName
+from standins.google.gke.clock import Agenda, Clock, Entry, rfc3339
+from standins.google.gke.faults import Fault, FaultPlan, Target
+from standins.google.gke.names import ClusterName
+from standins.google.gke.nodes import Event, Listener, Node
+from standins.google.gke.pools import Message, copy_of, reservation_of, tier_of
+from standins.google.gke.scenario import Scenario, Stock
+from standins.google.gke.validation import Shape
 
 RETRY_SECONDS = 60.0
 """How often a group tries again to make an instance: a guess."""
-_ROUNDS_KEPT = 3
+_ROUNDS_KEPT, _ERRORS_KEPT = 3, 200
 _STAGES = ((0.3, "PROVISIONING"), (0.6, "STAGING"))
+_HISTORY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,13 @@ class Coming:
 class Wait:
     """Why instances cannot be made, since when, and from when on the group says so.
 
-    `error` is None where GKE waits without an error (flex-start). A blocked wait does not end when
-    there are machines: a fault holds it, until the fault is cleared.
+    `error` is None where GKE waits without an error (flex-start). A wait with a fault does not end
+    when there are machines, but when the fault is cleared.
     """
 
-    since: float
     errors_from: float
     error: InstanceError | None = None
     fault: Fault | None = None
-    blocked: bool = False
 
     def error_at(self, now: float) -> InstanceError | None:
         """Return what the last try to make an instance came to, None before it came to anything."""
@@ -81,10 +78,6 @@ class Wait:
             return []
         count = int((now - self.errors_from) // RETRY_SECONDS) + 1
         return [self.errors_from + number * RETRY_SECONDS for number in range(max(0, count - _ROUNDS_KEPT), count)]
-
-
-_HISTORY_SECONDS = 3600.0
-_ERRORS_KEPT = 200
 
 
 @dataclass
@@ -99,8 +92,6 @@ class PoolRecord:
     failed: bool = False
     stock: Stock | None = None
     """Where its machines come from; None: there is no bound."""
-    held: int = 0
-    """Machines of a reservation that a broken pool keeps although it has no nodes."""
     nodes: dict[str, Node] = field(default_factory=dict)
     coming: dict[str, Coming] = field(default_factory=dict)
     """The instances that have a machine and are no nodes yet, by name."""
@@ -121,11 +112,6 @@ class PoolRecord:
         return int(self.message.status)
 
     @property
-    def resting(self) -> bool:
-        """Return whether no operation shows in the status."""
-        return self.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
-
-    @property
     def all_or_none(self) -> bool:
         """Return whether it gets the machines for all of its nodes or for none."""
         return self.shape.atomic or bool(reservation_of(self.message))
@@ -141,9 +127,9 @@ class PoolRecord:
         return len(self.waiting)
 
     @property
-    def target(self) -> int:
-        """Return how many instances its groups keep: nodes, and those that come or wait."""
-        return self.granted + self.short
+    def planned_nodes(self) -> int:
+        """Return how many nodes the pool was created with, over all its zones."""
+        return int(self.message.initial_node_count) * len(self.zones)
 
     def zone_of(self, name: str) -> str:
         """Return the zone of one of its instances, empty when it has no such instance."""
@@ -169,11 +155,6 @@ class PoolRecord:
         for at in self.wait.rounds_until(now):
             yield from (PastError(name, self.waiting[name], at, self.wait.error) for name in names)
 
-    @property
-    def planned_nodes(self) -> int:
-        """Return how many nodes the pool was created with, over all its zones."""
-        return int(self.message.initial_node_count) * len(self.zones)
-
 
 @dataclass
 class Version:
@@ -194,24 +175,33 @@ class ClusterRecord:
     pools: dict[str, PoolRecord] = field(default_factory=dict)
     history: dict[str, list[Version]] = field(default_factory=dict)
 
+    def look_back(self, name: str, moment: float) -> Version | None:
+        """Return what a pool looked like at a moment."""
+        past = [version for version in self.history.get(name, []) if version.at <= moment]
+        return past[-1] if past else None
+
 
 class World:
     """The room that all parts of the model share: clock, chance, faults, clusters, listeners."""
 
-    def __init__(self, clock: Clock, agenda: Agenda, *, seed: int, scenario: Scenario, faults: FaultPlan) -> None:
-        self.clock = clock
-        self.agenda = agenda
-        self.seed = seed
-        self.scenario = scenario
-        self.faults = faults
+    def __init__(self, clock: Clock, *, seed: int, scenario: Scenario, faults: FaultPlan) -> None:
+        self.clock, self.agenda = clock, Agenda(clock)
+        self.scenario, self.faults = scenario, faults
         self.clusters: dict[ClusterName, ClusterRecord] = {}
         self.listeners: list[Listener] = []
+        self._seed = seed
         self._draws: dict[str, int] = {}
 
     @property
     def now(self) -> float:
         """Return the current virtual second."""
         return self.agenda.now
+
+    @property
+    def pools(self) -> list[tuple[ClusterRecord, PoolRecord]]:
+        """Return every pool with its cluster, the oldest first."""
+        pools = [(cluster, pool) for cluster in self.clusters.values() for pool in cluster.pools.values()]
+        return sorted(pools, key=lambda pair: pair[1].accepted_at)
 
     def timestamp(self) -> str:
         """Return the current wall-clock time as GKE writes it."""
@@ -220,14 +210,12 @@ class World:
     def chance(self, purpose: str) -> random.Random:
         """Return the source of chance for the next event of this purpose.
 
-        The same for the same seed and calls.
-
-        Each purpose has its own sequence, so that an additional call elsewhere changes nothing
-        here.
+        The same for the same seed and calls. Each purpose has its own sequence, so that an
+        additional call elsewhere changes nothing here.
         """
         number = self._draws.get(purpose, 0)
         self._draws[purpose] = number + 1
-        return random.Random(f"{self.seed}:{purpose}:{number}")
+        return random.Random(f"{self._seed}:{purpose}:{number}")
 
     def draw(self, what: str, cluster: ClusterName, pool: str, bounds: tuple[float, float]) -> float:
         """Return how long something of a pool takes, drawn evenly from `bounds`."""
@@ -242,15 +230,9 @@ class World:
         for listener in self.listeners:
             listener(event)
 
-    def target(self, cluster: ClusterName, pool: PoolRecord | None, name: str = "", method: str = "") -> Target:
-        """Return what faults may match on, for a pool that exists or only its name."""
-        if pool is None:
-            return Target(cluster.cluster, name, method)
-        return pool_target(cluster, pool.message, pool.zones, method)
-
-    def remember(self, cluster: ClusterRecord, pool: PoolRecord | None, name: str) -> None:
+    def remember(self, cluster: ClusterRecord, name: str) -> None:
         """Note what the pool looks like from now on, for reads that lag behind."""
-        versions = cluster.history.setdefault(name, [])
+        pool, versions = cluster.pools.get(name), cluster.history.setdefault(name, [])
         message = copy_of(pool.message) if pool is not None else None
         versions.append(Version(self.now, message, pool.finished_at if pool is not None else None))
         while len(versions) > 1 and versions[1].at < self.now - _HISTORY_SECONDS:
@@ -263,8 +245,7 @@ class World:
             cluster.history.pop(name, None)
 
 
-def pool_target(cluster: ClusterName, pool: Message, zones: list[str], method: str = "") -> Target:
+def find_target(cluster: ClusterName, pool: Message, zones: list[str], method: str = "") -> Target:
     """Return what faults may match on, from a pool's description."""
-    return Target(
-        cluster.cluster, pool.name, method, zones[0] if zones else "", tier_of(pool), pool.config.machine_type
-    )
+    zone = zones[0] if zones else ""
+    return Target(cluster.cluster, pool.name, method, zone, tier_of(pool), pool.config.machine_type)

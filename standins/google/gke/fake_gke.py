@@ -1,0 +1,330 @@
+"""The fake GKE as one object: every call of `ClusterManager` that is emulated, by its RPC name.
+
+Pure: it takes a clock, a seed, a scenario and faults, and does no I/O. Requests and answers are the
+protobuf messages of `google.container.v1`; refusals are `ApiError`. The checks of a call come in
+the order in which GKE answers: permission, cluster, specification, name and running operations, the
+ceiling of operations, quota.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from standins.google.errors import ApiError, Code
+from standins.google.gke.clock import Clock
+from standins.google.gke.faults import (
+    BadNodeCount,
+    ClusterBusy,
+    CreateWhileStopping,
+    DupCreateInflight,
+    FailSync,
+    FaultPlan,
+    Get404AfterCreate,
+    LoseReply,
+    MaxInflightOps,
+    ReadLag,
+    StaleList,
+    Target,
+)
+from standins.google.gke.lifecycle import Lifecycle
+from standins.google.gke.names import (
+    DOMAIN,
+    ClusterName,
+    already_exists,
+    incompatible_operation,
+    is_location,
+    is_zone,
+    not_emulated,
+    parse_name,
+    pool_not_found,
+    region_of,
+    too_many_operations,
+)
+from standins.google.gke.nodes import CallMade, Listener
+from standins.google.gke.operations import OperationDesk
+from standins.google.gke.pools import (
+    Message,
+    OperationType,
+    PoolStatus,
+    copy_of,
+    default_zones,
+    describe_cluster,
+    raw_class,
+)
+from standins.google.gke.scenario import Scenario
+from standins.google.gke.state import ClusterRecord, PoolRecord, World, find_target
+from standins.google.gke.validation import check_autoscaling, check_pool
+
+_MOST_IN_FLIGHT = 100
+_IN_PARENT = ("CreateNodePool", "ListNodePools", "ListOperations", "ListClusters")
+
+
+@dataclass
+class LostReply(Exception):
+    """The call was performed but its reply never arrives. `how`: drop, unavailable or deadline."""
+
+    how: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call asks, and what faults can tell of it."""
+
+    request: Message
+    cluster: ClusterName
+    """Its name is empty for calls about a location."""
+    leaf: str
+    """The name of the pool or operation."""
+    target: Target
+
+
+class FakeGke:
+    """A GKE control plane without machines.
+
+    Same seed and same calls at the same times give the same answers.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        seed: int = 1,
+        scenario: Scenario | None = None,
+        faults: FaultPlan | None = None,
+    ) -> None:
+        self.clock, self.faults = clock or Clock(), faults or FaultPlan()
+        self.world = World(self.clock, seed=seed, scenario=scenario or Scenario(), faults=self.faults)
+        self.agenda = self.world.agenda
+        self._desk = OperationDesk(self.world)
+        self._lifecycle = Lifecycle(self.world, self._desk)
+        self.supply = self._lifecycle.supply
+        self._verbs: dict[str, Callable[[Call], Message]] = {
+            "CreateNodePool": self._create_node_pool,
+            "DeleteNodePool": self._delete_node_pool,
+            "GetNodePool": self._get_node_pool,
+            "ListNodePools": self._list_node_pools,
+            "SetNodePoolSize": self._set_node_pool_size,
+            "SetNodePoolAutoscaling": self._set_node_pool_autoscaling,
+            "GetOperation": self._get_operation,
+            "ListOperations": self._list_operations,
+            "GetCluster": self._get_cluster,
+            "ListClusters": self._list_clusters,
+        }
+
+    def add_cluster(
+        self, project: str, location: str, cluster: str, zones: list[str] | None = None
+    ) -> ClusterName:
+        """Add an empty cluster; its nodes go to `zones` unless a pool says otherwise.
+
+        Raises ValueError for a location that is none, and a zone that is not one of the location's.
+        """
+        if not is_location(location):
+            raise ValueError(f"location: {location!r} is no region or zone; valid: us-east5, us-east5-b, …")
+        for zone in zones or []:
+            if not is_zone(zone) or region_of(zone) != region_of(location):
+                raise ValueError(f"zone: {zone!r} is not a zone of {region_of(location)!r}, such as {location}-b")
+        name = ClusterName(project, location, cluster)
+        self.world.clusters[name] = ClusterRecord(name, zones or default_zones(location), self.world.timestamp())
+        return name
+
+    def listen(self, listener: Listener) -> None:
+        """Tell `listener` about pool states, nodes and calls from now on."""
+        self.world.listeners.append(listener)
+
+    def call(self, method: str, request: Message, skin: str = "model") -> Message:
+        """Answer one call.
+
+        Raises ApiError when it is refused, LostReply when its answer is lost on the way.
+        """
+        self.agenda.run_due()
+        verb = self._verbs.get(method)
+        if verb is None:
+            raise not_emulated(f"the method {method}")
+        call, code = self._read_call(method, request), Code.INTERNAL
+        try:
+            self._refuse_scripted(call.target)
+            answer = verb(call)
+            code = Code.OK
+        except ApiError as error:
+            code = error.code
+            error.domain = error.domain or DOMAIN
+            error.request_id = f"0x{self.world.chance('request').getrandbits(64):016x}"
+            raise
+        finally:
+            at = self.world.clock.wall(self.world.now)
+            self.world.tell(CallMade(method, call.target.cluster, call.target.pool, skin, code.name, at))
+        lost = self.faults.take(LoseReply, call.target)
+        if lost is not None:
+            raise LostReply(lost.how)
+        return answer
+
+    def pools(self) -> list[dict[str, Any]]:
+        """Return one plain row for each pool, for people."""
+        self.agenda.run_due()
+        return [
+            {
+                "cluster": cluster.name.cluster,
+                "pool": pool.name,
+                "status": PoolStatus(pool.status).name,
+                "machine_type": pool.message.config.machine_type,
+                "topology": pool.shape.topology,
+                "nodes": len(pool.nodes),
+                "node_names": sorted(pool.nodes),
+                "planned_nodes": pool.planned_nodes,
+                "zones": pool.zones,
+                "message": pool.message.status_message,
+            }
+            for cluster in self.world.clusters.values()
+            for pool in cluster.pools.values()
+        ]
+
+    def _read_call(self, method: str, request: Message) -> Call:
+        name, leaf = parse_name(request.parent if method in _IN_PARENT else request.name)
+        cluster = self.world.clusters.get(name)
+        if method == "CreateNodePool":
+            zones = list(request.node_pool.locations) or (cluster.zones if cluster else [])
+            return Call(request, name, leaf, find_target(name, request.node_pool, zones, method))
+        pool = cluster.pools.get(leaf) if cluster else None
+        if pool is not None:
+            return Call(request, name, leaf, find_target(name, pool.message, pool.zones, method))
+        return Call(request, name, leaf, Target(name.cluster, leaf if "NodePool" in method else "", method))
+
+    def _refuse_scripted(self, target: Target, *, at_quota: bool = False) -> None:
+        """Raise the scripted refusal of this call, if any; of quota after all other checks."""
+
+        def is_due(fault: FailSync) -> bool:
+            return fault.reason.startswith("INSUFFICIENT_QUOTA") == at_quota
+
+        fault = self.faults.take(FailSync, target, is_due)
+        if fault is not None:
+            raise ApiError(Code[fault.code], fault.text, fault.reason)
+
+    def _find_cluster(self, call: Call) -> ClusterRecord:
+        """Return the cluster of a call, in which a scripted operation may begin."""
+        cluster = self.world.clusters.get(call.cluster)
+        if cluster is None:
+            raise ApiError(Code.NOT_FOUND, f"Not found: {call.cluster.spelled}.")
+        if self._desk.blocking(cluster.name, "") is None:
+            busy = self.faults.take(ClusterBusy, call.target)
+            if busy is not None:
+                self._lifecycle.occupy_cluster(cluster, OperationType[busy.type], busy.seconds)
+        return cluster
+
+    def _find_pool(self, call: Call) -> tuple[ClusterRecord, PoolRecord]:
+        cluster = self._find_cluster(call)
+        if call.leaf not in cluster.pools:
+            raise pool_not_found(call.leaf)
+        return cluster, cluster.pools[call.leaf]
+
+    def _admit(self, call: Call, pool: str) -> None:
+        """Refuse while another operation holds the pool or cluster, and above the ceilings."""
+        self._refuse_locked(call.cluster, pool)
+        most = self.faults.in_force(MaxInflightOps(value=_MOST_IN_FLIGHT), call.target).value
+        if self._desk.in_flight(call.cluster) >= most:
+            raise too_many_operations(call.cluster.cluster, most)
+        self._refuse_scripted(call.target, at_quota=True)
+
+    def _refuse_locked(self, cluster: ClusterName, pool: str) -> None:
+        blocking = self._desk.blocking(cluster, pool)
+        if blocking is not None:
+            raise incompatible_operation(blocking.message.name)
+
+    def _refuse_taken(self, cluster: ClusterRecord, name: str, target: Target) -> None:
+        pool = cluster.pools.get(name)
+        if pool is None:
+            return
+        moving: dict[int, DupCreateInflight | CreateWhileStopping] = {
+            PoolStatus.PROVISIONING: DupCreateInflight(answer="precondition"),
+            PoolStatus.STOPPING: CreateWhileStopping(answer="precondition"),
+        }
+        usual = moving.get(pool.status)
+        if usual is not None and self.faults.in_force(usual, target).answer == "precondition":
+            self._refuse_locked(cluster.name, name)
+        raise already_exists(cluster.name, name)
+
+    def _create_node_pool(self, call: Call) -> Message:
+        cluster, wanted = self._find_cluster(call), call.request.node_pool
+        zones = list(wanted.locations) or cluster.zones
+        late = self.faults.in_force(BadNodeCount(answer="sync"), call.target).answer == "async"
+        shape = check_pool(wanted, cluster.name.location, zones, self.world.scenario, late_count=late)
+        self._refuse_taken(cluster, wanted.name, call.target)
+        self._admit(call, wanted.name)
+        return copy_of(self._lifecycle.create(cluster, wanted, shape, zones).message)
+
+    def _delete_node_pool(self, call: Call) -> Message:
+        cluster, pool = self._find_pool(call)
+        self._admit(call, pool.name)
+        return copy_of(self._lifecycle.delete(cluster, pool).message)
+
+    def _set_node_pool_autoscaling(self, call: Call) -> Message:
+        """Replace the autoscaling of a pool; its nodes stay as many as they are."""
+        cluster, pool = self._find_pool(call)
+        wanted, stored = call.request.autoscaling, pool.message.autoscaling
+        check_autoscaling(wanted, pool.shape)
+        self._admit(call, pool.name)
+        policy = wanted.location_policy or stored.location_policy
+        stored.CopyFrom(wanted)
+        stored.location_policy = policy
+        return copy_of(self._lifecycle.reconcile(cluster, pool).message)
+
+    def _set_node_pool_size(self, call: Call) -> Message:
+        _, pool = self._find_pool(call)
+        if not pool.shape.atomic:
+            raise not_emulated("a manual resize")
+        text = f'Node pool "{pool.name}" is a multi-host TPU slice: manual resize is not supported.'
+        raise ApiError(Code.UNIMPLEMENTED, text, "UNIMPLEMENTED")
+
+    def _get_node_pool(self, call: Call) -> Message:
+        cluster = self._find_cluster(call)
+        lag = self.faults.in_force(ReadLag(seconds=0.0), call.target)
+        shown = cluster.look_back(call.leaf, self.world.now - lag.seconds)
+        if shown is None or shown.message is None or self.faults.take(Get404AfterCreate, call.target):
+            raise pool_not_found(call.leaf)
+        return copy_of(shown.message)
+
+    def _list_node_pools(self, call: Call) -> Message:
+        pools = self._list_shown(self._find_cluster(call))
+        return raw_class("ListNodePoolsResponse")(node_pools=pools)
+
+    def _list_shown(self, cluster: ClusterRecord) -> list[Message]:
+        """Return every pool of a cluster as a list shows it now, by name."""
+        names = sorted(set(cluster.pools) | set(cluster.history))
+        shown = (self._look_listed(cluster, name) for name in names)
+        return [message for message in shown if message is not None]
+
+    def _look_listed(self, cluster: ClusterRecord, name: str) -> Message | None:
+        pool, method = cluster.pools.get(name), "ListNodePools"
+        target = Target(cluster.name.cluster, name, method)
+        if pool is not None:
+            target = find_target(cluster.name, pool.message, pool.zones, method)
+        lag = self.faults.in_force(ReadLag(seconds=0.0), target)
+        stale = self.faults.in_force(StaleList(seconds=0.0, created=False), target)
+        shown = cluster.look_back(name, self.world.now - max(lag.seconds, stale.seconds))
+        if shown is None or (stale.created and shown.finished_at is None):
+            return None
+        return shown.message
+
+    def _get_operation(self, call: Call) -> Message:
+        return copy_of(self._desk.find(call.leaf, call.cluster.project, call.cluster.location))
+
+    def _list_operations(self, call: Call) -> Message:
+        operations = self._desk.listed(call.cluster.project, call.cluster.location)
+        return raw_class("ListOperationsResponse")(operations=operations)
+
+    def _get_cluster(self, call: Call) -> Message:
+        return self._describe(self._find_cluster(call))
+
+    def _list_clusters(self, call: Call) -> Message:
+        here = [
+            self._describe(cluster)
+            for name, cluster in sorted(self.world.clusters.items())
+            if name.project == call.cluster.project and call.cluster.location in ("-", name.location)
+        ]
+        return raw_class("ListClustersResponse")(clusters=here)
+
+    def _describe(self, cluster: ClusterRecord) -> Message:
+        channel = self.world.scenario.release_channel
+        message = describe_cluster(cluster.name, cluster.zones, cluster.created, channel)
+        message.node_pools.extend(self._list_shown(cluster))
+        message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
+        return message

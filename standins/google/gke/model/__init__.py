@@ -1,1 +1,0 @@
-"""GKE without machines: pools, operations, limits, refusals. No network and no real clock."""
