@@ -10,10 +10,10 @@ from cli.access.deployment_choice import CHOICE, Choice, open_chosen
 from cli.exit_codes import EPILOG, ExitCode, answering
 from cli.explaining import explain
 from cli.messages.commands import dead_letters, replay
-from cli.moments import watch as show_again
 from cli.options import Namespace, Output, Watch  # noqa: TC001 -- typer reads the annotations
 from cli.planning.plan_run import run_plan, show_plan
 from cli.printing import Format, as_data, open_console, print_data
+from cli.printing import watch as show_again
 from cli.usage.usage_command import usage
 from shared.version import VERSION
 
@@ -67,7 +67,7 @@ def status(namespace: Namespace = "", output: Output = Format.TABLE, *, watch: W
 
     Example: tpu-provisioner status -n team-a --watch
     """
-    from cli.fleet.status_table import show_status  # noqa: PLC0415 -- Google's libraries take half a second
+    from cli.fleet.status import show_status  # noqa: PLC0415 -- Google's libraries take half a second
 
     deployment = open_chosen()
     return show_again(lambda: show_status(deployment, namespace, output), endless=watch)
@@ -150,8 +150,7 @@ def doctor(output: Output = Format.TABLE) -> ExitCode:
 
     Example: tpu-provisioner --project my-project doctor
     """
-    from cli.diagnosis.doctor import examine  # noqa: PLC0415 -- half a second
-    from cli.diagnosis.findings import COLUMNS, Result, print_findings  # noqa: PLC0415
+    from cli.diagnosis.doctor import COLUMNS, Result, examine, print_findings  # noqa: PLC0415
 
     findings = examine(open_chosen())
     if output.for_programs:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from cli.access.operator_access import Deployment, open_deployment
-from cli.board.readings import Readings
+from cli.board.site import Readings
 from cli.explanation.why import History, tell
 from cli.fleet.rows import PoolRow, Row
 from cli.fleet.status import Status

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import kube_config
+from kubernetes.config import kube_config as _kube_config
 
 from shared.edges.connection import CONNECTIONS_MAX, Connection
 from shared.model.errors import Misconfigured
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import urllib3
 
+_loaders: Any = _kube_config
 _BEARER = "BearerToken"
 """The client's own name for the header Authorization."""
 
@@ -57,8 +58,8 @@ def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Conn
     """
     configuration: Any = Configuration()
     try:
-        loader: Any = kube_config.KubeConfigLoader(
-            kube_config.KubeConfigMerger(str(path)).config, context_name or None, config_base_path=None
+        loader: Any = _loaders.KubeConfigLoader(
+            _loaders.KubeConfigMerger(str(path)).config, context_name or None, config_base_path=None
         )
         _check_user(loader)
         loader.load_and_set(configuration)

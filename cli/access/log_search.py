@@ -6,22 +6,22 @@ https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.moments import format_moment
-from shared.edges.google import translate_errors
+from cli.printing import format_moment
 from shared.model.errors import Misconfigured
 from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
 
     OpenLogs = Callable[[str], Client]
     """Opens the logs of a project."""
+    Record = tuple[float, Mapping[str, Any]]
+    """When it was written in unix seconds, and its fields."""
 
 DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
@@ -49,30 +49,12 @@ def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
     return open_logs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """What a function did or answered about one workload, as its log record says."""
-
-    at: float
-    """Unix seconds."""
-    claim: dict[str, str]
-    decision: str
-    """A verdict; ``none`` if the answer failed with an error."""
-    reason: str
-    message: str
-
-
-def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answered]:
+def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Record]:
     """Return what was created or refused in a cluster: the newest 500 records of the last day."""
     wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
-    answers = []
-    for entry in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
-        at, claim = read_moment(entry), read_record(entry).get("claim")
-        if at is not None and isinstance(claim, dict):
-            texts = {key: str(read_record(entry).get(key) or "") for key in ("decision", "reason", "message")}
-            names = {str(key): str(value) for key, value in claim.items()}
-            answers.append(Answered(at=at, claim=names, **texts))
-    return answers
+    entries = list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)
+    records = [(read_moment(each), read_record(each)) for each in entries]
+    return [(at, record) for at, record in records if at is not None and isinstance(record.get("claim"), dict)]
 
 
 def read_event_records(
@@ -87,20 +69,13 @@ def read_event_records(
     return list(map(read_record, entries))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticked:
-    """The end of one tick."""
-
-    at: float
-    """Unix seconds."""
-    counts: dict[str, int]
-    """How many decisions of each verdict it made, with ``errors``, and workloads ``left``."""
-
-
 def find_last_tick(
     open_logs: OpenLogs, cluster: str, function: str, *, now: float, ours: str = ""
-) -> Ticked | None:
-    """Return the last tick of a cluster that ended; None when none is found in the last day."""
+) -> tuple[float, dict[str, int]] | None:
+    """Return when the last tick of a cluster ended, and how many decisions of each verdict it made.
+
+    With them are `errors`, and workloads `left`. None: none is found in the last day.
+    """
     wanted = (
         f'jsonPayload.wake="tick" AND jsonPayload.counts:* AND jsonPayload.function="{function}" '
         f'AND jsonPayload.cluster="{cluster}"{ours}'
@@ -108,7 +83,7 @@ def find_last_tick(
     for entry in list_of_day(open_logs, cluster, wanted, now=now, most=1):
         at, counts = read_moment(entry), read_record(entry).get("counts")
         if at is not None and isinstance(counts, dict):
-            return Ticked(at=at, counts={str(key): int(value or 0) for key, value in counts.items()})
+            return at, {str(key): int(value or 0) for key, value in counts.items()}
     return None
 
 
@@ -129,6 +104,8 @@ def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, m
 
 def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
     """Return the newest entries since a time in unix seconds that fit, the newest first."""
+    from shared.edges.google import translate_errors  # noqa: PLC0415 -- see open_logs
+
     project = cluster.split("/")[1]
     with translate_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from cli.exit_codes import ExitCode
 from cli.explanation.why import find_owner, parse_workload, tell
 from cli.fleet.rows import needs_a_person
-from cli.moments import format_moment, parse_since
 from cli.printing import (
     Column,
     Format,
     count,
     format_age,
+    format_moment,
     open_console,
+    parse_since,
     print_data,
     print_line,
     print_table,
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from cli.access.operator_access import Deployment
-    from cli.explanation.history import Entry
-    from cli.explanation.why import History
+    from cli.explanation.why import Entry, History
     from cli.fleet.rows import Row, WaitingRow
 
 _VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")

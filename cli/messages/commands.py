@@ -51,8 +51,7 @@ def replay(
 
     Example: tpu-provisioner replay --since 2h
     """
-    from cli.messages.dead_letters import Choice  # noqa: PLC0415 -- see above
-    from cli.messages.replay import publish_dead_letters, seek_since  # noqa: PLC0415
+    from cli.messages.replay import Choice, publish_dead_letters, seek_since  # noqa: PLC0415
 
     if bool(since) == dead_letters:
         got = "both" if since else "none"

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.explanation.history import Entry
-from cli.explanation.why import History
+from cli.explanation.why import Entry, History
 from cli.fleet.status import Status
 from demo.feed import Feed, draw_table
 from demo.following import Followed, find_ending, is_moving, list_reasons

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.board import readings
+from cli.board import site
 from cli.board.site import Board, listening
 from standins.kit.processes import PATIENCE_SECONDS
 from tests.browser.board_scene import Scene, a_bad_night
@@ -45,7 +45,7 @@ class Shown:
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
     scene = a_bad_night()
-    monkeypatch.setattr(readings, "read_status", scene.read_status)
+    monkeypatch.setattr(site, "read_status", scene.read_status)
     board = Board(a_deployment(), every=0.2)
     with listening(board):
         yield Shown(board, scene)

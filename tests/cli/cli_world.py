@@ -53,13 +53,14 @@ def read_json(*arguments: str, environ: dict[str, str] | None = None) -> Any:
 def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: Any) -> Deployment:
     """A deployment whose ports are fakes, and whose Pub/Sub may be a real address."""
     world = world or World()
-    publisher, subscriber = (partial(each, pubsub, NOBODY) for each in (open_publisher_over_rest, open_subscriber))
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
         ports=structs.replace(world.ports, adds=None, takes=None),
         apis={},
-        pubsub=PubsubAdmin(publisher, subscriber),
+        pubsub=PubsubAdmin(
+            partial(open_publisher_over_rest, pubsub, NOBODY), partial(open_subscriber, pubsub, NOBODY)
+        ),
         open_logs=None,
         monitoring=None,
     )

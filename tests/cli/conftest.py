@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.messages.dead_letters.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("cli.messages.replay.PAUSE_SECONDS", 0.02)
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ import pytest
 import urllib3
 from werkzeug.test import Client, TestResponse
 
-from cli.board import readings
+from cli.board import site
 from cli.board.site import Board, listening, render_page
-from cli.diagnosis.findings import Finding, Result
+from cli.diagnosis.doctor import Finding, Result
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run
@@ -124,7 +124,7 @@ def test_a_reading_is_shared_until_it_is_too_old(world: World) -> None:
 def test_an_exporter_that_is_silent_needs_a_person(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = a_deployment(world)
     lease = Finding(Result.BAD, "no exporter is the leader", "kubectl")
-    monkeypatch.setattr(readings, "check_lease", lambda _deployment, _cluster: lease)
+    monkeypatch.setattr(site, "check_lease", lambda _deployment, _cluster: lease)
     nobody: Any = object()
     deployment.apis[CLUSTER] = nobody
 

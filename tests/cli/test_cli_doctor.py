@@ -11,12 +11,18 @@ import pytest
 import urllib3
 
 from cli.access.cli_settings import PUSHED
-from cli.access.log_search import Ticked
 from cli.access.operator_access import Deployment
-from cli.diagnosis import cluster_checks
-from cli.diagnosis.cluster_checks import KUEUE_PERMISSIONS, check_cluster, list_permissions
-from cli.diagnosis.doctor import check_backlog, check_tick, examine
-from cli.diagnosis.findings import Finding, Result
+from cli.diagnosis import doctor
+from cli.diagnosis.doctor import (
+    KUEUE_PERMISSIONS,
+    Finding,
+    Result,
+    check_backlog,
+    check_cluster,
+    check_tick,
+    examine,
+    list_permissions,
+)
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import KIND_NAMES, KINDS
@@ -188,13 +194,17 @@ def test_the_limits_are_told(deployment: Deployment) -> None:
     ("last", "result", "text"),
     [
         (None, Result.BAD, "no log record for a day, but it must run every minute"),
-        (Ticked(at=NOW - 400, counts={}), Result.BAD, "it ended 400 s ago, but it must run every minute"),
-        (Ticked(at=NOW - 20, counts={"create": 1}), Result.OK, "ended 20 s ago"),
-        (Ticked(at=NOW - 20, counts={"errors": 2, "left": 3}), Result.WARN, "ended 20 s ago; it failed for 2 "),
+        ((NOW - 400, {}), Result.BAD, "it ended 400 s ago, but it must run every minute"),
+        ((NOW - 20, {"create": 1}), Result.OK, "ended 20 s ago"),
+        ((NOW - 20, {"errors": 2, "left": 3}), Result.WARN, "ended 20 s ago; it failed for 2 "),
     ],
 )
 def test_the_ticks_of_each_cluster_and_function_are_found(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, last: Ticked | None, result: Result, text: str
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    last: tuple[float, dict[str, int]] | None,
+    result: Result,
+    text: str,
 ) -> None:
     monkeypatch.setattr("cli.diagnosis.doctor.find_last_tick", lambda *_names, **_rest: last)
 
@@ -215,9 +225,9 @@ def test_what_the_exporter_published_last_is_found(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, ago: float | None, result: Result, text: str
 ) -> None:
     last = None if ago is None else NOW - ago
-    monkeypatch.setattr(cluster_checks, "find_last_report", lambda *_names, **_now: last)
+    monkeypatch.setattr(doctor, "find_last_report", lambda *_names, **_now: last)
 
-    found = cluster_checks.check_events(dataclasses.replace(deployment, open_logs=Mock()), CLUSTER)
+    found = doctor.check_events(dataclasses.replace(deployment, open_logs=Mock()), CLUSTER)
 
     assert (found.result, found.text.startswith(text)) == (result, True)
 

@@ -8,8 +8,8 @@ import pytest
 
 from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
-from cli.messages.dead_letters import Choice, read_dead_letter, strip, walk_dead_letters
-from cli.moments import parse_since
+from cli.messages.replay import Choice, read_dead_letter, strip, walk_dead_letters
+from cli.printing import parse_since
 from shared.edges.pubsub import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message

@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 import yaml
 from msgspec import structs
 
-from cli.access.log_search import Answered
-from cli.fleet.status import add_refusals, read_status
-from cli.fleet.status_table import print_status
+from cli.fleet.status import add_refusals, print_status, read_status
 from cli.printing import format_age
 from shared.model import labels
 from shared.model.errors import Denied, Unavailable
@@ -267,9 +266,13 @@ def test_a_pool_that_lacks_nodes_for_too_long_is_told_with_gkes_words(world: Wor
     assert row.dollars_per_hour == 0
 
 
-def an_answer(ago: float, decision: str, reason: str, **claim: str) -> Answered:
+Record = tuple[float, dict[str, Any]]
+
+
+def an_answer(ago: float, decision: str, reason: str, **claim: str) -> Record:
     home = {"cluster": CLUSTER, "namespace": "default", "name": "train"}
-    return Answered(at=NOW - ago, claim=home | claim, decision=decision, reason=reason, message=f"GKE: {reason}")
+    facts = {"decision": decision, "reason": reason, "message": f"GKE: {reason}"}
+    return NOW - ago, {"claim": home | claim, **facts}
 
 
 def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world: World) -> None:
@@ -277,7 +280,7 @@ def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world:
     refused = [an_answer(ago, "refuse", "quota_exceeded") for ago in (60, 10)]
     of_another = an_answer(5, "refuse", "permission_denied", name="another")
 
-    def tell(*answers: Answered) -> tuple[str, str, int, bool]:
+    def tell(*answers: Record) -> tuple[str, str, int, bool]:
         status = read_status(a_deployment(world).ports)
         add_refusals(status, answers)
         (row,) = status.waiting

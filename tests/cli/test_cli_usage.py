@@ -13,9 +13,8 @@ import pytest
 import yaml
 from google.api_core.exceptions import ResourceExhausted
 
-from cli.board.readings import Readings
-from cli.usage.account import PAGE_SIZE, Account, read_records
-from cli.usage.usage_command import GROUPS
+from cli.board.site import Readings
+from cli.usage.usage_command import GROUPS, PAGE_SIZE, Account, read_records
 from shared.model.times import format_time
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
 from tests.cli.cli_world import a_deployment, logs_of, put_in_place, read_json, run
@@ -157,8 +156,8 @@ def test_a_pool_that_exists_counts_until_now_and_a_day_is_one_of_utc() -> None:
 
     account.close(midnight + HOUR, [(CLUSTER, pool)])
 
-    assert {day[-2:]: row.chip_hours for (day, _), row in account.rows.items()} == {"14": 16.0, "15": 16.0}
-    assert ([each.group for each in account.sum_groups()], account.unknown_pools) == (["spot"], 0)
+    assert {day[-2:]: row["chip_hours"] for (day, _), row in account.rows.items()} == {"14": 16.0, "15": 16.0}
+    assert (list(account.sum_groups()), account.unknown_pools) == (["spot"], 0)
 
 
 def test_a_pool_that_says_neither_its_age_nor_its_size_is_unknown() -> None:

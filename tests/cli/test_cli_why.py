@@ -10,13 +10,24 @@ import pytest
 import requests
 from google.cloud.logging_v2 import Client
 
-from cli.access.log_search import Ticked, find_last_tick
+from cli.access.log_search import find_last_tick
 from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
-from cli.explanation.history import Entry, explain_suspension, list_dates, read_logs, read_operations, read_pools
 from cli.explanation.history_text import collapse
-from cli.explanation.why import History, add_present, find_owner, parse_workload, tell
-from cli.fleet.looks import read_cluster
+from cli.explanation.why import (
+    Entry,
+    History,
+    add_present,
+    explain_suspension,
+    find_owner,
+    list_dates,
+    parse_workload,
+    read_logs,
+    read_operations,
+    read_pools,
+    tell,
+)
+from cli.fleet.rows import read_cluster
 from cli.fleet.status import Status
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import JsonObject, KubernetesApi
@@ -96,7 +107,7 @@ def test_the_last_tick_is_found_with_its_counts() -> None:
 
     ticked = find_last_tick(CannedLogs(200, answer).open, CLUSTER, "collect", now=NOW)
 
-    assert ticked == Ticked(at=NOW + 1, counts={"errors": 1, "delete": 2})
+    assert ticked == (NOW + 1, {"errors": 1, "delete": 2})
     assert find_last_tick(CannedLogs(200, b"{}").open, CLUSTER, "collect", now=NOW) is None
 
 
@@ -285,7 +296,7 @@ def test_a_history_is_shown_again_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) 
         if len(pauses) > 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.moments.time.sleep", pause)
+    monkeypatch.setattr("cli.printing.time.sleep", pause)
     let_tell(monkeypatch, lambda *_: a_history(Entry(at=NOW, source="event", about="JobSet train", text="made")))
 
     result = run("why", "train", "--watch")

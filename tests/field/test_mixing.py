@@ -5,7 +5,7 @@ from msgspec import structs
 
 from cli.board.site import Board
 from cli.explanation.why import History, add_present
-from cli.fleet.looks import read_cluster
+from cli.fleet.rows import read_cluster
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, put_in_place, read_json, run, show
 from tests.field.field_world import FieldWorld, read_input
