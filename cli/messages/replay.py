@@ -28,7 +28,6 @@ from cli.printing import (
 )
 from shared.edges.pubsub import PubsubTopic
 from shared.model.messages import Message
-from shared.model.messages import Message
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:

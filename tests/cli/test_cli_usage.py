@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from google.api_core.exceptions import ResourceExhausted
+from msgspec import structs
 
 from cli.board.site import Readings
 from cli.usage.usage_command import GROUPS, PAGE_SIZE, Account, read_records
@@ -120,7 +121,7 @@ def test_only_the_clusters_of_the_deployment_have_rows(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = "projects/p/locations/l/clusters/other"
-    ports = replace(deployment.ports, clusters={other: deployment.ports.clusters[CLUSTER]})
+    ports = structs.replace(deployment.ports, clusters={other: deployment.ports.clusters[CLUSTER]})
     put_in_place(monkeypatch, replace(deployment, ports=ports))
 
     data = read_json("usage", "--since=5h")
@@ -151,7 +152,7 @@ def test_a_pool_that_exists_counts_until_now_and_a_day_is_one_of_utc() -> None:
     midnight = NOW - NOW % 86_400
     account = Account(midnight - HOUR, GROUPS["tier"], [CLUSTER])
     pool = a_pool(spot=True)
-    owner = replace(pool.owner, created_at=int(midnight - 2 * HOUR)) if pool.owner else None
+    owner = structs.replace(pool.owner, created_at=int(midnight - 2 * HOUR)) if pool.owner else None
     pool.__dict__["owner"] = owner
 
     account.close(midnight + HOUR, [(CLUSTER, pool)])
