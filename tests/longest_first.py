@@ -3,13 +3,11 @@
 import pytest
 
 LONGEST = (
+    "tests/loop/test_lives.py",
     "demo/tests/test_demo_scarce.py",
     "demo/tests/test_demo.py",
-    "tests/kinds/test_kinds_gpu.py",
     "demo/tests/test_stack_commands.py",
-    "tests/kinds/test_kinds_job.py",
     "tests/loop/test_chaos.py",
-    "tests/lives/test_lives.py",
     "tests/simulation/test_simulation.py",
 )
 """Those of the first tier, the longest first, as `slowest_files.py` prints them. A file with one

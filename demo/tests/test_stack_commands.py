@@ -18,7 +18,7 @@ from demo.commands import app
 from demo.settings import CLUSTER_PATH, FUNCTIONS, ClusterKind, Layout
 from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start
 from standins.kit.kubernetes import open_client
-from tests.lives.cloud import wait_for
+from tests.loop.cloud import wait_for
 
 both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset")

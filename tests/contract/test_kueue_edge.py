@@ -1,6 +1,6 @@
 """The edge to Kueue over HTTP: what it asks for, what it makes of the answers, and of refusals.
 
-`tests/kinds/real/test_kinds_kueue_check_real.py` asks Kueue itself.
+`tests/loop/lives/queues.yaml` asks Kueue itself.
 """
 
 import json

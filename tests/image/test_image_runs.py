@@ -19,8 +19,8 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.kit.processes import running_stand_in
-from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
 from tests.image.image_engine import IMAGE, Engine
+from tests.loop.chart import read_container, read_environment, read_pod
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
 

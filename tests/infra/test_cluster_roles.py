@@ -1,13 +1,13 @@
 """The functions' one ClusterRole lets them read every kind of workload.
 
-`tests/cluster/test_cluster_rights.py` proves each right on a real control plane.
+`tests/loop/test_rights.py` proves each right on a real control plane.
 """
 
 import pytest
 
 from shared.kinds.table import KINDS
 from standins.controlplane.chart import read_chart
-from tests.cluster.kubernetes_manifests import CHART, VALUES
+from tests.loop.chart import CHART, VALUES
 
 NAME = "tpu-provisioner-functions"
 BOUND, ROLE = sorted(

@@ -12,7 +12,7 @@ import yaml
 
 from shared.version import VERSION
 from standins.controlplane.chart import ManifestBroken, read_chart
-from tests.cluster.kubernetes_manifests import CHART, VALUES
+from tests.loop.chart import CHART, VALUES
 from tests.program_runs import run_program
 
 Json = dict[str, Any]

@@ -1,0 +1,228 @@
+"""The lives as rows, and what becomes of each when it is played on a cloud.
+
+A row says what is submitted, what happens in which order, and what is right in the end: the pools
+that were ever made, what the owner was told, and that nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from demo.settings import TOPIC
+from tests.loop.bodies import Json, find_kind, read_range
+from tests.loop.cloud import EVENTS, wait_for
+from tests.loop.queues import Queue, Queued
+from tests.loop.storage import Stored
+from tests.loop.workload import OWN_REASON, RELEASE_SECONDS
+
+if TYPE_CHECKING:
+    from tests.loop.cloud import Cloud
+
+EMBEDDED_KINDS = ("JobSet", "Job", "Pod")
+"""The kinds whose controllers the embedded cluster has."""
+FOLDER = Path(__file__).parent / "lives"
+CALLS_PER_POOL_MAX = 8
+"""All calls that name a pool, refused ones included: made, looked at and given back are three.
+Every try that GKE refuses because it is busy with another operation costs two more."""
+CALLS_PER_MESSAGE_MAX = 2
+"""For a message about a pool that is there: the create is refused, and the pool is looked at."""
+PASSING = {"pool_in_progress", "gke_busy", "no_operation_slot", "view_stale", "unavailable", "throttled"}
+"""What an owner may be told on the way, as the other lives keep GKE busy."""
+LATE = "Pod owner_kind_unknown"
+"""Of a pod that is still there a moment after its workload was deleted."""
+CREATED = "pool_created"
+"""Only the end of a create tells it, so a busy function may leave it out."""
+
+
+class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """One life. No life's name begins with another's."""
+
+    life: str
+    says: str
+    """What it proves."""
+    workload: Json
+    """See `tests.loop.bodies.build_workload`."""
+    steps: tuple[Json | str, ...] = ("apply",)
+    """Verbs of `tests.loop.workload` with their arguments; before one may stand which workload."""
+    pools: dict[str, int | str] = {}
+    """How many pools of which nodes were ever made; two numbers are the least and the most."""
+    told: tuple[str, ...] | None = None
+    """The reasons of our Events, or that pools were absent if there were any. Before a reason
+    stands the kind of its object, if this is not the workload."""
+    maybe: tuple[str, ...] = ()
+    """Reasons that depend on who is faster."""
+    words: tuple[str, ...] = ()
+    """What some of these Events say."""
+    queue: Json | None = None
+    """See `tests.loop.queues.Queue`; the workload is in it."""
+    mixes: bool = False
+    """Whether its slices may share pools."""
+    calls: int = 0
+    """All calls about its pools at most, if not as many as usual."""
+
+    @property
+    def reasons(self) -> set[str]:
+        return set(("pool_absent",) * bool(self.pools) if self.told is None else self.told)
+
+    @property
+    def needs_controllers(self) -> bool:
+        """Whether only the real cluster can play it."""
+        return self.queue is not None or find_kind(self.workload) not in EMBEDDED_KINDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one life came to."""
+
+    pools: Counter[str]
+    told: frozenset[str]
+    messages: str
+    """Of all Events, in one text."""
+    creates: int
+    deletes: int
+    calls: int
+    spoken_of: frozenset[str]
+    """Kinds of the objects of which the exporter spoke."""
+    demands: int
+
+
+class Actor(Queued, Stored):
+    """A workload with the verbs of queues and disks."""
+
+
+class Life:
+    """One row on a cloud, in a namespace of its own."""
+
+    def __init__(self, row: Row, cloud: Cloud) -> None:
+        self.row, self.cloud, self.namespace = row, cloud, f"life-{row.life}"
+        cloud.create_namespace(self.namespace)
+        self._actors: dict[str, Actor] = {}
+        self._queue = Queue(cloud, row.life, self.namespace, row.queue) if row.queue is not None else None
+
+    def play(self) -> None:
+        """Do all steps, wait for what is right, and return once nothing is left."""
+        try:
+            for step in self.row.steps:
+                self._do(step)
+            self._wait_right()
+            for actor in self._actors.values():
+                actor.heal()
+                if actor.find_end():
+                    self._wait_nothing_left(actor)
+        finally:
+            for actor in self._actors.values():
+                actor.heal()
+                actor.delete()
+        for actor in self._actors.values():
+            self._wait_nothing_left(actor)
+        if self._queue:
+            self._queue.clear()
+
+    def measure(self) -> Outcome:
+        """Return what it came to, late calls and messages included.
+
+        The names of its further workloads begin with the first one's.
+        """
+        main = self._find("")
+        calls = main.list_calls()
+        accepted = [call["method"] for call in calls if call["code"] == "OK"]
+        messages = [each for each in self.cloud.list_messages(TOPIC) if each["namespace"] == self.namespace]
+        return Outcome(
+            pools=Counter(map(describe_pool, main.list_pools_ever())),
+            told=frozenset(self._list_told(main.kind)),
+            messages="\n".join(main.list_events()),
+            creates=accepted.count("CreateNodePool"),
+            deletes=accepted.count("DeleteNodePool"),
+            calls=sum(not call["method"].startswith("compute.") for call in calls),
+            spoken_of=frozenset(each["kind"] for each in messages),
+            demands=len(messages),
+        )
+
+    def _do(self, step: Json | str) -> None:
+        ((words, argument),) = step.items() if isinstance(step, dict) else [(step, None)]
+        of, _, verb = words.rpartition(" ")
+        act = getattr(self._find(of), verb)
+        if argument is None:
+            act()
+        else:
+            act(argument)
+
+    def _find(self, of: str) -> Actor:
+        """Return the life's workload, or the one that steps call so."""
+        if of not in self._actors:
+            name = f"{self.row.life}-{of}" if of else self.row.life
+            self._actors[of] = Actor(self.cloud, self.namespace, name, self.row.workload)
+            self._actors[of].labels = self._queue.labels if self._queue else {}
+        return self._actors[of]
+
+    def _list_told(self, kind: str) -> set[str]:
+        told = set()
+        for event in self.cloud.list_live(EVENTS, self.namespace):
+            if reason := OWN_REASON.search(event["message"]):
+                about = event["involvedObject"]["kind"]
+                told.add(reason[1] if about == kind else f"{about} {reason[1]}")
+        return told - PASSING
+
+    def _wait_right(self) -> None:
+        wanted, kind = self.row.reasons, find_kind(self.row.workload)
+        late = {"owner_gone", "workload_over", "pool_surplus"}
+        wait_for(
+            f"{self.row.life}: told {wanted}",
+            lambda: wanted - late <= self._list_told(kind),
+            seconds=RELEASE_SECONDS,
+        )
+        least = sum(read_range(count)[0] for count in self.row.pools.values())
+        main = self._find("")
+        wait_for(f"{self.row.life}: {least} pools", lambda: len(main.list_pools_ever()) >= least)
+
+    def _wait_nothing_left(self, actor: Actor) -> None:
+        """Return once neither GKE nor Kubernetes has anything of its pools."""
+        wait_for(f"{actor.name}: no pools", lambda: not actor.list_pools())
+        wait_for(f"{actor.name}: no nodes", lambda: not actor.list_nodes())
+
+
+def check_outcome(row: Row, outcome: Outcome) -> None:
+    """Raise AssertionError if a life came to something that its row does not say."""
+    assert outcome.pools.keys() <= row.pools.keys(), outcome.pools
+    for shape, count in row.pools.items():
+        least, most = read_range(count)
+        assert least <= outcome.pools[shape] <= most, outcome.pools
+    assert outcome.creates == outcome.deletes == outcome.pools.total(), outcome
+    assert row.reasons <= outcome.told <= {*row.reasons, *row.maybe, CREATED, LATE}, outcome.told
+    assert [words for words in row.words if words not in outcome.messages] == [], outcome.messages
+    assert outcome.spoken_of <= {find_kind(row.workload)}, "the exporter spoke of another object"
+    further = max(0, outcome.demands - outcome.creates) if outcome.creates else 0
+    most = CALLS_PER_POOL_MAX * outcome.creates + CALLS_PER_MESSAGE_MAX * further
+    assert outcome.calls <= (row.calls or most), outcome
+
+
+def read_lives(*, real: bool) -> list[Row]:
+    """Return the rows of the catalogue for one of the two clusters."""
+    rows = [
+        row
+        for path in sorted(FOLDER.glob("*.yaml"))
+        for row in msgspec.yaml.decode(path.read_bytes(), type=list[Row])
+    ]
+    return [row for row in rows if real or not row.needs_controllers]
+
+
+def describe_pool(body: Json) -> str:
+    """Return nodes, machine type and place of a pool, and what else was asked for."""
+    config, placement, autoscaling = body["config"], body.get("placementPolicy", {}), body.get("autoscaling", {})
+    disk, (zone,) = config.get("diskSizeGb", 100), body["locations"]
+    most = autoscaling.get("totalMaxNodeCount") or autoscaling.get("maxNodeCount")
+    words = [
+        f"up to {most}" if autoscaling.get("enabled") else str(body["initialNodeCount"]),
+        config["machineType"],
+        "" if zone == "us-east5-b" else zone,
+        placement.get("tpuTopology", ""),
+        placement.get("policyName", ""),
+        "spot" if config.get("spot") else "",
+        f"{disk} GB" if disk != 100 else "",
+    ]
+    return " ".join(filter(None, words))

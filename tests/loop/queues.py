@@ -1,0 +1,113 @@
+"""A queue of Kueue in a life's namespace, and what Kueue does with the workload in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.edges.kueue import CONTROLLER
+from tests.loop.bodies import LIFE, TOPOLOGY, TPU_TYPE, Json
+from tests.loop.cloud import wait_for
+from tests.loop.workload import RELEASE_SECONDS, Workload, list_labels
+
+if TYPE_CHECKING:
+    from tests.loop.cloud import Cloud
+
+API, VERSION = "/apis/kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta2"
+CHECK = "capacity"
+_TPU = "google.com/tpu"
+
+
+class Queue:
+    """A local queue with its own cluster queue, whose one flavor gives the place.
+
+    Its words: `chips` of quota, `topology` of the flavor (the workload says it if there is none),
+    `check` for our admission check, `policy` for a queue that admits nothing at first.
+    """
+
+    def __init__(self, cloud: Cloud, name: str, namespace: str, words: Json) -> None:
+        self.cloud, self.labels = cloud, {"kueue.x-k8s.io/queue-name": name}
+        self._made: list[str] = []
+        place = {TPU_TYPE: "tpu-v6e-slice", LIFE: name}
+        place |= {TOPOLOGY: words["topology"]} if "topology" in words else {}
+        self._make("resourceflavors", "ResourceFlavor", name, {"spec": {"nodeLabels": place}})
+        quota = {"name": _TPU, "nominalQuota": words.get("chips", 8)}
+        spec: Json = {
+            "namespaceSelector": {},
+            "stopPolicy": words.get("policy", "None"),
+            "preemption": {"withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [{"coveredResources": [_TPU], "flavors": [{"name": name, "resources": [quota]}]}],
+        }
+        if words.get("check"):
+            spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": CHECK}]}
+        self._make("clusterqueues", "ClusterQueue", name, {"spec": spec})
+        self._make(f"namespaces/{namespace}/localqueues", "LocalQueue", name, {"spec": {"clusterQueue": name}})
+
+    def clear(self) -> None:
+        """Delete all of the queue."""
+        for path in reversed(self._made):
+            self.cloud.delete(path)
+
+    def _make(self, plural: str, kind: str, name: str, body: Json) -> None:
+        self.cloud.create(
+            f"{API}/{plural}", {"apiVersion": VERSION, "kind": kind, "metadata": {"name": name}} | body
+        )
+        self._made.append(f"{API}/{plural}/{name}")
+
+
+def make_check(cloud: Cloud) -> None:
+    """Create our admission check and the priority `urgent`; return once the check is active."""
+    check = {"kind": "AdmissionCheck", "metadata": {"name": CHECK}, "spec": {"controllerName": CONTROLLER}}
+    cloud.create(f"{API}/admissionchecks", {"apiVersion": VERSION} | check)
+    urgent = {"kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
+    cloud.create(f"{API}/workloadpriorityclasses", {"apiVersion": VERSION} | urgent)
+
+    def is_active() -> bool:
+        conditions = (cloud.get(f"{API}/admissionchecks/{CHECK}") or {}).get("status", {}).get("conditions", ())
+        return any((each["type"], each["status"]) == ("Active", "True") for each in conditions)
+
+    wait_for("the check is active", is_active)
+
+
+class Queued(Workload):
+    """A workload with the verbs that are about its queue."""
+
+    def policy_of_queue(self, policy: str) -> None:
+        """Let its queue admit again, or nothing more."""
+        name = self.labels["kueue.x-k8s.io/queue-name"]
+        self.cloud.patch(f"{API}/clusterqueues/{name}", {"spec": {"stopPolicy": policy}})
+
+    def admitted(self, active: bool) -> None:
+        """End the workload's admission, or let it be admitted again."""
+        name = self._read_workload()["metadata"]["name"]
+        self.cloud.patch(f"{API}/namespaces/{self.namespace}/workloads/{name}", {"spec": {"active": active}})
+
+    def kueue(self, words: str) -> None:
+        """Kueue says so of it: type, status and reason of a condition."""
+        self._wait(f"Kueue says {words}", lambda: any(each.startswith(words) for each in self._list_words()))
+
+    def check(self, state: str) -> None:
+        """Its admission check has this state."""
+        self._wait(f"check {state}", lambda: self._read_check().get("state") == state, seconds=RELEASE_SECONDS)
+
+    def labelled(self, word: str) -> None:
+        """All its pods have a label with this word."""
+        assert all(word in list_labels(pod) for pod in self.list_pods())
+
+    def held(self) -> None:
+        """It has no pod that may be placed, and GKE was asked for nothing."""
+        gated = all(pod["spec"].get("schedulingGates") for pod in self.list_pods())
+        assert gated
+        self.unasked()
+
+    def _read_workload(self) -> Json:
+        workloads = (self.cloud.get(f"{API}/namespaces/{self.namespace}/workloads") or {})["items"]
+        mine = [each for each in workloads if each["metadata"]["ownerReferences"][0]["name"] == self.name]
+        return mine[0] if mine else {}
+
+    def _list_words(self) -> list[str]:
+        conditions = self._read_workload().get("status", {}).get("conditions", ())
+        return [f"{each['type']} {each['status']} {each['reason']}" for each in conditions]
+
+    def _read_check(self) -> Json:
+        checks = self._read_workload().get("status", {}).get("admissionChecks", ())
+        return dict(checks[0]) if checks else {}

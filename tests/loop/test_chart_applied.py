@@ -1,0 +1,159 @@
+"""The chart and its optional policy on a real API server, scheduler and JobSet.
+
+What no API server shows stays unproved here: that a data plane honours the NetworkPolicy, and that
+the managed collection scrapes. The programs are Kubernetes 1.34, where policies that change objects
+are beta: the chart says v1, which 1.36 serves with the same fields.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import yaml
+
+from shared.kinds.jobset import JOB_KEY
+from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL
+from standins.controlplane.chart import read_chart
+from standins.controlplane.plane import ControlPlane
+from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
+from tests.builders import PINNED_JOB_KEY
+from tests.loop.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.loop.bodies import Json
+
+pytestmark = [pytest.mark.cluster, pytest.mark.tool]
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{EXPORTER}"
+
+
+@pytest.fixture
+def applied(plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[[], subprocess.CompletedProcess[str]]]:
+    """Apply the chart with kubectl; the pods that come of it end with the test."""
+    kubectl = shutil.which("kubectl")
+    assert kubectl, "this test needs kubectl: https://kubernetes.io/docs/tasks/tools/"
+    place = ("--kubeconfig", str(plane.kubeconfig), "--cache-dir", str(tmp_path / "cache"))
+    command = [kubectl, *place, "apply", "--server-side", "--force-conflicts", "-f", "-"]
+    text = yaml.safe_dump_all(read_chart(CHART, VALUES | {"monitoring": False}))
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=90, check=False)
+
+    yield run
+    plane.api.delete(DEPLOYMENT, params={"propagationPolicy": "Foreground"})
+    wait_for("the end of the pods", lambda: not plane.api.get(PODS).json()["items"])
+
+
+def test_an_api_server_takes_it_twice_makes_two_pods_and_refuses_looser_ones(
+    plane: ControlPlane, applied: Callable[[], subprocess.CompletedProcess[str]]
+) -> None:
+    for answer in (applied(), applied()):
+        assert (answer.returncode, "Warning" in answer.stderr) == (0, False), answer.stderr
+    wait_for("both pods", lambda: len(plane.api.get(PODS).json()["items"]) == 2)
+    assert plane.api.get(DEPLOYMENT).json()["metadata"]["generation"] == 1
+    for loosen in LOOSE:
+        pod = {"metadata": {"name": "pod"}, "spec": copy.deepcopy(read_pod()["spec"])}
+        plane.api.post(f"{PODS}?dryRun=All", json=pod)
+        loosen(pod["spec"], pod["spec"]["containers"][0])
+        with pytest.raises(httpx.HTTPStatusError, match=r"403: .*violates PodSecurity .{1,2}restricted"):
+            plane.api.post(f"{PODS}?dryRun=All", json=pod)
+
+
+LOOSE: tuple[Callable[[Json, Json], object], ...] = (
+    lambda pod, _container: pod["securityContext"].pop("runAsNonRoot"),
+    lambda pod, _container: pod["securityContext"].pop("seccompProfile"),
+    lambda _pod, container: container["securityContext"].pop("allowPrivilegeEscalation"),
+    lambda _pod, container: container["securityContext"].pop("capabilities"),
+    lambda pod, _container: pod.update(hostNetwork=True),
+    lambda pod, _container: pod.update(volumes=[{"name": "h", "hostPath": {"path": "/"}}]),
+)
+
+
+# --- the policy that keeps a slice on its pool
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """A namespace of a control plane of its own: here the policy sees every Job."""
+    with ControlPlane() as plane:
+        objects = [each for each in read_chart(CHART, {"pinning": True}) if each["kind"].startswith("MutatingAdm")]
+        plane.apply([each | {"apiVersion": "admissionregistration.k8s.io/v1beta1"} for each in objects])
+        with clearing(World(plane)) as world:
+            wait_for("the policy", lambda: PINNED_JOB_KEY in find_selector(world, a_job()))
+            yield world
+
+
+def a_job(name: str = "slice", **changes: object) -> Json:
+    """What JobSet's controller creates for one slice, as far as the policy looks."""
+    container = {"name": "worker", "image": "worker", "resources": {"limits": {"google.com/tpu": 4}}}
+    spec = {"restartPolicy": "Never", "nodeSelector": dict(SELECTOR), "containers": [container]}
+    template: Json = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": spec}
+    job: Json = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
+    job["metadata"] = {"name": name, "labels": {JOB_KEY: "key-of-it"}}
+    for path, value in changes.items():
+        inner: Any = job
+        *steps, last = path.split("/")
+        for step in steps:
+            inner = inner[int(step)] if step.isdigit() else inner[step]
+        inner[last] = value
+    return job
+
+
+def find_selector(world: World, job: Json) -> Json:
+    """Return the node selector with which a Job would be stored."""
+    path = f"/apis/batch/v1/namespaces/{world.namespace}/jobs?dryRun=All"
+    selector: Json = world.api.post(path, json=job).json()["spec"]["template"]["spec"].get("nodeSelector", {})
+    return selector
+
+
+POD = "spec/template/spec"
+OPT_OUT = {DISABLE_AUTOPROVISIONING: "true"}
+PINNED: dict[str, Json] = {
+    "as it is made": {},
+    "without a selector": {f"{POD}/nodeSelector": {}},
+    "whose pods say nothing": {"spec/template/metadata": {}},
+    "that does not opt out": {"spec/template/metadata/labels": {DISABLE_AUTOPROVISIONING: "false"}},
+}
+LEFT: dict[str, Json] = {
+    "of no JobSet": {"metadata/labels": {"a": "b"}},
+    "opted out": {"metadata/labels": {JOB_KEY: "key-of-it"} | OPT_OUT},
+    "opted out by its pods": {"spec/template/metadata/labels": OPT_OUT},
+    "opted out by a note": {"spec/template/metadata/annotations": OPT_OUT},
+    "without TPUs": {f"{POD}/nodeSelector": {"pool": "cpu"}, f"{POD}/containers/0/resources": {}},
+    "of a pool by name": {f"{POD}/nodeSelector": SELECTOR | {NODE_POOL: "mine"}},
+    "with a key of its own": {f"{POD}/nodeSelector": SELECTOR | {PINNED_JOB_KEY: "mine"}},
+}
+
+
+@pytest.mark.parametrize("what", [*PINNED, *LEFT])
+def test_the_policy_pins_a_job(world: World, what: str) -> None:
+    job = a_job(**(PINNED | LEFT)[what])
+    own = job["spec"]["template"]["spec"]["nodeSelector"]
+
+    assert find_selector(world, job) == own | ({PINNED_JOB_KEY: "key-of-it"} if what in PINNED else {})
+
+
+def test_each_slice_runs_on_its_own_pool_whichever_comes_first(world: World) -> None:
+    world.submit(jobset("train", slices=2))
+    leaders = wait_for("both leaders", lambda: leaders if len(leaders := world.unschedulable()) == 2 else [])
+    keys = {pod["metadata"]["labels"]["job-name"]: pod["metadata"]["labels"][JOB_KEY] for pod in leaders}
+
+    world.add_pool("of-nobody")
+    for job in ("train-slice-1", "train-slice-0"):
+        world.add_pool(f"of-{job}", labels={PINNED_JOB_KEY: keys[job]})
+        wait_for(f"all pods of {job}", lambda job=job: len(list_hosts(world, job)) == 4)  # type: ignore[misc]
+        assert all(f"-of-{job}-" in host for host in list_hosts(world, job))
+        assert not any("of-nobody" in pod["spec"]["nodeName"] for pod in world.bound())
+
+
+def list_hosts(world: World, job: str) -> list[str]:
+    """Return the nodes of the pods of a Job."""
+    return [pod["spec"]["nodeName"] for pod in world.bound() if pod["metadata"]["labels"]["job-name"] == job]

@@ -1,0 +1,119 @@
+"""Every life ends as the catalogue says, with its pools, calls and reasons, on both clusters."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from demo.settings import ClusterKind, StackSettings
+from demo.stack import Stack
+from standins.controlplane.chart import read_local_chart
+from standins.controlplane.plane import ControlPlane
+from tests.loop.bodies import find_kind
+from tests.loop.chart import CHART
+from tests.loop.cloud import Cloud
+from tests.loop.life import CREATED, Life, Outcome, Row, check_outcome, read_lives
+from tests.loop.queues import make_check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CONTROLLERS = ("kueue-0.15", "kuberay-1.6", "lws-0.7")
+AT_ONCE = 16
+"""So many lives share the two cores of a stack."""
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+"""The first test of a cluster waits for its stack and for all lives, which run in parallel."""
+
+
+SPEED = 30.0
+"""Virtual seconds per real second. What the functions wait for is sped up too, and what the
+schedulers and controllers take is not: with more, a busy machine seems to have lost its nodes."""
+TIMINGS = "timings: {create_slice: [30, 90], create_single: [30, 60], delete_nodes: [30, 60]}"
+GRACE_SECONDS = {ClusterKind.EMBEDDED: 8, ClusterKind.REAL: 30}
+"""Real ones: more than an eviction by Kueue and a new admission take on a busy machine."""
+
+
+class Run:
+    """All lives on one cluster, side by side; an error is kept for the test of its life."""
+
+    def __init__(self, cloud: Cloud, rows: list[Row]) -> None:
+        self.outcomes: dict[str, Outcome] = {}
+        self.errors: dict[str, BaseException] = {}
+        self.rows = rows
+        lives: dict[str, Life] = {}
+
+        def play(row: Row) -> None:
+            try:
+                life = Life(row, cloud)
+                life.play()
+                lives[row.life] = life
+            except BaseException as error:  # noqa: BLE001 -- the test of this very life raises it
+                self.errors[row.life] = error
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(play, rows))
+        # Only now: a call that came late, after its life was over, counts too.
+        self.outcomes = {name: life.measure() for name, life in lives.items()}
+        self.shared = cloud.list_shared({f"life-{row.life}" for row in rows if row.mixes})
+
+
+MARKS = {ClusterKind.EMBEDDED: [], ClusterKind.REAL: [pytest.mark.cluster, pytest.mark.controller(*CONTROLLERS)]}
+CLUSTERS = [pytest.param(kind, marks=MARKS[kind]) for kind in ClusterKind]
+CASES = [
+    pytest.param(kind, row.life, marks=MARKS[kind])
+    for kind in ClusterKind
+    for row in read_lives(real=kind is ClusterKind.REAL)
+]
+
+
+def describe(cluster: ClusterKind, row: Row, outcome: Outcome) -> str:
+    """Return one line of the table that the run prints."""
+    pools = ", ".join(f"{count} of {shape}" for shape, count in sorted(outcome.pools.items())) or "none"
+    kind = find_kind(row.workload)
+    return f"{cluster:8}  {row.life:24}  {kind:15}  {pools:56}  {' '.join(sorted(outcome.told))}"
+
+
+@pytest.fixture(scope="module")
+def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    home = tmp_path_factory.mktemp("lives")
+    (home / "timings.yaml").write_text(TIMINGS)
+    with ExitStack() as things:
+        if real := cluster_kind is ClusterKind.REAL:
+            plane = things.enter_context(ControlPlane(*CONTROLLERS))
+            plane.apply(read_local_chart(CHART, {"kueue": True}))
+        settings = StackSettings(
+            speed=SPEED,
+            cluster=cluster_kind,
+            faults=str(home / "timings.yaml"),
+            grace_virtual_seconds=GRACE_SECONDS[cluster_kind] * SPEED,
+            kueue_admission_check=real,
+        )
+        stack = things.enter_context(Stack(home, settings, plane=plane if real else None))
+        cloud = things.enter_context(Cloud(stack))
+        if real:
+            make_check(cloud)
+        yield Run(cloud, read_lives(real=real))
+
+
+@pytest.mark.parametrize(("cluster_kind", "name"), CASES, indirect=["cluster_kind"], scope="session")
+def test_a_life_ends_as_it_should_and_leaves_nothing(
+    run: Run, name: str, cluster_kind: ClusterKind, record_property: Callable[[str, object], None]
+) -> None:
+    row = next(row for row in run.rows if row.life == name)
+    if name in run.errors:
+        raise run.errors[name]
+    record_property("life", describe(cluster_kind, row, run.outcomes[name]))
+    check_outcome(row, run.outcomes[name])
+
+
+@pytest.mark.parametrize("cluster_kind", CLUSTERS, indirect=True, scope="session")
+def test_no_pool_ever_holds_two_slices_and_no_slice_two_pools(run: Run) -> None:
+    assert run.shared == []
+
+
+@pytest.mark.parametrize("cluster_kind", CLUSTERS, indirect=True, scope="session")
+def test_owners_are_told_when_their_pool_is_there(run: Run) -> None:
+    assert sum(CREATED in outcome.told for outcome in run.outcomes.values()) > len(run.outcomes) // 4

@@ -1,0 +1,309 @@
+"""The chart gives exporter and functions what they need and nothing else.
+
+Each part does all that it ever asks of the API with a token of its own account. Then each right is
+taken away in turn: something must fail each time, so no right is idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from cli.access.kubeconfig import connection_from_kubeconfig
+from exporter.exporter_settings import ExporterSettings
+from exporter.lease import LeaseLock
+from exporter.observed_objects import list_watched, watch_queues
+from exporter.watch import open_watch
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kueue import CONTROLLER, KueueQueues
+from shared.kinds.table import KINDS
+from shared.model.decisions import Notice
+from shared.model.errors import Denied, KindAbsent, NotFound, StaleView
+from shared.model.workloads import Parent, WorkloadView
+from shared.settings import ClusterSettings, Credentials, Settings
+from shared.wiring import build_ports
+from standins.controlplane.chart import read_local_chart
+from standins.controlplane.tests.controlplane_worlds import World, clearing, jobset, wait_for
+from standins.kit.kubernetes import MERGE, exists, open_client
+from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
+from tests.loop.chart import CHART, EXPORTER, NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from shared.engine.outside import Cluster
+    from standins.controlplane.plane import ControlPlane
+    from tests.loop.bodies import Json
+
+KUEUE = "kueue-0.15"
+pytestmark = [pytest.mark.cluster, pytest.mark.controller(KUEUE), pytest.mark.timeout(900)]
+PROVISION, COLLECT = (f"tpu-provisioner-{name}" for name in ("provision", "collect"))
+ACCOUNTS = (EXPORTER, PROVISION, COLLECT)
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+LEASE = ExporterSettings(cluster="c", topic="t").lease_name
+QUEUES, QUEUE_VERSION = "/apis/kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta2"
+CLUSTER = "projects/p/locations/l/clusters/c"
+OBJECTS = read_local_chart(CHART, {"kueue": True})
+
+
+@dataclass
+class Account:
+    """One part of the product under its own account, and everything that it asks of the API."""
+
+    plane: ControlPlane
+    name: str
+    world: World
+    token: Path
+    api: KubernetesApi
+
+    def act(self) -> None:
+        """Do all that this part ever does; raises Denied for want of a right."""
+        self.act_as_exporter() if self.name == EXPORTER else self.act_as_function()
+
+    def act_as_exporter(self) -> None:
+        for kind in (*list_watched(KINDS), watch_queues()):
+            # Kubernetes checks the right first, so NotFound of a kind not installed is fine.
+            with contextlib.suppress(NotFound):
+                list(self.api.list_pages(kind.path, kind.shape, kind.params))
+            with contextlib.suppress(NotFound):
+                open_watch(self.api, kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
+        if exists(self.plane.api, f"{LEASES}/{LEASE}"):
+            self.plane.api.delete(f"{LEASES}/{LEASE}")
+        lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
+        assert lock.try_acquire()
+        lock.renew()
+        if not lock.release():
+            raise Denied("leases could not be given back: update")
+        assert lock.try_acquire()
+
+    def act_as_function(self) -> None:
+        cluster, space = self.wire(), self.world.namespace
+        disks = [cluster.find_disk(space, name) for name in ("bound", "later")]
+        if unread := [each.unbound for each in disks if each and each.unbound]:
+            raise Denied("; ".join(unread))  # its pods wait, and their owner is told
+        workload = cluster.get_workload("JobSet", space, "train")
+        assert workload
+        assert cluster.list_workload_pods(workload)
+        assert [pod for pod in cluster.list_accelerator_pods() if pod.namespace == space]
+        for kind in KINDS:
+            with contextlib.suppress(KindAbsent):  # not installed: the right was there to learn it
+                cluster.get_workload(kind.name, space, "train")
+            if kind.watched:
+                cluster.list_workloads(kind.name, {(space, "train")})
+            for each in kind.parents:
+                cluster.get_parent(Parent(kind=each.name, namespace=space, name="train", uid=""))
+        assert cluster.get_namespace(space)
+        (node,) = cluster.list_nodes([f"{space}-pool"])
+        cluster.list_bound_pods(node.name)
+        for since in (1.0, None):
+            wait_for("the node's mark", lambda since=since: mark_node(cluster, node.name, since))  # type: ignore[misc]
+        self.write_notices(workload)
+        self.ask_kueue()
+
+    def write_notices(self, workload: WorkloadView) -> None:
+        """Write an Event, and count it up as another instance, which does not remember it."""
+        folder = f"/api/v1/namespaces/{workload.namespace}/events"
+        words = {"reason": "Tested", "message": "whether Events can be written", "warning": False}
+        name = {"kind": "JobSet", "namespace": workload.namespace, "name": "train", "uid": workload.uid}
+        for event in self.plane.api.get(folder).json()["items"]:
+            if event["reason"] == "Tested":
+                self.plane.api.delete(f"{folder}/{event['metadata']['name']}")
+        self.wire().write_notice(Notice(**name, **words))  # type: ignore[arg-type]
+        for event in self.plane.api.get(folder).json()["items"]:
+            if event["reason"] == "Tested":  # only one that was written long ago is counted up
+                old = {"lastTimestamp": "2026-01-01T00:00:00Z"}
+                self.plane.api.patch(f"{folder}/{event['metadata']['name']}", json=old, headers=MERGE)
+        self.wire().write_notice(Notice(**name, **words))  # type: ignore[arg-type]
+
+    def ask_kueue(self) -> None:
+        """Read queued workloads with their flavors; `provision` answers their checks too."""
+        queues = KueueQueues(self.api)
+        (check,) = queues.list_checks()
+        queued = next(each for each in queues.list_workloads() if each.owner.name == "queued")
+        queues.view_owner(queued)
+        if self.name == PROVISION:
+            queues.mark_active(check)
+            with contextlib.suppress(StaleView):  # Kueue has just written it, so the next look tells
+                queues.write_state(queued, queued.checks[0])
+
+    def wire(self) -> Cluster:
+        """Return the cluster as the functions are configured for it."""
+        settings = ClusterSettings(
+            endpoint=self.plane.url, ca_file=str(self.plane.layout.authority), token_file=str(self.token)
+        )
+        return build_ports(Settings(clusters={CLUSTER: settings}, credentials=Credentials.ANONYMOUS)).clusters[
+            CLUSTER
+        ]
+
+    def find_denial(self) -> str:
+        """Return what fails for want of a right, in the API server's words."""
+        try:
+            self.act()
+        except Denied as error:
+            return str(error)
+        return ""
+
+
+def mark_node(cluster: Cluster, node: str, since: float | None) -> bool:
+    """Mark a node; Kubernetes writes to it too, so this may need several tries."""
+    try:
+        cluster.mark_idle(node, since)
+    except StaleView:
+        return False
+    return True
+
+
+def list_roles(account: str) -> list[Json]:
+    """Return the roles that a binding of the chart gives to an account."""
+    names = {
+        each["roleRef"]["name"]
+        for each in OBJECTS
+        if each["kind"].endswith("RoleBinding")
+        and account in {subject["name"].rpartition(":")[2] for subject in each["subjects"]}
+    }
+    return [each for each in OBJECTS if each["kind"].endswith("Role") and each["metadata"]["name"] in names]
+
+
+def list_lesser(role: Json) -> Iterator[tuple[str, str, Json]]:
+    """Yield verb and resource of each right of a role, and the role without it."""
+    for index, rule in enumerate(role["rules"]):
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                lesser = copy.deepcopy(role)
+                verbs = {
+                    each: set(rule["verbs"]) - ({verb} if each == resource else set())
+                    for each in rule["resources"]
+                }
+                own = [rule | {"resources": [each], "verbs": sorted(left)} for each, left in verbs.items() if left]
+                lesser["rules"][index : index + 1] = own
+                yield verb, resource, lesser
+
+
+@pytest.fixture(scope="module")
+def plane(plane_with: Callable[..., ControlPlane]) -> ControlPlane:
+    plane = plane_with(KUEUE)
+    plane.apply(OBJECTS)
+    return plane
+
+
+@pytest.fixture
+def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Account]:
+    """A part of the product beside a waiting JobSet, a queued one, a node and two claims."""
+    plane.write_account_kubeconfig(tmp_path / "kubeconfig", NAMESPACE, request.param)
+    plane.write_account_token(tmp_path / "token", NAMESPACE, request.param)
+    api = KubernetesApi(connection_from_kubeconfig(tmp_path / "kubeconfig"))
+    with clearing(World(plane)) as world:
+        space = world.namespace
+        disks = list_bound(space, "bound", space, "us-east5-a") + list_unbound(space, "later", space, "us-east5-c")
+        for path, body in [*disks, *list_queue(space)]:
+            plane.api.post(path, json=body)
+        world.add_pool("pool", hosts=1, cordoned=True)  # a node to ask for pods of, and to mark
+        world.submit(jobset("train", slices=1, pods=1))
+        queued = jobset("queued", slices=1, pods=1)
+        queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": space}
+        world.submit(queued)
+        wait_for("the leader", world.pods)
+        wait_for(
+            "its check",
+            lambda: world.read_all(f"{QUEUES}/namespaces/{space}/workloads")[0]["status"]["admissionChecks"],
+        )
+        yield Account(plane, request.param, world, tmp_path / "token", api)
+    plane.apply(OBJECTS)
+    for path in (
+        VOLUMES,
+        CLASSES,
+        f"{QUEUES}/clusterqueues",
+        f"{QUEUES}/resourceflavors",
+        f"{QUEUES}/admissionchecks",
+    ):
+        plane.api.delete(f"{path}/{space}")
+    api.close()
+
+
+def list_queue(name: str) -> list[tuple[str, Json]]:
+    """Return a queue with our check and all that it needs, each with the path it is posted to."""
+    flavor = {"name": name, "resources": [{"name": "google.com/tpu", "nominalQuota": 64}]}
+    groups = [{"coveredResources": ["google.com/tpu"], "flavors": [flavor]}]
+    strategy = {"admissionChecks": [{"name": name}]}
+    rows = {
+        "resourceflavors": ("ResourceFlavor", {"nodeLabels": {"a": "b"}}),
+        "admissionchecks": ("AdmissionCheck", {"controllerName": CONTROLLER}),
+        "clusterqueues": (
+            "ClusterQueue",
+            {"namespaceSelector": {}, "resourceGroups": groups, "admissionChecksStrategy": strategy},
+        ),
+        f"namespaces/{name}/localqueues": ("LocalQueue", {"clusterQueue": name}),
+    }
+    return [
+        (f"{QUEUES}/{path}", {"apiVersion": QUEUE_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        for path, (kind, spec) in rows.items()
+    ]
+
+
+@pytest.mark.parametrize("account", ACCOUNTS, indirect=True)
+def test_without_any_one_right_something_fails(account: Account) -> None:
+    wait_for("the rights to be enough", lambda: not account.find_denial())
+    for role in list_roles(account.name):
+        for verb, resource, lesser in list_lesser(role):
+            account.plane.apply([lesser])
+            denial = wait_for(f"{verb} {resource} is missed", account.find_denial)
+            assert f"cannot {verb} resource" in denial or "given back" in denial
+            assert resource.partition("/")[0] in denial
+            account.plane.apply([role])
+            wait_for("the rights to be enough", lambda: not account.find_denial())
+
+
+FORBIDDEN = f"""
+GET /api/v1/secrets
+GET /api/v1/namespaces/SPACE/secrets
+GET /api/v1/namespaces/{NAMESPACE}/secrets
+GET /api/v1/namespaces/{NAMESPACE}/configmaps
+POST /api/v1/namespaces/SPACE/configmaps
+POST /api/v1/namespaces/SPACE/pods
+DELETE /api/v1/namespaces/SPACE/pods/x
+POST /api/v1/namespaces/SPACE/pods/x/eviction
+POST /api/v1/namespaces/SPACE/pods/x/exec
+POST /api/v1/namespaces/SPACE/pods/x/binding
+DELETE /api/v1/namespaces/SPACE/events/x
+GET /api/v1/nodes/x
+DELETE /api/v1/nodes/x
+DELETE /apis/jobset.x-k8s.io/v1alpha2/namespaces/SPACE/jobsets/train
+DELETE /apis/batch/v1/namespaces/SPACE/jobs/x
+GET /apis/batch/v1/cronjobs
+GET /apis/coordination.k8s.io/v1/leases
+POST /apis/coordination.k8s.io/v1/namespaces/SPACE/leases
+GET /apis/coordination.k8s.io/v1/namespaces/SPACE/leases/{LEASE}
+GET {LEASES}/other
+DELETE {LEASES}/{LEASE}
+POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings
+POST /api/v1/namespaces/{NAMESPACE}/serviceaccounts/{EXPORTER}/token
+POST /apis/authorization.k8s.io/v1/subjectaccessreviews
+"""
+FORBIDDEN_TO_FUNCTIONS = f"""
+GET /apis/ray.io/v1/rayjobs
+GET /api/v1/namespaces/SPACE/events
+POST {LEASES}
+"""
+FORBIDDEN_TO_EXPORTER = """
+GET /api/v1/namespaces/SPACE/pods/x
+GET /api/v1/nodes
+GET /apis/jobset.x-k8s.io/v1alpha2/namespaces/SPACE/jobsets/train
+POST /api/v1/namespaces/SPACE/events
+"""
+
+
+@pytest.mark.parametrize("account", ACCOUNTS, indirect=True)
+def test_what_nobody_gave_them_is_refused(account: Account, tmp_path: Path) -> None:
+    further = FORBIDDEN_TO_EXPORTER if account.name == EXPORTER else FORBIDDEN_TO_FUNCTIONS
+    with open_client(tmp_path / "kubeconfig") as client:
+        for attempt in (FORBIDDEN + further).replace("SPACE", account.world.namespace).split("\n"):
+            if attempt:
+                method, path = attempt.split()
+                answer = client.request(method, path, json={"metadata": {"name": "x"}})
+                assert answer.status_code == httpx.codes.FORBIDDEN, attempt
