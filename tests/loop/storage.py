@@ -1,13 +1,12 @@
-"""What a pool may have to wait for: the disks of its pods, and a team's placement policy."""
+"""What a pool may have to wait for: the disks of its pods."""
 
 from __future__ import annotations
 
 import contextlib
 
-from demo.settings import LOCATION, PROJECT
 from tests.claimed_disks import CLASSES, DRIVER, VOLUMES, list_bound, name_claims
 from tests.loop.bodies import Json, read_manifest
-from tests.loop.cloud import read_body, wait_for
+from tests.loop.cloud import wait_for
 from tests.loop.workload import Workload
 
 _AT_ONCE: Json = {"metadata": {"name": "standard"}, "provisioner": DRIVER, "volumeBindingMode": "Immediate"}
@@ -39,9 +38,3 @@ class Stored(Workload):
         elif not self.cloud.is_real:  # the embedded cluster has no controller that binds
             self.cloud.patch(path, {"spec": {"volumeName": volume}})
         wait_for(f"{path} is bound", lambda: (self.cloud.get(path) or {})["spec"].get("volumeName"))
-
-    def policy(self, words: Json) -> None:
-        """Make a placement policy of a team."""
-        workload = {"type": "HIGH_THROUGHPUT", "acceleratorTopology": words["topology"]}
-        path = f"/compute/v1/projects/{PROJECT}/regions/{LOCATION}/resourcePolicies"
-        read_body(self.cloud.google.post(path, json={"name": words["name"], "workloadPolicy": workload}))

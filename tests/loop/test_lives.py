@@ -31,7 +31,10 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 SPEED = 30.0
 """Virtual seconds per real second. What the functions wait for is sped up too, and what the
 schedulers and controllers take is not: with more, a busy machine seems to have lost its nodes."""
-TIMINGS = "timings: {create_slice: [30, 90], create_single: [30, 60], delete_nodes: [30, 60]}"
+SCENARIO = """
+timings: {create_slice: [30, 90], create_single: [30, 60], delete_nodes: [30, 60]}
+policies: [{name: tpu-provisioner-*}, {name: team-4x4x4}]
+"""
 GRACE_SECONDS = {ClusterKind.EMBEDDED: 8, ClusterKind.REAL: 30}
 """Real ones: more than an eviction by Kueue and a new admission take on a busy machine."""
 
@@ -79,7 +82,7 @@ def describe(cluster: ClusterKind, row: Row, outcome: Outcome) -> str:
 @pytest.fixture(scope="module")
 def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     home = tmp_path_factory.mktemp("lives")
-    (home / "timings.yaml").write_text(TIMINGS)
+    (home / "scenario.yaml").write_text(SCENARIO)
     with ExitStack() as things:
         if real := cluster_kind is ClusterKind.REAL:
             plane = things.enter_context(ControlPlane(*CONTROLLERS))
@@ -87,7 +90,7 @@ def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> 
         settings = StackSettings(
             speed=SPEED,
             cluster=cluster_kind,
-            faults=str(home / "timings.yaml"),
+            faults=str(home / "scenario.yaml"),
             grace_virtual_seconds=GRACE_SECONDS[cluster_kind] * SPEED,
             kueue_admission_check=real,
         )
