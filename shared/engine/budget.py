@@ -319,9 +319,10 @@ class Budget(Struct):
     _books: dict[str, Books] = {}
 
     def __getitem__(self, cluster: str) -> Books:
-        return self._books.setdefault(
-            cluster, Books(self.settings, begun=not self.settings.limited)
-        )
+        if cluster not in self._books:
+            begun = not self.settings.limited
+            self._books.setdefault(cluster, Books(self.settings, begun=begun))
+        return self._books[cluster]
 
 
 def _shows_all(inventory: Inventory, operations: Operations) -> bool:
