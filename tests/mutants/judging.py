@@ -17,15 +17,16 @@ _FIRST_TESTS = 40
 """So many tests are run first: most mutants fail in them."""
 _TESTS_SECONDS_MAX = 60.0
 """How long the tests of a mutant took together without it."""
-_SECONDS_MAX = 300.0
-"""A mutant may let a test wait for ever; the machine may be busy."""
+_SECONDS_MIN = 30.0
+"""How long a fork may compute at least. A mutant may let a test go on for ever."""
+_STORIES_SECONDS_MAX, _ROWS_SECONDS_MAX = 120.0, 1800.0
 _SIMULATED = tuple(f"shared/{room}/" for room in ("model", "kinds", "shapes", "needs", "plan", "engine"))
 _SIMULATE = """
 import sys
 from tests.simulation.campaigns import run_seeds
 sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 300, 25)))
 """
-_NOT_FOUND, _COLLECTION_FAILED = 4, (2, 3, 4)
+_NOT_FOUND, _COLLECTION_FAILED, _NO_TEST = 4, (2, 3, 4), 5
 ROWS = {
     "rows of the simulator": "tests/simulation/test_mutations.py::test_a_missing_safety_is_caught",
     "rows of the scenes": "tests/rules/test_plan_scenes.py::test_a_wrong_rule_makes_a_scene_fail",
@@ -62,15 +63,16 @@ def judge(mutant: Mutant, tree: Tree, coverage: Coverage) -> Verdict:
         return end("no place")
     text = (tree.root / mutant.file).read_text()
     named = [each for each in mutant.tests if (tree.root / each.partition("::")[0]).exists()]
-    tests = named or choose_tests(coverage, tree, mutant.file, mutant.line_in(text))
+    tests = choose_tests(coverage, tree, mutant.file, mutant.line_in(text))
     with tree.changed(mutant.file, mutant.change(text)):
-        if failed := _run_tests(tree, tests[:_FIRST_TESTS]) or _run_tests(tree, tests[_FIRST_TESTS:]):
-            return end("caught", failed.split("/")[1] if "/" in failed else failed, failed)
-        if mutant.file.startswith(_SIMULATED):
-            code, _ = tree.run("-c", _SIMULATE, seconds=_SECONDS_MAX)
+        for part in (named, tests[:_FIRST_TESTS], tests[_FIRST_TESTS:]):
+            if failed := _run_tests(tree, part, coverage):
+                return end("caught", failed.split("/")[1] if "/" in failed else failed, failed)
+        if mutant.file.startswith(_SIMULATED) and coverage.lines:
+            code, _ = tree.fork(_SIMULATE, seconds=_STORIES_SECONDS_MAX)
             if code != 0:
                 return end("caught", "simulation")
-    return end("survived" if tests else "not covered")
+    return end("survived" if named or tests else "not covered")
 
 
 def choose_tests(coverage: Coverage, tree: Tree, file: str, line: int) -> list[str]:
@@ -86,7 +88,7 @@ def _rank_suite(test: str) -> list[bool]:
     return [f"tests/{each}/" not in test for each in SUITES]
 
 
-def _run_tests(tree: Tree, tests: list[str]) -> str:
+def _run_tests(tree: Tree, tests: list[str], coverage: Coverage) -> str:
     """Return the first test that fails, or nothing.
 
     Where real processes share a machine, a test can fail by chance: it must fail twice.
@@ -96,17 +98,18 @@ def _run_tests(tree: Tree, tests: list[str]) -> str:
     # Those of one file together, because they may share what it starts.
     in_order = sorted(tests, key=lambda test: (_rank_suite(test), test.partition("::")[0]))
     (tree.root / "chosen").write_text("\n".join(in_order))
-    code, written = tree.run(*PYTEST, "-x", "@chosen", seconds=_SECONDS_MAX)
-    if code == 0:
+    known = sum(coverage.seconds.get(test, 1.0) for test in in_order)
+    code, written = tree.test("-x", "@chosen", seconds=_SECONDS_MIN + 3 * known)
+    if code in (0, _NO_TEST):
         return ""
     files = list(dict.fromkeys(test.partition("::")[0] for test in in_order))
     if code == _NOT_FOUND and files != in_order:  # the names of some rows follow from the product
-        return _run_tests(tree, files)
-    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", written, re.MULTILINE)
-    if found is None or code in _COLLECTION_FAILED:
+        return _run_tests(tree, files, coverage)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", written, re.MULTILINE)
+    if failed is None or code in _COLLECTION_FAILED:
         return "time" if code is None else "import"
-    sure = found[1].startswith(_IN_MEMORY) or len(tests) == 1 or _run_tests(tree, [found[1]])
-    return found[1] if sure else ""
+    sure = failed[1].startswith(_IN_MEMORY) or len(tests) == 1 or _run_tests(tree, [failed[1]], coverage)
+    return failed[1] if sure else ""
 
 
 def judge_rows(tree: Tree) -> list[Verdict]:
@@ -117,7 +120,7 @@ def judge_rows(tree: Tree) -> list[Verdict]:
             continue
         with tempfile.TemporaryDirectory() as folder:
             outcomes = {OUTCOMES: str(Path(folder, "outcomes.json"))}
-            tree.run(*PYTEST, "-p", PLUGIN, test, seconds=20 * _SECONDS_MAX, environ=outcomes)
+            tree.run("-m", "pytest", *PYTEST, "-p", PLUGIN, test, seconds=_ROWS_SECONDS_MAX, environ=outcomes)
             told = json.loads(Path(outcomes[OUTCOMES]).read_text())
         found += [
             Verdict(group, name.partition("[")[2].rstrip("]"), "", outcome, test.split("/")[1])

@@ -41,12 +41,13 @@ def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:
     subprocess.run(["git", "-C", repository, "add", "."], check=True)
     tree = copy_tree(repository, tmp_path / "copy")
 
-    coverage = measure_tests(tree, tmp_path, ("rules",))
+    coverage = measure_tests([tree], ("rules",))
     drawn = sorted(draw_operators(tree.root, 10, seed=1), key=lambda each: each.begin)
     same = Mutant(
         "hand", "other words", "exporter/sizes.py", PRODUCT.index("number <"), PRODUCT.index(" < 3"), "(number)"
     )
     verdicts = [judge(each, tree, coverage) for each in (*drawn, same)]
+    tree.close()
 
     assert [each.outcome for each in verdicts] == ["caught", "caught", "not covered", "not covered", "survived"]
     assert (verdicts[0].by, verdicts[0].test) == ("rules", "tests/rules/test_sizes.py::test_small")

@@ -2,8 +2,12 @@
 
 import ast
 import json
+import queue
 import re
+import tempfile
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -62,34 +66,61 @@ def _find_statement(text: str, line: int) -> tuple[int, int, list[str]]:
     return first, last, names
 
 
-def measure_tests(tree: Tree, folder: Path, suites: tuple[str, ...] = SUITES) -> Coverage:
-    """Run the tests of some suites once, and return what each covers."""
-    rooms = "".join(f"\n    {tree.root / room}" for room in PRODUCT)
-    (folder / "settings").write_text(
-        f"[run]\nsource ={rooms}\ncontext = ${{{CONTEXT}-}}\nparallel = true\ndata_file = {folder}/data\n"
-    )
-    settings, outcomes, passed = f"--rcfile={folder}/settings", folder / "outcomes.json", dict[str, float]()
-    environ = {OUTCOMES: str(outcomes), SETTINGS: f"{folder}/settings"}
-    for suite in suites:
-        paths = sorted((tree.root / "tests" / suite).glob("test_*.py"))
-        files = [str(each.relative_to(tree.root)) for each in paths if not _WAITS.search(each.read_text())]
-        if files:
-            words = [*PYTEST, "-p", PLUGIN, *files]
-            run = tree.run("-m", "coverage", "run", settings, *words, seconds=_SUITE_SECONDS_MAX, environ=environ)
-            found = json.loads(outcomes.read_text())["passed"]
-            if not found:
-                raise RuntimeError(f"no test of {suite} passes:\n{run[1]}")
-            passed |= found
-    tree.run("-m", "coverage", "combine", settings, seconds=_SUITE_SECONDS_MAX)
-    return Coverage(_read_lines(folder / "data", tree.root, passed), passed)
+def measure_tests(trees: Sequence[Tree], suites: tuple[str, ...] = SUITES) -> Coverage:
+    """Run the tests of some suites once, in several trees, and return what each covers."""
+    free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def measure(suite: str) -> Coverage:
+        tree = free.get()
+        try:
+            return _measure_suite(tree, suite)
+        finally:
+            free.put(tree)
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        parts = list(pool.map(measure, suites))
+    lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for part in parts:
+        for file, tests in part.lines.items():
+            for line, names in tests.items():
+                lines[file][line] += names
+    seconds = {name: each for part in parts for name, each in part.seconds.items()}
+    return Coverage(_rank_lines(lines, seconds), seconds)
 
 
-def _read_lines(data_file: Path, root: Path, passed: dict[str, float]) -> dict[str, dict[int, list[str]]]:
-    data = CoverageData(str(data_file))
-    data.read()
-    by_file = {
-        str(Path(path).relative_to(root)): data.contexts_by_lineno(path) for path in sorted(data.measured_files())
-    }
+def _measure_suite(tree: Tree, suite: str) -> Coverage:
+    """Run the tests of a suite, and return which of them reach each line."""
+    paths = sorted((tree.root / "tests" / suite).glob("test_*.py"))
+    files = [str(each.relative_to(tree.root)) for each in paths if not _WAITS.search(each.read_text())]
+    if not files:
+        return Coverage({}, {})
+    with tempfile.TemporaryDirectory() as folder:
+        rooms = "".join(f"\n    {tree.root / room}" for room in PRODUCT)
+        settings, outcomes = Path(folder, "settings"), Path(folder, "outcomes.json")
+        settings.write_text(
+            f"[run]\nsource ={rooms}\ncontext = ${{{CONTEXT}-}}\nparallel = true\ndata_file = {folder}/data\n"
+        )
+        option, environ = f"--rcfile={settings}", {OUTCOMES: str(outcomes), SETTINGS: str(settings)}
+        words = ["-m", "coverage", "run", option, "-m", "pytest", *PYTEST, "-p", PLUGIN, *files]
+        _, written = tree.run(*words, seconds=_SUITE_SECONDS_MAX, environ=environ)
+        passed = json.loads(outcomes.read_text())["passed"] if outcomes.exists() else {}
+        if not passed:
+            raise RuntimeError(f"no test of {suite} passes:\n{written}")
+        tree.run("-m", "coverage", "combine", option, seconds=_SUITE_SECONDS_MAX)
+        data = CoverageData(f"{folder}/data")
+        data.read()
+        lines = {
+            str(Path(path).relative_to(tree.root)): data.contexts_by_lineno(path)
+            for path in sorted(data.measured_files())
+        }
+    return Coverage(lines, passed)
+
+
+def _rank_lines(
+    by_file: Mapping[str, Mapping[int, list[str]]], passed: Mapping[str, float]
+) -> dict[str, dict[int, list[str]]]:
     size: dict[str, int] = defaultdict(int)
     for tests in chain.from_iterable(lines.values() for lines in by_file.values()):
         for test in tests:

@@ -1,5 +1,6 @@
 """Copies of a tree, in which tests run and mutants are applied."""
 
+import json
 import os
 import shutil
 import signal
@@ -11,18 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-PYTEST = [
-    "-m",
-    "pytest",
-    "-q",
-    "--no-header",
-    "--tb=no",
-    "--timeout=90",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "no:xdist",
-]
+PYTEST = ["-q", "--no-header", "--tb=no", "--timeout=90", "-p", "no:cacheprovider", "-p", "no:xdist"]
 OWN = Path(__file__).resolve().parent
 
 
@@ -33,6 +23,7 @@ class Tree:
     root: Path
     stamp: float = 0.0
     """When a file was changed last, in unix seconds."""
+    _server: subprocess.Popen[str] | None = None
 
     @contextmanager
     def changed(self, file: str, text: str) -> Iterator[None]:
@@ -50,6 +41,30 @@ class Tree:
         path.write_text(text)
         self.stamp = max(self.stamp, path.stat().st_mtime) + 2
         os.utime(path, (self.stamp, self.stamp))
+
+    def fork(self, program: str, *, seconds: float) -> tuple[int | None, str]:
+        """Return how a Python program ended in a fork of the warm process, and what it wrote."""
+        if self._server is None:
+            words, variables = [sys.executable, "-m", "tests.mutants.warm"], {"PYTHONPATH": str(self.root)}
+            self._server = subprocess.Popen(
+                words, cwd=self.root, env=os.environ | variables, stdin=PIPE, stdout=PIPE, text=True
+            )
+        if self._server.stdin is None or self._server.stdout is None:
+            raise RuntimeError("the warm process has no pipes")
+        self._server.stdin.write(json.dumps({"program": program, "seconds": seconds}) + "\n")
+        self._server.stdin.flush()
+        code, written = json.loads(self._server.stdout.readline())
+        return code, written
+
+    def test(self, *words: str, seconds: float) -> tuple[int | None, str]:
+        """Return how pytest ended, and what it wrote."""
+        return self.fork(f"import sys, pytest\nsys.exit(pytest.main({[*PYTEST, *words]!r}))", seconds=seconds)
+
+    def close(self) -> None:
+        """End the warm process."""
+        if self._server is not None:
+            self._server.communicate()
+            self._server = None
 
     def run(self, *words: str, seconds: float, environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
         """Return how a Python program ended, None if it did not in time, and what it wrote."""
