@@ -319,10 +319,8 @@ class Budget(Struct):
     _books: dict[str, Books] = {}
 
     def __getitem__(self, cluster: str) -> Books:
-        if cluster not in self._books:
-            begun = not self.settings.limited
-            self._books.setdefault(cluster, Books(self.settings, begun=begun))
-        return self._books[cluster]
+        books = self._books.get(cluster) or Books(self.settings, begun=not self.settings.limited)
+        return self._books.setdefault(cluster, books)
 
 
 def _shows_all(inventory: Inventory, operations: Operations) -> bool:

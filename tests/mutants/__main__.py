@@ -71,6 +71,7 @@ def judge_side_by_side(mutants: list[Mutant], trees: list[Tree], coverage: Cover
     """Judge mutants, one at a time in each tree."""
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:
+        tree.expect_sound()
         free.put(tree)
 
     def work(mutant: Mutant) -> Verdict:

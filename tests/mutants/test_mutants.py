@@ -41,6 +41,7 @@ def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:
     subprocess.run(["git", "-C", repository, "add", "."], check=True)
     tree = copy_tree(repository, tmp_path / "copy")
 
+    tree.expect_sound()
     coverage = measure_tests([tree], ("rules",))
     drawn = sorted(draw_operators(tree.root, 10, seed=1), key=lambda each: each.begin)
     same = Mutant(

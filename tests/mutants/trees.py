@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-PYTEST = ["-q", "--no-header", "--tb=no", "--timeout=90", "-p", "no:cacheprovider", "-p", "no:xdist"]
+PYTEST = [
+    *("-q", "--no-header", "--tb=no", "--assert=plain"),
+    *("--timeout=90", "-p", "no:cacheprovider", "-p", "no:xdist"),
+]
 OWN = Path(__file__).resolve().parent
 
 
@@ -59,6 +62,12 @@ class Tree:
     def test(self, *words: str, seconds: float) -> tuple[int | None, str]:
         """Return how pytest ended, and what it wrote."""
         return self.fork(f"import sys, pytest\nsys.exit(pytest.main({[*PYTEST, *words]!r}))", seconds=seconds)
+
+    def expect_sound(self) -> None:
+        """Return if tests begin in this tree; else each mutant would seem to be caught."""
+        code, written = self.test("--collect-only", "tests/rules", seconds=120)
+        if code:
+            raise RuntimeError(f"the tests of {self.root} do not begin:\n{written}")
 
     def close(self) -> None:
         """End the warm process."""
