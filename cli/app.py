@@ -123,20 +123,17 @@ def plan(
     ] = "",
     output: Output = Format.TABLE,
     *,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Compare with the node pools that run; needs the settings.")
-    ] = False,
     price: Annotated[bool, typer.Option("--price/--no-price", help="Show list prices, or leave them out.")] = True,
 ) -> ExitCode:
     """Show which node pools a manifest would get.
 
-    No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
-    is for an invented cluster where each workload asks to be. The exit code is 1 if a need would
-    be refused, and 2 if a document cannot be read; the others are planned all the same.
+    No cluster is contacted without --cluster and settings. Without settings, the plan is for an
+    invented cluster where each workload asks to be. The exit code is 1 if a need would be refused,
+    and 2 if a document cannot be read; the others are planned all the same.
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
-    planned = run_plan(files, cluster=cluster, zone=zone, diff=diff, prices=price)
+    planned = run_plan(files, cluster=cluster, zone=zone, prices=price)
     show_plan(planned, output)
     return planned.code
 

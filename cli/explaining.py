@@ -52,9 +52,8 @@ def find_summary(reason: str) -> str:
         _, text = find_section(reason)
     except BadInput:
         return ""
-    paragraph = " ".join(drop_links(text).partition("\n\n")[0].split())
-    sentence, stop, _ = paragraph.removeprefix(_MEANS).partition(". ")
-    return sentence + stop.rstrip()
+    paragraph = re.split(r"\n\n|\n *- ", drop_links(text).removeprefix(_MEANS))[0]
+    return " ".join(paragraph.split()).partition(". ")[0].rstrip(".:") + "."
 
 
 def drop_links(text: str) -> str:

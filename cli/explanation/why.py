@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind, Resource
     from shared.model.decisions import Decision
-    from shared.model.pools import NodePool, Operation
+    from shared.model.pools import Operation
     from shared.model.workloads import PodView
 
 
@@ -55,7 +55,7 @@ class Entry:
     at: float
     """Unix seconds."""
     source: str
-    """The workload's kind in lower case, ``pod``, ``event``, ``pool``, ``operation`` or ``log``."""
+    """The workload's kind in lower case, ``pod``, ``event``, ``operation`` or ``log``."""
     about: str
     text: str
     bad: bool = False
@@ -167,20 +167,6 @@ def _read_event(event: _Event, name: str) -> Iterator[Entry]:
         ours=ours,
         detail=not is_workload and not ours,
     )
-
-
-def read_pools(pools: Iterable[NodePool]) -> list[Entry]:
-    """Return when each pool was asked for, by its label, and what it is now."""
-    found = []
-    for pool in pools:
-        owner = pool.owner
-        if owner and owner.created_at is not None:
-            text = f"requested {pool.hosts} x {pool.machine_type} for slot {owner.slot}"
-            text += f" (attempt {owner.attempt}); now {pool.status}"
-            text = f"{text}: {pool.error}" if pool.error else text
-            at, bad = float(owner.created_at), bool(pool.error)
-            found.append(Entry(at=at, source="pool", about=pool.name, text=text, bad=bad))
-    return found
 
 
 def read_operations(operations: Iterable[Operation]) -> list[Entry]:
@@ -356,7 +342,7 @@ def _add_logs(history: History, open_logs: OpenLogs, now: float) -> None:
 
 
 def add_present(history: History, reading: Reading) -> None:
-    """Add the pods and pools of the workload, and what the plan says of it.
+    """Add the pods of the workload, and what the plan says of it and its pools.
 
     A workload that something waits for is not only suspended.
     """
@@ -368,7 +354,6 @@ def add_present(history: History, reading: Reading) -> None:
         history.kind = history.kind or one.look.key.kind
         history.decisions += list_decisions(one)
         history.entries += read_pods(one.look.pods)
-        history.entries += read_pools(one.look.pools.values())
 
 
 def _find_hashes(history: History, reading: Reading) -> set[str]:

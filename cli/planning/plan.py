@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE, accepts
-from cli.planning.pool_details import list_mixed, list_pool_needs, tell_unlisted
-from cli.prices import find_price
+from cli.prices import MARKET, find_price
 from cli.printing import count
 from shared.engine.budget import Key
 from shared.engine.look import Look
 from shared.engine.tell import claim_slot, explain_act, explain_answer
 from shared.kinds.kind import SLICES_MAX
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
@@ -29,6 +29,7 @@ from shared.needs.wanted import Wanted, list_wanted
 from shared.needs.ways import read_list
 from shared.plan.plan import make_plan
 from shared.plan.scene import Pod, Scene
+from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -310,3 +311,45 @@ def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
         return "no workload needs accelerators"
     pools, nodes, chips = (sum(getattr(each, name) for each in made) for name in ("pools", "nodes", "chips"))
     return f"{count(pools, 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
+
+
+def list_pool_needs(demand: Demand) -> list[str]:
+    """Return what a demand's pool takes from its surroundings."""
+    found = []
+    if demand.way.reservation.path:
+        found.append(f"the reservation {demand.way.reservation.path}")
+    if demand.networks:
+        found.append(f"the networks {', '.join(demand.networks)}")
+    if demand.node_service_account:
+        found.append(f"the service account {demand.node_service_account} for the nodes")
+    return found
+
+
+def list_mixed(workload: WorkloadView) -> list[str]:
+    """Return how to keep slices apart where only a webhook can, from the functions' refusal."""
+    kind, ways = get_kind(workload.kind), list[str]()
+    for group in workload.groups:
+        try:
+            kind.check_apart(group.template, workload, group, "0")
+        except Rejected as error:
+            ways.append(
+                f"a way to keep its slices apart, else its pods are refused [{error.reason}]: {error.valid}"
+            )
+    return ways
+
+
+LISTED_ON = MARKET["zones"]["listed_on"]
+ZONES: dict[str, str] = MARKET["zones"]["of"]
+"""The zones of each region, by generation of TPUs and type of GPUs."""
+
+
+def tell_unlisted(accelerator: str, zone: str) -> str:
+    """Return a warning if `ZONES` has an accelerator, but not in a zone; else an empty text."""
+    kind = TPUS[accelerator].generation if accelerator in TPUS else accelerator
+    regions = dict(each.split(":") for each in ZONES.get(kind, "").split())
+    region, _, letter = zone.rpartition("-")
+    listed = regions.get(region, "").split(",")
+    if not regions or letter in listed:
+        return ""
+    near = ", ".join(f"{region}-{each}" for each in listed) if region in regions else "other regions only"
+    return f"on {LISTED_ON} no {kind} was listed in {zone}, but in {near}"

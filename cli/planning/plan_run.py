@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from msgspec import structs
 
 from cli.access.cli_settings import read_plan_settings
 from cli.access.deployment_choice import choose_environment, open_deployment
 from cli.exit_codes import ExitCode
 from cli.planning.facts import Facts
-from cli.planning.makers import GENERATED
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import PlannedNeed, plan, summarize
-from cli.planning.pool_details import describe_disk, list_labels, list_taints
 from cli.prices import HOURS_PER_MONTH, READ_ON, SOURCE, write_price
 from cli.printing import Column, as_data, count, open_console, print_data, print_line, print_table, styled, warn
-from shared.engine.budget import Key
-from shared.engine.look import Source
-from shared.engine.reads import take_look
-from shared.plan.counting import Census
+from shared.model import labels
 from shared.settings import name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -35,9 +26,30 @@ if TYPE_CHECKING:
     from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
     from cli.printing import Format
-    from shared.engine.outside import Ports
     from shared.needs.nodepool import Demand
-    from shared.plan.scene import Scene
+
+
+_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
+
+
+def describe_disk(pool: Mapping[str, Any]) -> str:
+    """Return size and type of the boot disk; GKE chooses what is not set."""
+    config = pool["config"]
+    size = f"{config['diskSizeGb']} GB" if "diskSizeGb" in config else "100 GB (GKE's default)"
+    return f"{size} {config.get('diskType', 'of the default type')}"
+
+
+def list_taints(pool: Mapping[str, Any]) -> list[str]:
+    """Return the taints of the nodes, with the one that GKE adds to accelerators."""
+    config = pool["config"]
+    resource = labels.GPU_RESOURCE if config.get("accelerators") else labels.TPU_RESOURCE
+    own = [f"{each['key']}={each['value']}:{_EFFECTS[each['effect']]}" for each in config.get("taints", [])]
+    return [f"{resource}=present:NoSchedule", *own]
+
+
+def list_labels(pool: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels of the nodes without those that name the owner of the pool."""
+    return {key: value for key, value in pool["config"]["labels"].items() if not labels.is_owner_key(key)}
 
 
 def _name(each: PlannedNeed) -> str:
@@ -116,7 +128,6 @@ def describe_plan(planned: Planned) -> dict[str, Any]:
         "not_planned": planned.found.others,
         "unreadable": planned.found.problems,
         "assumed": planned.assumed,
-        "diff": planned.changes,
     }
 
 
@@ -132,7 +143,7 @@ def print_plan(console: Console, planned: Planned) -> None:
     left = [f"not planned: {', '.join(found.others)}"] * bool(found.others)
     price = [_sum_prices(needs)] * (planned.prices and any(each.creates for each in needs))
     summary = summarize(needs, unserved=found.unserved)
-    for line in (*dict.fromkeys(remarks), *left, *planned.assumed, *planned.changes, *price, summary):
+    for line in (*dict.fromkeys(remarks), *left, *planned.assumed, *price, summary):
         print_line(console, line)
 
 
@@ -167,54 +178,6 @@ def _sum_prices(needs: Sequence[PlannedNeed]) -> str:
     return f"list price: ${total:,.2f} an hour, {month}{tail} (prices of {READ_ON}, {SOURCE})"
 
 
-_MADE = "([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]{7,})"
-"""What Kubernetes and KubeRay append to a generated name, or a CronJob to the name of its Job:
-https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go."""
-
-
-def compare(planned: Sequence[PlannedNeed], cluster: str, ports: Ports) -> list[str]:
-    """Return a line for what the plan adds, keeps, or no longer needs of each workload's pools.
-
-    A workload whose name is generated is compared with each live one that may have been made of the
-    same manifest.
-    """
-    owners = {pool.owner.key for pool in ports.pools.list(cluster) if pool.owner}
-    lines: list[str] = []
-    for key in dict.fromkeys(each.key for each in planned):
-        needs = tuple(each.need for each in planned if each.key == key)
-        for name in _find_live(key, owners) or [key.name]:
-            live = Key(cluster, key.kind, key.namespace, name)
-            scene = take_look(live, ports, Source()).scene
-            lines += _compare(structs.replace(scene, needs=needs), f"{key.namespace}/{name}")
-    return lines
-
-
-def _find_live(key: Key, owners: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Return the names of the live workloads that may be a planned one."""
-    prefix = key.name.removesuffix(GENERATED)
-    pattern = re.compile(re.escape(prefix) + (_MADE if prefix != key.name else ""))
-    alike = (owner for owner in owners if owner[:2] == (key.kind, key.namespace))
-    return sorted(name for _, _, name in alike if pattern.fullmatch(name))
-
-
-def _compare(scene: Scene, about: str) -> Iterator[str]:
-    census, lacking = Census(scene), Counter[str]()
-    for _, pool in census.kept.served:
-        yield f"= {about}: node pool {pool.name} ({pool.status}) serves it"
-    for want in census.kept.unserved:
-        lacking[want.need.key] += want.need.never is None
-    for need in scene.needs:
-        if lacking[need.key]:
-            shape = f"{need.asks.shape.accelerator} {need.asks.shape.topology}".rstrip()
-            yield f"+ {about}: {lacking[need.key]} new of {shape}"
-    left = {pool.name for pool in census.kept.left}
-    for pool in scene.pools:
-        if pool.name in left:
-            yield f"- {about}: node pool {pool.name} ({pool.status}) goes: the manifest needs fewer"
-        elif pool.ours and pool.name not in census.homes:
-            yield f"- {about}: node pool {pool.name} ({pool.status}) goes: it fits nothing that the manifest needs"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """A plan of some manifests."""
@@ -223,8 +186,6 @@ class Planned:
     needs: list[PlannedNeed]
     assumed: list[str]
     """What was not read of a cluster."""
-    changes: list[str]
-    """What differs from the pools that run."""
     prices: bool = True
 
     @property
@@ -235,17 +196,16 @@ class Planned:
         return ExitCode.FINDINGS if any(each.refused for each in self.needs) else ExitCode.FINE
 
 
-def run_plan(files: Sequence[str], *, cluster: str, zone: str, diff: bool, prices: bool) -> Planned:
-    """Return the plan for some files, compared with the pools that run if `diff`."""
+def run_plan(files: Sequence[str], *, cluster: str, zone: str, prices: bool) -> Planned:
+    """Return the plan for some files."""
     found = read_manifests(files)
-    environ = choose_environment(always=diff)
+    environ = choose_environment(always=False)
     settings = read_plan_settings(environ, cluster=cluster, zone=zone)
-    name, asks = next(iter(settings.clusters)), cluster or diff or environ is not os.environ
+    name, asks = next(iter(settings.clusters)), cluster or environ is not os.environ
     ports = open_deployment(environ).ports if asks and name_variable("clusters") in environ else None
     facts = Facts(found.defined, ports.clusters[name] if ports else None)
     needs = plan(found, name, settings, facts)
-    changes = compare(needs, name, ports) if ports and diff else []
-    return Planned(found=found, needs=needs, assumed=facts.assumptions, changes=changes, prices=prices)
+    return Planned(found=found, needs=needs, assumed=facts.assumptions, prices=prices)
 
 
 def show_plan(planned: Planned, form: Format) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -31,8 +32,10 @@ from cli.planning import plan_run
 from shared.edges.connection import Connection
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes import KubernetesApi
+from shared.model.errors import NotFound
+from shared.model.times import format_time
 from shared.settings import Credentials
-from tests.builders import NOW
+from tests.builders import CLUSTER, NOW
 from tests.contract.stand_ins import stand_in
 from tests.engine.world import World
 
@@ -57,7 +60,7 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
         ports=structs.replace(world.ports, adds=None, takes=None),
-        apis={},
+        apis={CLUSTER: WorldApi(world)},
         pubsub=PubsubAdmin(
             partial(open_publisher_over_rest, pubsub, NOBODY), partial(open_subscriber, pubsub, NOBODY)
         ),
@@ -113,6 +116,36 @@ def list_granted(path: Path, kind: str = "") -> set[tuple[str, str, str]]:
         for rule in role.get("rules", ())
         for granted in product(rule["apiGroups"], rule["resources"], rule["verbs"])
     }
+
+
+class WorldApi(KubernetesApi):
+    """The API of a world: its JobSets as objects, and the Events that functions have written."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(Connection(url=NOWHERE))
+        self._world = world
+
+    def get(self, path: str, kind: Any, params: Any = None) -> Any:
+        """Return a JobSet; everything else is not there."""
+        view = self._world.cluster.workloads.get(("JobSet", "default", path.rpartition("/jobsets/")[2]))
+        if view is None:
+            raise NotFound(path)
+        metadata = {"name": view.name, "namespace": view.namespace, "creationTimestamp": format_time(NOW - 60)}
+        return kind({"metadata": metadata, "spec": {"suspend": view.suspended}})
+
+    def list_pages(self, path: str, kind: Any, params: Any = None, *, page_size: int = 0) -> Iterator[Any]:
+        """Yield the Events as one page."""
+        events = [
+            {
+                "involvedObject": {"kind": each.kind, "name": each.name},
+                "type": "Warning" if each.warning else "Normal",
+                "reason": each.reason,
+                "message": each.message,
+                "firstTimestamp": format_time(NOW),
+            }
+            for each in self._world.cluster.notices
+        ]
+        yield SimpleNamespace(items=msgspec.convert(events, list[kind]))
 
 
 class CannedRest(GoogleSession):

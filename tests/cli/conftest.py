@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from shared.model.pools import PoolStatus
 from shared.settings import PREFIX
 from tests.cli.cli_world import a_deployment, put_in_place
+from tests.cli.scenes import serve_half
 from tests.contract.stand_ins import stand_in
 from tests.engine.world import World
 
@@ -56,10 +55,5 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture
 def half_served(world: World) -> World:
     """One slice served, the second one waiting for its pool, which failed 50 s ago."""
-    world.wait(0, 1)
-    world.provision()
-    first, second = world.gke.pools
-    world.run(0, first)
-    world.gke.pools[second] = replace(world.gke.pools[second], status=PoolStatus.ERROR, error="[GCE_STOCKOUT]")
-    world.clock.pause(50)
+    serve_half(world)
     return world

@@ -100,14 +100,7 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
     )
     assert told.exit_code == 0
     (history,) = ask(environ, "why", NAME)
-    assert {each["source"] for each in history["entries"]} >= {
-        "jobset",
-        "pod",
-        "event",
-        "pool",
-        "operation",
-        "log",
-    }
+    assert {each["source"] for each in history["entries"]} >= {"jobset", "pod", "event", "operation", "log"}
     assert [each["at"] for each in history["entries"]] == sorted(each["at"] for each in history["entries"])
     assert history["unread"] == []
 

@@ -10,54 +10,22 @@ from msgspec import structs
 
 from cli.fleet.status import add_refusals, print_status, read_status
 from cli.printing import format_age
-from shared.model import labels
 from shared.model.errors import Denied, Unavailable
-from shared.model.pools import Operation, PoolStatus
-from tests.builders import CLUSTER, NOW, a_go_pool, a_pod
+from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
 from tests.engine.world import World
 
 
-def test_the_table_says_whose_each_pool_is_and_what_the_plan_does(half_served: World) -> None:
-    first, second = half_served.gke.pools
-    waits, whose = "WAITING         NEEDS                      ", "default/train   4 x ct6e-standard-4t, 4x4  "
-
-    result = run("status")
-
-    assert result.exit_code == 0, "the next try comes by itself"
-    assert result.stdout.splitlines() == [
-        "POOL                  WORKLOAD        STATE     CHIPS   BUSY   AGE   PLAN   REASON",
-        f"{first}   default/train   RUNNING   16      4/4    50s   keep   -",
-        f"{second}   default/train   ERROR     16      0/0    50s   keep   pool_failed",
-        "",
-        f"{waits} SLICES   FOR   DECISION   REASON   ATTEMPT   FAILED         NEXT TRY",
-        f"{whose} 1        85s   wait       paused   0         1 x stockout   08:01 UTC",
-        "",
-        "2 pools with 32 chips, 1 slice waiting",
-    ]
-
-
 def test_looking_changes_nothing(half_served: World) -> None:
     half_served.take_calls()
+    before = list(half_served.cluster.notices)
 
     read_status(a_deployment(half_served).ports)
 
     assert not [
         call for call in half_served.take_calls() if call.startswith(("create", "delete", "mark", "raise"))
     ]
-    assert half_served.cluster.notices == []
-
-
-def test_failed_creations_of_all_attempts_are_counted(half_served: World) -> None:
-    _, second = half_served.gke.pools
-    earlier = Operation(
-        pool=f"{second[:-1]}1", creates=True, ended=True, error="quota exceeded", began_at=NOW - 900
-    )
-    half_served.gke.operations.append(earlier)
-
-    (row,) = read_status(a_deployment(half_served).ports).waiting
-
-    assert (row.failures, row.failure, row.error) == (2, "stockout", "[GCE_STOCKOUT]")
+    assert half_served.cluster.notices == before
 
 
 def test_what_a_limit_refuses_is_told_with_the_room_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,88 +40,6 @@ def test_what_a_limit_refuses_is_told_with_the_room_that_is_left(monkeypatch: py
     assert "refuse     limit_reached" in result.stdout
     assert "p/us-east5/c: the limits leave room for 8 chips in namespace default" in result.stdout
     assert read_json("status")["waiting"][0]["room_chips"] == 8
-
-
-def test_a_pool_that_is_too_many_is_shown_so(world: World) -> None:
-    world.wait(0, 1)
-    world.provision()
-    _, second = world.gke.pools
-    for number, name in enumerate(world.gke.pools):
-        world.run(number, name)
-    for host in range(4):
-        del world.cluster.pods[f"train-1-{host}"]
-    world.set_jobset(replicas=1)
-
-    shown = {row["pool"]: (row["decision"], row["reason"]) for row in read_json("status")["pools"]}
-
-    assert shown[second] == ("spare", "pool_surplus")
-
-
-def test_the_pools_of_a_workload_that_is_over_are_deleted_by_the_plan(world: World) -> None:
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
-    world.run(0, name)
-    world.cluster.pods.clear()
-    world.set_jobset(replicas=1, terminal="Completed")
-
-    (row,) = read_json("status")["pools"]
-
-    assert (row["decision"], row["reason"], row["chips_idle"]) == ("delete", "workload_over", 16)
-    assert "its workload is finished (Completed)" in row["message"]
-
-
-def test_pods_that_wait_for_something_else_are_counted_in_one_line(world: World) -> None:
-    pod = a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "true"}, created_at=NOW - 120)
-    world.cluster.pods[pod.name] = pod
-    world.set_jobset(replicas=1, template=pod.template)
-
-    result = run("status")
-
-    assert result.exit_code == 0
-    assert "not for this provisioner: 1 workload waiting (1 demand_opted_out)" in result.stdout
-    assert f"{labels.DISABLE_AUTOPROVISIONING}=true opts out" in run("status", "-o", "wide").stdout
-    assert [row["reason"] for row in read_json("status")["left_alone"]] == ["demand_opted_out"]
-
-
-def test_what_can_never_be_served_needs_a_person(world: World) -> None:
-    pod = a_pod(shape={"topology": "9x9"})
-    world.cluster.pods[pod.name] = pod
-    world.set_jobset(replicas=1, template=pod.template)
-
-    result = run("status")
-
-    assert result.exit_code == 1
-    assert "; 1 needs a person" in result.stdout
-    assert "[shape_unsupported]" in result.stdout
-
-
-def test_a_quiet_deployment_is_fine(world: World) -> None:
-    result = run("status")
-
-    assert world.gke.pools == {}
-    assert (result.exit_code, result.stdout) == (0, "0 pools with 0 chips, 0 slices waiting\n")
-
-
-def test_the_emergency_stop_of_a_cluster_is_shown(world: World) -> None:
-    world.wait(0)
-    world.cluster.labels["tpu-provisioner"] = {labels.MODE: "no-create"}
-    cause = f"the label {labels.MODE}=no-create of namespace tpu-provisioner"
-
-    assert f"p/us-east5/c: {cause}" in run("status").stdout.splitlines()
-    shown = read_json("status")
-    assert shown["stops"] == {CLUSTER: cause}
-    assert [each["reason"] for each in shown["waiting"]] == ["stopped"]
-
-
-def test_what_would_be_created_is_said_and_not_done(world: World) -> None:
-    world.wait(0, 1)
-
-    (row,) = read_json("status")["waiting"]
-
-    assert (row["decision"], row["reason"], row["slices"], row["stuck"]) == ("create", "pool_absent", 2, False)
-    assert row["message"].endswith("(and 1 more)")
-    assert world.gke.pools == {}
 
 
 @pytest.mark.parametrize(("options", "read"), [(("-o", "json"), json.loads), (("-o", "yaml"), yaml.safe_load)])
@@ -192,11 +78,6 @@ def test_programs_get_everything(half_served: World, options: tuple[str, ...], r
     assert (data["waiting"][0]["next_try"], data["errors"]) == ("2027-01-15T08:01:00Z", [])
 
 
-def test_a_namespace_shows_only_its_own(half_served: World) -> None:
-    assert half_served.gke.pools
-    assert run("status", "-n", "other").stdout == "0 pools with 0 chips, 0 slices waiting\n"
-
-
 def test_a_cluster_that_cannot_be_asked_hides_no_other(
     half_served: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,12 +98,6 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(
     assert result.exit_code == 3
     assert "2 pools with 32 chips" in result.stdout
     assert f"error: {down}: no answer" in result.stderr
-
-
-def test_a_pool_of_the_go_provisioner_has_no_age(world: World) -> None:
-    world.gke.pools["train-12345"] = a_go_pool()
-
-    assert "train-12345   default/train   RUNNING   16      0/0    ?" in run("status").stdout
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -251,19 +126,6 @@ def test_no_color_is_heard(half_served: World) -> None:
 )
 def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text
-
-
-def test_a_pool_that_lacks_nodes_for_too_long_is_told_with_gkes_words(world: World) -> None:
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
-    message = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.ERROR, error=message)
-
-    (row,) = read_status(a_deployment(world).ports).pools
-
-    assert (row.nodes, row.failure, row.error, row.reason) == (0, "stockout", message, "pool_failed")
-    assert row.dollars_per_hour == 0
 
 
 Record = tuple[float, dict[str, Any]]

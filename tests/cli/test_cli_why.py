@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,27 +16,21 @@ from cli.explanation.history_text import collapse
 from cli.explanation.why import (
     Entry,
     History,
-    add_present,
     explain_suspension,
     find_owner,
     list_dates,
     parse_workload,
     read_logs,
     read_operations,
-    read_pools,
-    tell,
 )
-from cli.fleet.rows import read_cluster
 from cli.fleet.status import Status
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.kinds.table import choose_kinds
-from shared.model import labels
 from shared.model.errors import Denied, ProvisionerError, Unavailable
 from shared.model.pools import Operation
-from tests.builders import CLUSTER, NOW, a_go_pool, a_pod, a_pool, a_template
+from tests.builders import CLUSTER, NOW, a_pod
 from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, put_in_place, read_json, run, show
-from tests.engine.world import World
 
 (JOBSET,) = choose_kinds(("JobSet",))
 
@@ -127,13 +120,6 @@ def test_logs_that_cannot_be_read_are_one_of_our_errors(
         read_logs(CannedLogs(status, body).open, CLUSTER, "team-a", "train", now=NOW)
 
 
-def test_pools_are_told_by_the_moment_on_their_label_and_the_go_provisioners_have_none() -> None:
-    (entry,) = read_pools([a_pool("ERROR", error="stockout"), a_go_pool()])
-
-    assert (entry.at, entry.bad) == (NOW - 60, True)
-    assert entry.text == "requested 4 x ct6e-standard-4t for slot 0 (attempt 0); now ERROR: stockout"
-
-
 def entry(about: str, text: str = "", at: float = 0.0) -> Entry:
     return Entry(at=at, source="event", about=about, text=text)
 
@@ -148,55 +134,6 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
     assert max(len(line) for line in lines) <= width
     assert lines[0] == "p/us-east5/c"
     assert lines[-1] == "not read: logs: denied"
-
-
-def present(world: World) -> History:
-    """What is told of the workload's present."""
-    history = a_history()
-    add_present(history, read_cluster(CLUSTER, a_deployment(world).ports))
-    return history
-
-
-def test_the_present_is_what_the_plan_says_with_the_runbook(half_served: World) -> None:
-    lines = show(present(half_served))
-
-    serving, failed, waiting, *rest = [line for line in lines if line.startswith(("now: ", "runbook"))]
-    assert serving.endswith("is RUNNING, slot 0, attempt 0: keep, its workload needs it, or uses it")
-    assert failed.endswith("and is the record of its attempt: [GCE_STOCKOUT] [pool_failed]")
-    assert waiting.startswith("now: 1 slice of 4 x ct6e-standard-4t, 4x4 wait: every way to get ")
-    assert "; 1 creation failed, the last by stockout; the next try is at 2027-01-15T08:01:00Z [paused]" in waiting
-    assert [line.partition(":")[0] for line in rest] == ["runbook, pool_failed", "runbook, paused"]
-    assert all("(tpu-provisioner explain " in line for line in rest)
-
-
-def test_pods_and_pools_are_entries(half_served: World) -> None:
-    found = {(each.source, each.detail) for each in present(half_served).entries}
-
-    assert found == {("pod", False), ("pod", True), ("pool", False)}
-
-
-def test_the_operations_of_a_workload_that_is_gone_are_found_by_what_names_its_pools(
-    half_served: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = half_served.gke.pools
-    half_served.gke.operations += [
-        Operation(pool=name, creates=False, ended=True, began_at=NOW - 50, ended_at=NOW)
-        for name in (first, second)
-    ]
-    half_served.gke.pools.clear()
-    half_served.cluster.pods.clear()
-    half_served.cluster.workloads.clear()
-    event = entry("JobSet train", f"NodePoolDeletionStarted: deleting node pool {first}: its workload is gone")
-    monkeypatch.setattr("cli.explanation.why.read_events", lambda *_: [event])
-    monkeypatch.setattr("cli.explanation.why.read_workload_object", lambda *_: None)
-    deployment = a_deployment(half_served)
-    deployment.apis[CLUSTER] = KubernetesApi(Connection(url=NOWHERE))
-
-    history = tell(deployment, CLUSTER, "default", "train")
-
-    told = [(each.about, each.text) for each in history.entries if each.source == "operation"]
-    assert told == [(first, "deletion began"), (first, "deletion ended after 50 s")]
-    assert (history.kind, history.exists) == ("JobSet", False)
 
 
 @pytest.mark.parametrize(
@@ -319,17 +256,6 @@ def test_a_state_that_cannot_be_read_is_unknown_and_not_fine(monkeypatch: pytest
     ]
 
 
-def test_a_pod_that_opts_out_is_said_to_wait_for_something_else(world: World) -> None:
-    pod = a_pod(template=a_template(selectors={labels.NODE_POOL: "mine"}), created_at=NOW - 60)
-    world.cluster.pods[pod.name] = pod
-    world.set_jobset(replicas=1, template=pod.template)
-
-    line, _ = [each for each in show(present(world)) if each.startswith(("now", "runbook"))]
-
-    assert line.startswith("now: a pod waits, and no node pool is created for it: ")
-    assert line.endswith("[demand_bound_elsewhere]")
-
-
 def written(manager: str, at: str) -> dict[str, Any]:
     return {"manager": manager, "time": at, "fieldsV1": {"f:spec": {"f:suspend": {}}}}
 
@@ -350,17 +276,6 @@ def test_the_last_writer_of_suspend_and_the_command_that_resumes_are_named() -> 
     assert explain_suspension(JOBSET, a_suspended({"kueue.x-k8s.io/queue-name": "tpu-queue"})).endswith(
         "Kueue resumes it when its queue tpu-queue admits it (kubectl describe workloads -n default)"
     )
-
-
-def test_why_says_of_a_suspended_workload_that_it_is(world: World) -> None:
-    asleep = replace(a_history(), suspended="is suspended by kueue, so it needs no pools; …")
-
-    assert "now: JobSet default/train is suspended by kueue, so it needs no pools; …" in show(asleep)
-    add_present(asleep, read_cluster(CLUSTER, a_deployment(world).ports))
-    assert asleep.suspended
-    world.wait(0)
-    add_present(asleep, read_cluster(CLUSTER, a_deployment(world).ports))
-    assert not asleep.suspended, "what waits is told"
 
 
 def test_dates_and_conditions_of_a_workload_are_entries() -> None:

@@ -70,7 +70,6 @@ ARGUMENTS = [
 TOLD = [
     (("plan", "/no/such/file"), "/no/such/file: cannot be read"),
     (("plan", str(EXAMPLES), "--cluster", "mine"), "(got 'mine'); valid: projects/PROJECT/locations/"),
-    (("plan", str(EXAMPLES), "--diff"), "--project: is not given"),
     (("replay",), "replay: needs one source (got none); valid: --since or --dead-letters"),
     (("replay", "--since", "1h", "--dead-letters"), "(got both); valid: --since or --dead-letters"),
     (("replay", "--since", "yesterday"), "--since: is not a time (got 'yesterday')"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.planning.pool_details import ZONES, tell_unlisted
+from cli.planning.plan import ZONES, tell_unlisted
 from shared.shapes.catalogue import GPUS, TPUS
 
 ZONELESS = {"nvidia-rtx-pro-6000", "nvidia-gb200", "nvidia-gb300"}

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from cli.planning.pool_details import ZONES
+from cli.planning.plan import ZONES
 from shared.shapes.catalogue import TPUS
 from tests.field.planned import INPUTS
 from tests.infra.terraform_cli import TERRAFORM
