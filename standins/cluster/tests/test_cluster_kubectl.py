@@ -4,16 +4,12 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from standins.cluster.tests.cluster_objects import jobset, replicated_job
-from standins.cluster.tests.conftest import RunningCluster
+from standins.cluster.tests.conftest import Json, jobset
 from standins.kit.processes import wait_until
-
-Json = dict[str, Any]
 
 pytestmark = pytest.mark.tool
 
@@ -29,15 +25,8 @@ class Kubectl:
         assert found, (
             "kubectl is not installed: https://kubernetes.io/docs/tasks/tools/, or deselect with -m 'not tool'"
         )
-        self._command = [
-            found,
-            "--kubeconfig",
-            str(kubeconfig),
-            "--cache-dir",
-            str(cache),
-            "--namespace",
-            namespace,
-        ]
+        files = ("--kubeconfig", str(kubeconfig), "--cache-dir", str(cache))
+        self._command = [found, *files, "--namespace", namespace]
 
     def __call__(self, *arguments: str, stdin: Json | str | None = None, fails: bool = False) -> str:
         text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
@@ -54,12 +43,12 @@ class Kubectl:
 
 
 @pytest.fixture
-def kubectl(cluster: RunningCluster, namespace: str, tmp_path: Path) -> Kubectl:
-    return Kubectl(cluster.kubeconfig, tmp_path, namespace)
+def kubectl(kubeconfig: Path, namespace: str, tmp_path: Path) -> Kubectl:
+    return Kubectl(kubeconfig, tmp_path, namespace)
 
 
 def test_apply_again_changes_nothing_that_counts(kubectl: Kubectl) -> None:
-    body = jobset("train", replicated_job())
+    body = jobset()
     body["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = "Indexed"
 
     assert kubectl("apply", "-f", "-", stdin=body) == "jobset.jobset.x-k8s.io/train created\n"
@@ -74,7 +63,7 @@ def test_apply_again_changes_nothing_that_counts(kubectl: Kubectl) -> None:
 
 
 def test_get_prints_tables_yaml_and_json(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", stdin=jobset("train"))
+    kubectl("apply", "-f", "-", stdin=jobset())
     wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"))
 
     pods = kubectl("get", "pods")
@@ -89,7 +78,7 @@ def test_get_prints_tables_yaml_and_json(kubectl: Kubectl) -> None:
 
 
 def test_describe_shows_conditions_and_events_and_delete_removes_everything(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", stdin=jobset("train"))
+    kubectl("apply", "-f", "-", stdin=jobset())
     wait_until(lambda: "FailedScheduling" in kubectl("get", "events"))
 
     text = kubectl("describe", "pods")
