@@ -64,7 +64,7 @@ WRONG = [
     Row("jobset", "metadata.name", "Wrong", 422, "lowercase RFC 1123"),
     Row("jobset", "metadata.name", "x" * 60, 403, "exceed 63 characters"),
     Row("jobset", "metadata.labels", {"team": "not good"}, 422, "not good"),
-    Row("jobset", "metadata.namespace", "elsewhere", 400, "does not match the namespace"),
+    Row("jobset", "metadata.namespace", "elsewhere", 400, "does not match that of the request"),
     Row("jobset", "spec.coordinator", {"replicatedJob": "stranger"}, 403, "stranger does not exist"),
     Row("jobset", "spec.successPolicy", {"targetReplicatedJobs": ["stranger"]}, 403, "'stranger' does not appear"),
     Row("jobset", "spec.ttlSecondsAfterFinished", -1, 422, "greater than or equal to 0"),

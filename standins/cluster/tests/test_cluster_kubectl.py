@@ -2,8 +2,8 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
+from subprocess import PIPE, STDOUT, Popen
 
 import pytest
 import yaml
@@ -28,18 +28,12 @@ class Kubectl:
         files = ("--kubeconfig", str(kubeconfig), "--cache-dir", str(cache))
         self._command = [found, *files, "--namespace", namespace]
 
-    def __call__(self, *arguments: str, stdin: Json | str | None = None, fails: bool = False) -> str:
-        text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
-        done = subprocess.run(
-            [*self._command, *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-        assert (done.returncode != 0) == fails, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
+    def __call__(self, *arguments: str, stdin: Json | None = None) -> str:
+        command, text = [*self._command, *arguments], json.dumps(stdin)
+        process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=STDOUT, text=True)
+        said, _ = process.communicate(text, timeout=TIMEOUT_SECONDS)
+        assert process.returncode == 0, f"kubectl {' '.join(arguments)}: {said}"
+        return said
 
 
 @pytest.fixture
