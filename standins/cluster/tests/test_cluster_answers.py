@@ -54,7 +54,8 @@ def test_a_body_is_refused_with_what_would_be_valid(
     http: httpx.Client, namespace: str, kind: str, path: str, value: Any, answer: str
 ) -> None:
     url, base = KINDS[kind]
-    body = target = copy.deepcopy(base)
+    body = copy.deepcopy(base)
+    target: Any = body
     *steps, last = path.split("/")
     for step in steps:
         target = target[int(step)] if isinstance(target, list) else target.setdefault(step, {})
