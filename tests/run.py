@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from standins.google.tests.emulator_process import REMEDY as EMULATOR_REMEDY
-from standins.google.tests.emulator_process import VARIABLE as EMULATOR_VARIABLE
-from standins.google.tests.emulator_process import EmulatorMissingError, choose_way
+from standins.google.tests.emulator_process import find_emulator
 from tests.browser.browser_tools import (
     AXE_REMEDY,
     CHROMIUM_REMEDY,
@@ -71,15 +70,6 @@ class Tool:
     remedy: str
 
 
-def find_emulator() -> bool:
-    """Return whether the emulator can be had in the way that was asked for, or in either."""
-    try:
-        choose_way()
-    except EmulatorMissingError:
-        return False
-    return True
-
-
 def find_provider() -> bool:
     """Return whether Terraform finds its provider, as its own `init` of a small root says.
 
@@ -109,7 +99,7 @@ def is_built(*options: str) -> bool:
 TOOLS = (
     Tool("gcloud", lambda: shutil.which("gcloud") is not None, "https://cloud.google.com/sdk/docs/install"),
     Tool("kubectl", lambda: shutil.which("kubectl") is not None, "gcloud components install kubectl"),
-    Tool("the Pub/Sub emulator", find_emulator, f"{EMULATOR_REMEDY}; {EMULATOR_VARIABLE} says which"),
+    Tool("the Pub/Sub emulator", lambda: find_emulator() is not None, EMULATOR_REMEDY),
 )
 TERRAFORM = (
     Tool(

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,13 +10,14 @@ from standins.kit.addresses import NotWritten, PortTaken, check_writable
 from standins.kit.lifecycle import log_as_json, refuse
 
 app = typer.Typer(
-    help="GKE with node pools, quotas and faults but no machines (--cluster), Pub/Sub (--pubsub), and reading "
-    "Cloud Logging (--logs), in one process. See standins/google/README.md.",
+    help="GKE with node pools, quotas and faults but no machines (--cluster), Pub/Sub (--pubsub), reading "
+    "Cloud Logging (--logs), and further APIs (--apis), in one process. See standins/google/README.md.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
-Port = Annotated[int, typer.Option(help="Port of REST and /admin; 0 picks a free one.", min=0, max=65535)]
+_FOLDER: dict[str, Any] = {"exists": True, "file_okay": False}
+_PORT: dict[str, Any] = {"min": 0, "max": 65535}
 
 
 @app.callback()
@@ -29,34 +30,27 @@ def serve_command(
     *,
     project: Annotated[str, typer.Option(help="Project id of the clusters and logs.")] = "demo",
     location: Annotated[str, typer.Option(help="Region or zone of the clusters.")] = "us-east5",
-    cluster: Annotated[
-        list[str] | None, typer.Option(help="Serves GKE, with this cluster; may be given several times.")
+    clusters: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", help="Serves GKE, with this cluster; may be given several times."),
     ] = None,
     pubsub: Annotated[bool, typer.Option("--pubsub", help="Serves Pub/Sub.")] = False,
-    logs: Annotated[
-        Path | None,
-        typer.Option(help="Serves the *.log files of this folder as logs.", exists=True, file_okay=False),
-    ] = None,
+    logs: Annotated[Path | None, typer.Option(help="Serves the *.log files of this folder.", **_FOLDER)] = None,
     apis: Annotated[
-        Path | None,
-        typer.Option(
-            help="Serves the APIs of these discovery documents below /apis/.", exists=True, file_okay=False
-        ),
+        Path | None, typer.Option(help="Serves the discovery documents of this folder below /apis/.", **_FOLDER)
     ] = None,
-    rest_port: Port = 0,
-    grpc_port: Annotated[int, typer.Option(help="Port of Pub/Sub's gRPC; 0: a free one.", min=0, max=65535)] = 0,
+    rest_port: Annotated[int, typer.Option(help="Port of REST and /admin; 0 picks a free one.", **_PORT)] = 0,
+    grpc_port: Annotated[int, typer.Option(help="Port of Pub/Sub's gRPC; 0 picks a free one.", **_PORT)] = 0,
     speed: Annotated[float, typer.Option(help="Virtual seconds for each real second.", min=0.001)] = 30.0,
     seed: Annotated[int, typer.Option(help="Same seed, same calls: same ids and timings.")] = 1,
-    zone: Annotated[
-        list[str] | None, typer.Option(help="Node zone of the clusters; default: of the location.")
+    zones: Annotated[
+        list[str] | None, typer.Option("--zone", help="Node zone of the clusters; default: of the location.")
     ] = None,
     kubernetes: Annotated[str, typer.Option(help="URL or kubeconfig of an API to register nodes in.")] = "",
     operations_topic: Annotated[
         str, typer.Option(help="Topic of this Pub/Sub for GKE's audit log: projects/P/topics/T.")
     ] = "",
-    faults: Annotated[
-        Path | None, typer.Option(help="YAML or JSON file of faults, capacity, policies, reservations.")
-    ] = None,
+    faults: Annotated[Path | None, typer.Option(help="YAML or JSON file of faults and capacity.")] = None,
     ports_file: Annotated[
         Path | None, typer.Option(help="Written once listening: {'rest': …, 'grpc': …}.", callback=check_writable)
     ] = None,
@@ -64,32 +58,13 @@ def serve_command(
     machines_everywhere: Annotated[bool, typer.Option(help="Each zone has each machine.")] = False,
 ) -> None:
     """Serve until SIGTERM."""
+    options = locals()
     # Imported late: `--help` and a wrong argument should not wait for the web framework.
     from standins.google.server import BadSettings, Settings, serve  # noqa: PLC0415 - see above
 
     log_as_json()
-    settings = Settings(
-        project=project,
-        rest_port=rest_port,
-        ports_file=ports_file,
-        gke=bool(cluster),
-        location=location,
-        clusters=cluster or [],
-        zones=zone or [],
-        speed=speed,
-        seed=seed,
-        kubernetes=kubernetes,
-        faults=faults,
-        manual_clock=manual_clock,
-        machines_everywhere=machines_everywhere,
-        operations_topic=operations_topic,
-        pubsub=pubsub,
-        grpc_port=grpc_port,
-        logs=logs,
-        apis=apis,
-    )
     try:
-        asyncio.run(serve(settings))
+        asyncio.run(serve(Settings(**options)))
     except (BadSettings, PortTaken, NotWritten) as error:
         refuse(error)
 

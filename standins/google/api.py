@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
+import grpc
 from google.protobuf import json_format
 from starlette.requests import Request
 from starlette.responses import Response
 
-from standins.google.errors import HTTP, ApiError, Code, json_response, list_errors
+from standins.google.errors import ApiError, Code, error_response, json_response
+from standins.kit.http_server import listen
 
 Message: TypeAlias = Any
 """A protobuf message; the classes are made at run time."""
@@ -28,14 +30,23 @@ _UNKNOWN_FIELD = re.compile(r'has no field named "(?P<field>[^"]+)" at "(?P<at>[
 _SYSTEM_PARAMETERS = frozenset(
     {"alt", "$alt", "prettyPrint", "$prettyPrint", "key", "quotaUser", "$.xgafv", "access_token"}
 )
-REST_SECONDS = 5.0
+WAIT_SECONDS, MARGIN_SECONDS = 5.0, 0.3
+"""How long an answer waits at most, and how long before its caller gives up."""
+HOST = "127.0.0.1"
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+# Two servers share the port for the moment in which one takes over from the other.
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.so_reuseport", 1),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks, and how long it waits for an answer that may take a while."""
 
-    patience_seconds: float = REST_SECONDS
+    patience_seconds: float = WAIT_SECONDS
     request: Request | None = None
     """None over gRPC."""
 
@@ -120,8 +131,7 @@ class Api:
             message = _read_message(rule, names, request, read_object(await request.body()))
             answer = await self.answer(rule.method, message, Caller(request=request))
         except ApiError as error:
-            body = list_errors(error) if self._lists else error.as_json()
-            return json_response({"error": body}, HTTP[error.code][0])
+            return error_response(error, listed=self._lists)
         wanted = request.query_params.get("$alt", "") + request.query_params.get("alt", "")
         integers = "enum-encoding=int" in wanted
         return json_response(dict(json_format.MessageToDict(answer, use_integers_for_enums=integers)))
@@ -178,3 +188,78 @@ def _describe_parse(text: str) -> str:
 
 def _invalid(text: str) -> ApiError:
     return ApiError(Code.INVALID_ARGUMENT, f"Invalid JSON payload received. {text}")
+
+
+class GrpcFront:
+    """Serves the methods that the rules of services name, on one gRPC port of 127.0.0.1.
+
+    It can drop every client connection and listen again on the same port, as a service that
+    restarts would. `services` are the rules of each, by its full name; `answer` is the model.
+    """
+
+    def __init__(self, services: dict[str, list[Rule]], answer: Answer) -> None:
+        self._services, self._answer = services, answer
+        self._server: Any = None
+        self.port = 0
+
+    async def start(self, port: int) -> None:
+        """Listen on the port, 0 for a free one. Raises PortTaken when it is taken."""
+        self.port = _free_port(port)
+        self._server = await self._listening()
+
+    async def stop(self) -> None:
+        """Close every connection and stop listening."""
+        if self._server is not None:
+            await self._server.stop(grace=None)
+            self._server = None
+
+    async def drop_connections(self) -> None:
+        """Close every connection.
+
+        The port never stops listening, so clients may come back at once.
+        """
+        old, self._server = self._server, await self._listening()
+        if old is not None:
+            await old.stop(grace=None)
+
+    async def _listening(self) -> Any:
+        server = grpc.aio.server(options=OPTIONS)
+        server.add_generic_rpc_handlers(
+            tuple(
+                grpc.method_handlers_generic_handler(name, {rule.method: self._handler(rule) for rule in rules})
+                for name, rules in self._services.items()
+            )
+        )
+        server.add_insecure_port(f"{HOST}:{self.port}")
+        await server.start()
+        return server
+
+    def _handler(self, rule: Rule) -> Any:
+        async def call(request: Any, context: Any) -> Any:
+            try:
+                return await self._answer(rule.method, request, Caller(_patience(context)))
+            except ApiError as error:
+                await context.abort(grpc.StatusCode[error.code.name], error.message)
+
+        return grpc.unary_unary_rpc_method_handler(
+            call,
+            request_deserializer=rule.request.FromString,
+            response_serializer=lambda message: message.SerializeToString(),
+        )
+
+
+def _free_port(port: int) -> int:
+    """Return the port, or a free one for 0.
+
+    Raises PortTaken when it is taken, which gRPC's sharing would hide.
+    """
+    with listen(port) as probe:
+        return int(probe.getsockname()[1])
+
+
+def _patience(context: Any) -> float:
+    """Return how many real seconds an answer may wait: not longer than its caller does."""
+    remaining = context.time_remaining()
+    if remaining is None:
+        return WAIT_SECONDS
+    return float(min(WAIT_SECONDS, max(0.0, remaining - MARGIN_SECONDS)))

@@ -8,13 +8,14 @@ https://cloud.google.com/logging/docs/view/logging-query-language
 
 import hashlib
 import json
+import operator
 import re
 from asyncio import to_thread
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.requests import Request
@@ -23,15 +24,18 @@ from starlette.routing import Route
 
 from standins.google.errors import ApiError, Code, error_response
 
+Json = dict[str, Any]
 _TEXT = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(
-    r"\s*(?P<path>[A-Za-z_][A-Za-z0-9_.-]*)\s*"
-    rf'(?:(?P<operator>!=|>=|<=|=|:|>|<)\s*(?P<value>{_TEXT}|[^\s()"]+)|=\s*\((?P<values>{_TEXT}(?:\s+OR\s+{_TEXT})*)\))'
+_PATH, _ONE = r"[A-Za-z_][A-Za-z0-9_.-]*", rf'{_TEXT}|[^\s()"]+'
+_OPERATOR, _SEVERAL = "!=|>=|<=|=|:|>|<", rf"{_TEXT}(?:\s+OR\s+{_TEXT})*"
+_PLAIN = rf"{_PATH}\s*(?:(?:{_OPERATOR})\s*(?:{_ONE})|=\s*\({_SEVERAL}\))"
+_CLAUSE = re.compile(rf"(?:{_PLAIN}|\(\s*{_PLAIN}(?:\s+OR\s+{_PLAIN})*\s*\))(?:\s+AND\s+(?=\S)|\s+|$)")
+_COMPARISON = re.compile(
+    rf"(?P<path>{_PATH})\s*(?:(?P<operator>{_OPERATOR})\s*(?P<value>{_ONE})|=\s*\((?P<values>{_SEVERAL})\))"
 )
-_OPEN, _OR, _CLOSE = re.compile(r"\s*\("), re.compile(r"\s+OR\s+"), re.compile(r"\s*\)")
-_AND = re.compile(r"\s+(AND\s+)?|\s*\n\s*")
+_ORDERED = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
-VALID = 'comparisons such as jsonPayload.reason="x", joined by AND'
+_QUESTIONS_MAX = 8
 
 
 class BadFilter(Exception):
@@ -44,97 +48,45 @@ class Comparison:
 
     path: str
     operator: str
-    value: str
-    others: tuple[str, ...] = ()
-    """Further values, of which one is enough; with ``=`` only."""
+    values: tuple[str, ...]
+    """One is enough; several with ``=`` only."""
 
-    def holds(self, entry: dict[str, Any]) -> bool:
+    def holds(self, entry: Json) -> bool:
         """Return whether an entry fits; a field that it does not have fits nothing but ``!=``."""
-        found = _find(entry, self.path)
-        if found is None:
+        field: Any = entry
+        for part in self.path.split("."):
+            field = field.get(part) if isinstance(field, dict) else None
+        if field is None:
             return self.operator == "!="
-        if (self.operator, self.value) == (":", "*"):
-            return True
-        if self.operator in ("=", ":", "!="):
-            text = _text(found)
-            same = text in (self.value, *self.others) if self.operator != ":" else self.value in text
-            return same != (self.operator == "!=")
-        left, right = _rank(self.path, _text(found)), _rank(self.path, self.value)
-        return {">": left > right, ">=": left >= right, "<": left < right, "<=": left <= right}[self.operator]
+        text = field if isinstance(field, str) else json.dumps(field)
+        if compare := _ORDERED.get(self.operator):
+            return bool(compare(_rank(self.path, text), _rank(self.path, self.values[0])))
+        if self.operator == ":":
+            return self.values[0] == "*" or self.values[0] in text
+        return (text in self.values) == (self.operator == "=")
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
-    """``(comparison OR comparison)``."""
-
-    several: tuple[Comparison, ...]
-
-    def holds(self, entry: dict[str, Any]) -> bool:
-        """Return whether an entry fits one of them."""
-        return any(each.holds(entry) for each in self.several)
-
-
-def parse_filter(text: str) -> list[Comparison | Either]:
-    """Return the comparisons that must all hold; none for an empty filter.
+def parse_filter(text: str) -> list[list[Comparison]]:
+    """Return the groups of comparisons of which each needs one that holds; none for no filter.
 
     Raises BadFilter: something in it is not understood here.
     """
-    found: list[Comparison | Either] = []
-    position = 0
-    while text[position:].strip():
-        if found:
-            position = _pass(_AND, text, position)
-        if _OPEN.match(text, position) is None:
-            comparison, position = _read(text, position)
-            found.append(comparison)
-            continue
-        several, joint = list[Comparison](), _OPEN
-        while joint.match(text, position):
-            comparison, position = _read(text, _pass(joint, text, position))
-            several.append(comparison)
-            joint = _OR
-        position = _pass(_CLOSE, text, position)
-        found.append(Either(tuple(several)))
-    return found
+    groups, rest = list[list[Comparison]](), text.strip()
+    while rest:
+        clause = _CLAUSE.match(rest)
+        if clause is None:
+            valid = 'comparisons such as jsonPayload.reason="x", joined by AND'
+            raise BadFilter(f"filter: not understood at {rest[:40]!r}; valid: {valid}")
+        groups.append([_read_comparison(each) for each in _COMPARISON.finditer(clause[0])])
+        rest = rest[clause.end() :]
+    return groups
 
 
-def _pass(expected: re.Pattern[str], text: str, position: int) -> int:
-    """Return the position behind what is expected."""
-    passed = expected.match(text, position)
-    if passed is None:
-        raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
-    return passed.end()
-
-
-def _read(text: str, position: int) -> tuple[Comparison, int]:
-    """Return one comparison, and the position behind it."""
-    token = _TOKEN.match(text, position)
-    if token is None or token["path"] in ("OR", "NOT"):
-        raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
-    values = re.findall(_TEXT, token["values"]) if token["values"] else [token["value"]]
-    value, *others = map(_unquote, values)
-    comparison = Comparison(token["path"], token["operator"] or "=", value, tuple(others))
-    _rank(comparison.path, comparison.value)
-    return comparison, token.end()
-
-
-def _unquote(text: str) -> str:
-    return str(json.loads(text)) if text.startswith('"') else text
-
-
-def _find(entry: dict[str, Any], path: str) -> Any:
-    found: Any = entry
-    for part in path.split("."):
-        if not isinstance(found, dict) or part not in found:
-            return None
-        found = found[part]
-    return found
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else json.dumps(value)
+def _read_comparison(match: re.Match[str]) -> Comparison:
+    texts = re.findall(_TEXT, match["values"]) if match["values"] else [match["value"]]
+    values = tuple(str(json.loads(each)) if each.startswith('"') else each for each in texts)
+    _rank(match["path"], values[0])
+    return Comparison(match["path"], match["operator"] or "=", values)
 
 
 def _rank(path: str, text: str) -> tuple[float, str]:
@@ -154,9 +106,6 @@ def _rank(path: str, text: str) -> tuple[float, str]:
     return 0.0, text
 
 
-Json = dict[str, Any]
-
-
 def read_entries(folder: Path, project: str) -> Iterator[Json]:
     """Yield every line of every ``*.log`` of a folder as a log entry.
 
@@ -165,46 +114,37 @@ def read_entries(folder: Path, project: str) -> Iterator[Json]:
     ``textPayload``.
     """
     for path in sorted(folder.glob("*.log")):
-        written = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+        labels = {"project_id": project, "service_name": path.stem}
+        usual = {
+            "logName": f"projects/{project}/logs/run.googleapis.com%2Fstdout",
+            "resource": {"type": "cloud_run_revision", "labels": labels},
+            "timestamp": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(),
+            "severity": "DEFAULT",
+        }
         text = path.read_text(encoding="utf-8", errors="replace")
         # A line that is being written has no end yet.
         for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines()):
+            insert_id = hashlib.sha256(f"{path.stem}\n{number}".encode()).hexdigest()[:20]
             if line.strip():
-                yield _read_line(line, number, process=path.stem, project=project, written=written)
+                yield {**usual, "insertId": insert_id, **_read_line(line)}
 
 
-def _read_line(line: str, number: int, *, process: str, project: str, written: str) -> Json:
-    entry: Json = {
-        "logName": f"projects/{project}/logs/run.googleapis.com%2Fstdout",
-        "resource": {"type": "cloud_run_revision", "labels": {"project_id": project, "service_name": process}},
-        "insertId": hashlib.sha256(f"{process}\n{number}".encode()).hexdigest()[:20],
-        "timestamp": written,
-        "severity": "DEFAULT",
-    }
+def _read_line(line: str) -> Json:
     try:
         body = json.loads(line)
     except ValueError:
-        return entry | {"textPayload": line}
+        body = None
     if not isinstance(body, dict):
-        return entry | {"textPayload": line}
-    severity = str(body.pop("severity", "DEFAULT"))
-    entry["severity"] = severity if severity in SEVERITIES else "DEFAULT"
-    entry["timestamp"] = _read_time(body.pop("time", None)) or written
-    return entry | {"jsonPayload": body}
-
-
-def _read_time(text: Any) -> str:
+        return {"textPayload": line}
+    lifted = {}
+    if (severity := body.pop("severity", "")) in SEVERITIES:
+        lifted["severity"] = severity
     try:
-        datetime.fromisoformat(text)
+        datetime.fromisoformat(moment := body.pop("time", ""))
+        lifted["timestamp"] = moment
     except (TypeError, ValueError):
-        return ""
-    return str(text)
-
-
-PAGE_SIZE_MAX = 1000
-QUESTIONS_MAX = 8
-_PAGE_SIZE_DEFAULT = 50
-_ORDERS = ("timestamp asc", "timestamp desc")
+        pass  # the file's time stands for one that cannot be read
+    return {**lifted, "jsonPayload": body}
 
 
 class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -212,9 +152,9 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
     resource_names: list[str]
     filter: str = ""
-    order_by: str = "timestamp asc"
-    page_size: int = _PAGE_SIZE_DEFAULT
-    page_token: str = ""
+    order_by: Literal["timestamp asc", "timestamp desc"] = "timestamp asc"
+    page_size: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+    page_token: Annotated[str, msgspec.Meta(pattern="^[0-9]*$")] = ""
 
 
 class LogReader:
@@ -222,7 +162,7 @@ class LogReader:
 
     def __init__(self, folder: Path, project: str) -> None:
         self._folder, self._project = folder, project
-        self._found: dict[tuple[str, str], list[Json]] = {}
+        self._answers: dict[tuple[str, str], list[Json]] = {}
         """The entries of the last questions, for their next pages."""
 
     def routes(self) -> list[Route]:
@@ -236,33 +176,18 @@ class LogReader:
         except (msgspec.DecodeError, BadFilter) as error:
             return error_response(ApiError(Code.INVALID_ARGUMENT, str(error)))
 
-    def answer(self, question: Question) -> dict[str, Any]:
-        """Return one page of the entries that fit.
-
-        Raises BadFilter: a field of the question is wrong.
-        """
-        if question.order_by not in _ORDERS:
-            raise BadFilter(f"orderBy: unknown (got {question.order_by!r}); valid: {', '.join(_ORDERS)}")
-        if not 0 < question.page_size <= PAGE_SIZE_MAX:
-            raise BadFilter(f"pageSize: out of range (got {question.page_size}); valid: 1 to {PAGE_SIZE_MAX}")
-        if question.page_token and not question.page_token.isdecimal():
-            raise BadFilter(f"pageToken: not one of ours (got {question.page_token!r}); valid: a nextPageToken")
-        comparisons = parse_filter(question.filter)
+    def answer(self, question: Question) -> Json:
+        """Return one page of the entries that fit. Raises BadFilter."""
+        groups, key = parse_filter(question.filter), (question.filter, question.order_by)
         if f"projects/{self._project}" not in question.resource_names:
             return {}
-        key = (question.filter, question.order_by)
-        found = self._found.get(key) if question.page_token else None
-        if found is None:
-            found = self._find(comparisons, newest_first=question.order_by.endswith("desc"))
-            self._found = dict([*self._found.items(), (key, found)][-QUESTIONS_MAX:])
-        begin = int(question.page_token or 0)
+        if not question.page_token or key not in self._answers:
+            lines = read_entries(self._folder, self._project)
+            fitting = [each for each in lines if all(any(it.holds(each) for it in group) for group in groups)]
+            newest_first = question.order_by.endswith("desc")
+            fitting.sort(key=lambda entry: datetime.fromisoformat(entry["timestamp"]), reverse=newest_first)
+            self._answers = dict([*self._answers.items(), (key, fitting)][-_QUESTIONS_MAX:])
+        begin, entries = int(question.page_token or 0), self._answers[key]
         end = begin + question.page_size
-        more = {"nextPageToken": str(end)} if end < len(found) else {}
-        return {"entries": found[begin:end], **more}
-
-    def _find(self, comparisons: Sequence[Comparison | Either], *, newest_first: bool) -> list[Json]:
-        """Return the entries that fit, in their order."""
-        entries = read_entries(self._folder, self._project)
-        found = [each for each in entries if all(comparison.holds(each) for comparison in comparisons)]
-        found.sort(key=lambda entry: datetime.fromisoformat(entry["timestamp"]), reverse=newest_first)
-        return found
+        more = {"nextPageToken": str(end)} if end < len(entries) else {}
+        return {"entries": entries[begin:end], **more}

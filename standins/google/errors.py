@@ -1,7 +1,6 @@
 """Errors as Google's APIs spell them: a canonical code, a text, and how each looks over HTTP.
 
-The table is the public one (https://cloud.google.com/apis/design/errors). Which text is right when
-is decided by each API.
+Which text is right when is decided by each API.
 """
 
 import json
@@ -9,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+import grpc
+from google.api_core import exceptions
 from starlette.responses import Response
 
 
@@ -33,34 +34,22 @@ class Code(IntEnum):
     DATA_LOSS = 15
     UNAUTHENTICATED = 16
 
+    @property
+    def http(self) -> int:
+        """Return the HTTP status, as Google's own client library reads it."""
+        read: Any = exceptions.from_grpc_status
+        return int(read(grpc.StatusCode[self.name], "").code)
 
-# code -> (HTTP status, errors[].reason in the JSON body)
-HTTP: dict[Code, tuple[int, str]] = {
-    Code.CANCELLED: (499, "cancelled"),
-    Code.UNKNOWN: (500, "backendError"),
-    Code.INVALID_ARGUMENT: (400, "badRequest"),
-    Code.DEADLINE_EXCEEDED: (504, "backendError"),
-    Code.NOT_FOUND: (404, "notFound"),
-    Code.ALREADY_EXISTS: (409, "alreadyExists"),
-    Code.PERMISSION_DENIED: (403, "forbidden"),
-    Code.RESOURCE_EXHAUSTED: (429, "rateLimitExceeded"),
-    Code.FAILED_PRECONDITION: (400, "failedPrecondition"),
-    Code.ABORTED: (409, "aborted"),
-    Code.OUT_OF_RANGE: (400, "outOfRange"),
-    Code.UNIMPLEMENTED: (501, "notImplemented"),
-    Code.INTERNAL: (500, "backendError"),
-    Code.UNAVAILABLE: (503, "backendError"),
-    Code.DATA_LOSS: (500, "backendError"),
-    Code.UNAUTHENTICATED: (401, "authError"),
+
+_REASONS = {
+    Code.INVALID_ARGUMENT: "badRequest",
+    Code.NOT_FOUND: "notFound",
+    Code.ALREADY_EXISTS: "alreadyExists",
+    Code.PERMISSION_DENIED: "forbidden",
+    Code.RESOURCE_EXHAUSTED: "rateLimitExceeded",
+    Code.FAILED_PRECONDITION: "failedPrecondition",
 }
-
-
-def parse_code(name: str) -> Code:
-    """Return the canonical code called `name`; raises ValueError listing the valid names."""
-    try:
-        return Code[name]
-    except KeyError:
-        raise ValueError(f"code: {name!r} is none of {', '.join(code.name for code in Code)}") from None
+"""What the older REST APIs call a code; others are a backendError."""
 
 
 @dataclass
@@ -83,29 +72,28 @@ class ApiError(Exception):
     def as_json(self) -> dict[str, Any]:
         """Return it in the form of Google's newer REST APIs."""
         details: list[dict[str, Any]] = []
+        kind = "type.googleapis.com/google.rpc"
         if self.request_id:
-            info = {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": self.request_id}
-            details.append(info)
+            details.append({"@type": f"{kind}.RequestInfo", "requestId": self.request_id})
         if self.reason:
-            info = {
-                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                "reason": self.reason,
-                "domain": self.domain,
-            }
+            info: dict[str, Any] = {"@type": f"{kind}.ErrorInfo", "reason": self.reason, "domain": self.domain}
             details.append({**info, "metadata": self.metadata} if self.metadata else info)
-        body = {"code": HTTP[self.code][0], "message": self.message, "status": self.code.name}
+        body = {"code": self.code.http, "message": self.message, "status": self.code.name}
         return {**body, "details": details} if details else body
 
 
-def error_response(error: ApiError) -> Response:
-    """Return a refusal as the newer REST APIs write it."""
-    return json_response({"error": error.as_json()}, HTTP[error.code][0])
+def error_response(error: ApiError, *, listed: bool = False, canonical: bool = True) -> Response:
+    """Return a refusal as the newer REST APIs write it.
 
-
-def list_errors(error: ApiError) -> dict[str, Any]:
-    """Return a refusal as the older REST APIs write it: with a list of one error."""
-    listed = {"message": error.message, "domain": "global", "reason": HTTP[error.code][1]}
-    return {**error.as_json(), "errors": [listed]}
+    The older ones list one error, too, and Compute Engine writes no canonical code.
+    """
+    body = error.as_json()
+    if not canonical:
+        del body["status"]
+    if listed:
+        reason = _REASONS.get(error.code, "backendError")
+        body["errors"] = [{"message": error.message, "domain": "global", "reason": reason}]
+    return json_response({"error": body}, error.code.http)
 
 
 def json_response(body: dict[str, Any], status: int = 200) -> Response:

@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from standins.google.api import read_object
 from standins.google.discovery import Document, Documents, Json, Method
-from standins.google.errors import HTTP, ApiError, Code, json_response, list_errors
+from standins.google.errors import ApiError, Code, error_response, json_response
 
 ROOT = "/apis/"
 ROUTES = ("/apis/{path:path}", "/upload/{path:path}", "/resumable/{path:path}", "/download/{path:path}")
@@ -93,7 +93,7 @@ class Generic:
             call = Call(method, place, tuple(map(unquote, names)), dict(request.query_params), body)
             return json_response(self._verbs.get(method.verb, self._act)(call))
         except ApiError as error:
-            return json_response({"error": list_errors(error)}, HTTP[error.code][0])
+            return error_response(error, listed=True)
 
     def _kept(self, call: Call) -> dict[str, Json]:
         return self.resources.setdefault(call.document.name, {})

@@ -6,7 +6,7 @@ It can also be started inside another program's loop, which is how the tests use
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +19,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.google.admin import GkeActions, PubsubActions, build_routes
-from standins.google.api import Api
+from standins.google.api import HOST, Api, GrpcFront
 from standins.google.cloud_logging import LogReader
 from standins.google.discovery import Documents
 from standins.google.generic import ROUTES, Generic
@@ -31,7 +31,6 @@ from standins.google.gke.front import CallLog, GkeFront, log_event
 from standins.google.gke.log_sink import LogSink
 from standins.google.gke.registrar import Registrar, connect
 from standins.google.gke.scenario import load_scenario, parse_scenario
-from standins.google.grpc_front import HOST, GrpcFront
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
 from standins.google.pubsub.service import Service, list_services
@@ -46,30 +45,25 @@ _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the command line says."""
+    """What the command line says (see there). GKE is served if there are clusters."""
 
     project: str = "demo"
-    rest_port: int = 0
-    ports_file: Path | None = None
-    gke: bool = False
     location: str = "us-east5"
-    clusters: list[str] = field(default_factory=list)
-    zones: list[str] = field(default_factory=list)
+    clusters: list[str] | None = None
+    pubsub: bool = False
+    logs: Path | None = None
+    apis: Path | None = None
+    rest_port: int = 0
+    grpc_port: int = 0
     speed: float = 30.0
-    """Virtual seconds for each real second."""
     seed: int = 1
+    zones: list[str] | None = None
     kubernetes: str = ""
+    operations_topic: str = ""
     faults: Path | None = None
+    ports_file: Path | None = None
     manual_clock: bool = False
     machines_everywhere: bool = False
-    operations_topic: str = ""
-    """Of this Pub/Sub, for GKE's audit log."""
-    pubsub: bool = False
-    grpc_port: int = 0
-    logs: Path | None = None
-    """The folder of the log files that can be asked for."""
-    apis: Path | None = None
-    """The folder of the discovery documents of further APIs."""
 
 
 class BadSettings(ValueError):
@@ -112,23 +106,21 @@ class Google:
         if settings.operations_topic and not settings.pubsub:
             raise ValueError("operations_topic: is not valid without pubsub")
         if settings.pubsub:
-            self._add(PubsubPart(settings, self.broker))
-        if settings.gke:
+            self._parts.append(PubsubPart(settings, self.broker))
+        if settings.clusters:
             part = GkePart(settings, self.broker)
             self.gke = part.gke
-            self._add(part)
+            self._parts.append(part)
+        for each in self._parts:
+            self._apis.append(each.api)
+            self._routes += each.routes
         if settings.logs is not None:
             self._routes += LogReader(settings.logs, settings.project).routes()
         if settings.apis is not None:
-            self.generic = Generic(Documents(settings.apis))
-            self._routes += [Route(path, self.generic.respond, methods=_METHODS) for path in ROUTES]
+            generic = Generic(Documents(settings.apis))
+            self._routes += [Route(path, generic.respond, methods=_METHODS) for path in ROUTES]
         self.ports: dict[str, str] = {}
         self.tasks: list[asyncio.Task[None]] = []
-
-    def _add(self, part: "GkePart | PubsubPart") -> None:
-        self._parts.append(part)
-        self._apis.append(part.api)
-        self._routes += part.routes
 
     async def start(self) -> None:
         """Listen on 127.0.0.1 and write the ports file; raises PortTaken when a port is."""
@@ -159,9 +151,9 @@ class Google:
 
     async def _respond(self, request: Request) -> Response:
         for api in self._apis:
-            found = api.find(request)
-            if found is not None:
-                return await api.respond(*found, request)
+            match = api.find(request)
+            if match is not None:
+                return await api.respond(*match, request)
         words = f"The requested URL {request.url.path} was not found."
         text = f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>{words}"
         return Response(text, status_code=404, media_type="text/html; charset=UTF-8")
@@ -175,21 +167,19 @@ class GkePart:
         scenario.machines_everywhere |= settings.machines_everywhere
         speed = 0.0 if settings.manual_clock else settings.speed
         self.gke = FakeGke(clock=Clock(speed), seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
-        for cluster in settings.clusters:
+        for cluster in settings.clusters or ():
             self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
         calls = CallLog()
-        for listener in (log_event, calls.note):
-            self.gke.listen(listener)
-        self._registrar = Registrar(partial(connect, settings.kubernetes)) if settings.kubernetes else None
-        if self._registrar is not None:
-            self.gke.listen(self._registrar.note)
-        self._sink = None
-        if topic := settings.operations_topic:
-            self._sink = LogSink(
-                self.gke,
-                lambda data, attributes: broker.publish(topic, [PubsubMessage(data=data, attributes=attributes)]),
-            )
-            self.gke.listen(self._sink.note)
+        self._registrar = Registrar(partial(connect, settings.kubernetes))
+        self._sink = LogSink(self.gke, partial(_publish, broker, settings.operations_topic))
+        for listener, listens in (
+            (log_event, True),
+            (calls.note, True),
+            (self._registrar.note, bool(settings.kubernetes)),
+            (self._sink.note, bool(settings.operations_topic)),
+        ):
+            if listens:
+                self.gke.listen(listener)
         self.api = GkeFront(self.gke, speed, CuttableProtocol.cut).api
         actions = GkeActions(self.gke, calls).by_name
         self.routes = [*build_routes(actions), *InstanceGroups(self.gke).routes()]
@@ -197,11 +187,8 @@ class GkePart:
 
     async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
         """Begin to pass time; return no ports of its own."""
-        if self._registrar is not None:
-            running.push_async_callback(self._registrar.close)
-        self.tasks = [asyncio.create_task(self._pump())]
-        if self._sink is not None:
-            self.tasks.append(asyncio.create_task(self._sink.run()))
+        running.push_async_callback(self._registrar.close)
+        self.tasks = [asyncio.create_task(self._pump()), asyncio.create_task(self._sink.run())]
         for task in self.tasks:
             running.callback(task.cancel)
         return {}
@@ -210,6 +197,10 @@ class GkePart:
         while True:
             self.gke.agenda.run_due()
             await asyncio.sleep(_TICK)
+
+
+def _publish(broker: Broker, topic: str, data: bytes, attributes: dict[str, str]) -> None:
+    broker.publish(topic, [PubsubMessage(data=data, attributes=attributes)])
 
 
 class PubsubPart:
@@ -223,7 +214,7 @@ class PubsubPart:
         self._grpc = GrpcFront(services, service.answer)
         self.api = Api([rule for rules in services.values() for rule in rules], service.answer)
         self._sender: PushSender | None = None
-        self.routes = build_routes(PubsubActions(broker, self.drop_connections).by_name)
+        self.routes = build_routes(PubsubActions(broker, self._drop_connections).by_name)
         self.tasks: list[asyncio.Task[None]] = []
 
     async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
@@ -240,7 +231,7 @@ class PubsubPart:
         running.callback(self.tasks[0].cancel)
         return {"grpc": f"{HOST}:{self._grpc.port}"}
 
-    async def drop_connections(self) -> int:
+    async def _drop_connections(self) -> int:
         """Drop every gRPC connection and abort every push; return how many pushes that were."""
         aborted = await self._sender.drop_connections() if self._sender else 0
         await self._grpc.drop_connections()

@@ -37,6 +37,7 @@ ALLOWED = {
     "clusters": {
         "clusterIpv4Cidr": "an address",
         "servicesIpv4Cidr": "an address",
+        "controlPlaneEndpointsConfig": "an address, which is open here for gcloud",
         "endpoint": "an address",
         "releaseChannel.channel": "the fake's setting `release_channel` says it",
         "nodePools[].networkConfig.podIpv4RangeUtilization": "how full a range is; nothing reads it",

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from standins.google.api import read_object
-from standins.google.errors import HTTP, ApiError, Code, json_response, list_errors
+from standins.google.errors import ApiError, Code, error_response
 from standins.google.gke.clock import rfc3339
 from standins.google.gke.fake_gke import FakeGke
 from standins.google.gke.machines import find_machine
@@ -249,9 +249,7 @@ def _route(verb: str, path: str, answer: Callable[[dict[str, str], Mapping[str, 
             sent = {**request.query_params, **read_object(await request.body())}
             return JSONResponse(answer(dict(request.path_params), sent))
         except ApiError as error:
-            body = list_errors(error)
-            del body["status"]  # Compute Engine writes no canonical code
-            return json_response({"error": body}, HTTP[error.code][0])
+            return error_response(error, listed=True, canonical=False)
 
     handler: Callable[[Request], Awaitable[Response]] = endpoint
     return Route(path, handler, methods=[verb])

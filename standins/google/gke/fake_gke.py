@@ -12,20 +12,7 @@ from typing import Any
 
 from standins.google.errors import ApiError, Code
 from standins.google.gke.clock import Clock
-from standins.google.gke.faults import (
-    BadNodeCount,
-    ClusterBusy,
-    CreateWhileStopping,
-    DupCreateInflight,
-    FailSync,
-    FaultPlan,
-    Get404AfterCreate,
-    LoseReply,
-    MaxInflightOps,
-    ReadLag,
-    StaleList,
-    Target,
-)
+from standins.google.gke.faults import Fault, FaultPlan, Target
 from standins.google.gke.lifecycle import Lifecycle
 from standins.google.gke.names import (
     DOMAIN,
@@ -153,7 +140,7 @@ class FakeGke:
         finally:
             at = self.world.clock.wall(self.world.now)
             self.world.tell(CallMade(method, call.target.cluster, call.target.pool, skin, code.name, at))
-        lost = self.faults.take(LoseReply, call.target)
+        lost = self.faults.take("lose_reply", call.target)
         if lost is not None:
             raise LostReply(lost.how)
         return answer
@@ -192,10 +179,10 @@ class FakeGke:
     def _refuse_scripted(self, target: Target, *, at_quota: bool = False) -> None:
         """Raise the scripted refusal of this call, if any; of quota after all other checks."""
 
-        def is_due(fault: FailSync) -> bool:
+        def is_due(fault: Fault) -> bool:
             return fault.reason.startswith("INSUFFICIENT_QUOTA") == at_quota
 
-        fault = self.faults.take(FailSync, target, is_due)
+        fault = self.faults.take("fail_sync", target, is_due)
         if fault is not None:
             raise ApiError(Code[fault.code], fault.text, fault.reason)
 
@@ -205,9 +192,9 @@ class FakeGke:
         if cluster is None:
             raise ApiError(Code.NOT_FOUND, f"Not found: {call.cluster.spelled}.")
         if self._desk.blocking(cluster.name, "") is None:
-            busy = self.faults.take(ClusterBusy, call.target)
+            busy = self.faults.take("cluster_busy", call.target)
             if busy is not None:
-                self._lifecycle.occupy_cluster(cluster, OperationType[busy.type], busy.seconds)
+                self._lifecycle.occupy_cluster(cluster, OperationType[busy.type], busy.seconds or 0.0)
         return cluster
 
     def _find_pool(self, call: Call) -> tuple[ClusterRecord, PoolRecord]:
@@ -219,7 +206,8 @@ class FakeGke:
     def _admit(self, call: Call, pool: str) -> None:
         """Refuse while another operation holds the pool or cluster, and above the ceilings."""
         self._refuse_locked(call.cluster, pool)
-        most = self.faults.in_force(MaxInflightOps(value=_MOST_IN_FLIGHT), call.target).value
+        fault = self.faults.find("max_inflight_ops", call.target)
+        most = fault.value if fault else _MOST_IN_FLIGHT
         if self._desk.in_flight(call.cluster) >= most:
             raise too_many_operations(call.cluster.cluster, most)
         self._refuse_scripted(call.target, at_quota=True)
@@ -233,19 +221,17 @@ class FakeGke:
         pool = cluster.pools.get(name)
         if pool is None:
             return
-        moving: dict[int, DupCreateInflight | CreateWhileStopping] = {
-            PoolStatus.PROVISIONING: DupCreateInflight(answer="precondition"),
-            PoolStatus.STOPPING: CreateWhileStopping(answer="precondition"),
-        }
-        usual = moving.get(pool.status)
-        if usual is not None and self.faults.in_force(usual, target).answer == "precondition":
+        switches = {PoolStatus.PROVISIONING: "dup_create_inflight", PoolStatus.STOPPING: "create_while_stopping"}
+        fault = self.faults.find(switches.get(pool.status, ""), target)
+        if pool.status in switches and (fault is None or fault.answer == "precondition"):
             self._refuse_locked(cluster.name, name)
         raise already_exists(cluster.name, name)
 
     def _create_node_pool(self, call: Call) -> Message:
         cluster, wanted = self._find_cluster(call), call.request.node_pool
         zones = list(wanted.locations) or cluster.zones
-        late = self.faults.in_force(BadNodeCount(answer="sync"), call.target).answer == "async"
+        fault = self.faults.find("bad_node_count", call.target)
+        late = fault is not None and fault.answer == "async"
         shape = check_pool(wanted, cluster.name.location, zones, self.world.scenario, late_count=late)
         self._refuse_taken(cluster, wanted.name, call.target)
         self._admit(call, wanted.name)
@@ -276,9 +262,8 @@ class FakeGke:
 
     def _get_node_pool(self, call: Call) -> Message:
         cluster = self._find_cluster(call)
-        lag = self.faults.in_force(ReadLag(seconds=0.0), call.target)
-        shown = cluster.look_back(call.leaf, self.world.now - lag.seconds)
-        if shown is None or shown.message is None or self.faults.take(Get404AfterCreate, call.target):
+        shown = cluster.look_back(call.leaf, self.world.now - self._find_lag("read_lag", call.target))
+        if shown is None or shown.message is None or self.faults.take("get_404_after_create", call.target):
             raise pool_not_found(call.leaf)
         return copy_of(shown.message)
 
@@ -297,12 +282,16 @@ class FakeGke:
         target = Target(cluster.name.cluster, name, method)
         if pool is not None:
             target = find_target(cluster.name, pool.message, pool.zones, method)
-        lag = self.faults.in_force(ReadLag(seconds=0.0), target)
-        stale = self.faults.in_force(StaleList(seconds=0.0, created=False), target)
-        shown = cluster.look_back(name, self.world.now - max(lag.seconds, stale.seconds))
-        if shown is None or (stale.created and shown.finished_at is None):
+        stale = self.faults.find("stale_list", target)
+        lag = max(self._find_lag("read_lag", target), self._find_lag("stale_list", target))
+        shown = cluster.look_back(name, self.world.now - lag)
+        if shown is None or (stale is not None and stale.created and shown.finished_at is None):
             return None
         return shown.message
+
+    def _find_lag(self, switch: str, target: Target) -> float:
+        fault = self.faults.find(switch, target)
+        return (fault.seconds or 0.0) if fault is not None else 0.0
 
     def _get_operation(self, call: Call) -> Message:
         return copy_of(self._desk.find(call.leaf, call.cluster.project, call.cluster.location))

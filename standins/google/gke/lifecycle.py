@@ -5,7 +5,7 @@ resting -> STOPPING -> absent. Failed creates stay, their name stays taken. Whet
 at all is decided in `fake_gke`.
 """
 
-from standins.google.gke.faults import Duration, Outcome, Target
+from standins.google.gke.faults import Fault, Target
 from standins.google.gke.nodes import PoolState
 from standins.google.gke.operations import (
     Failure,
@@ -47,13 +47,13 @@ class Lifecycle:
         self._set_status(cluster, pool, PoolStatus.PROVISIONING)
         self.renew_etag(cluster, pool)
         unfit = shape.atomic and pool.planned_nodes not in (0, shape.hosts)
-        faults: list[Outcome] = []
+        faults: list[Fault] = []
 
         def start() -> float:
             # A pool without nodes has no instances that could fail: its groups meet the fault.
             target = self._target(cluster, pool)
-            fault = self._world.faults.take(Outcome, target, lambda _: pool.planned_nodes > 0)
-            exact = self._world.faults.take(Duration, target, lambda it: it.operation == "create")
+            fault = self._world.faults.take("outcome", target, lambda _: pool.planned_nodes > 0)
+            exact = self._world.faults.take("duration", target, lambda it: it.operation == "create")
             if fault is not None:
                 faults.append(fault)
                 typical = self._try_seconds(cluster, pool, fault.kind)
@@ -62,13 +62,13 @@ class Lifecycle:
             elif unfit:
                 seconds = self._world.scenario.timings.late_failure
             elif self.supply.fits(pool, pool.planned_nodes):
-                seconds = exact.seconds if exact else self._draw_creation(cluster, pool)
+                seconds = exact.seconds or 0.0 if exact else self._draw_creation(cluster, pool)
                 self._fleet.expect(cluster, pool, pool.planned_nodes)
                 self._fleet.grant(cluster, pool, list(pool.waiting), seconds)
             else:
                 seconds = self._try_seconds(cluster, pool, shortage_kind(pool))
                 self.supply.expect(cluster, pool, pool.planned_nodes)
-            return exact.seconds if exact else seconds
+            return exact.seconds or 0.0 if exact else seconds
 
         def end(waited: float) -> Failure | None:
             failure = wrong_gang_size(pool) if unfit else None
@@ -140,8 +140,8 @@ class Lifecycle:
             bounds = timings.delete_nodes if pool.nodes else timings.delete_empty
             seconds = self._world.draw("delete", cluster.name, pool.name, bounds)
             target = self._target(cluster, pool)
-            exact = self._world.faults.take(Duration, target, lambda it: it.operation == "delete")
-            seconds = exact.seconds if exact is not None else seconds
+            exact = self._world.faults.take("duration", target, lambda it: it.operation == "delete")
+            seconds = exact.seconds or 0.0 if exact is not None else seconds
             names, after = list(pool.nodes), self._world.agenda.after
             after(seconds * _DRAIN_FROM, lambda: self._fleet.drain(cluster, pool, names))
             after(seconds * _DOWN_FROM, lambda: self._fleet.take_down(cluster, pool, names))

@@ -13,7 +13,7 @@ from typing import Any
 
 from standins.google.errors import ApiError
 from standins.google.gke.fake_gke import FakeGke
-from standins.google.gke.faults import AuditEntries, Target
+from standins.google.gke.faults import Target
 from standins.google.gke.nodes import Event, OperationMoved
 from standins.kit.lifecycle import write_record
 
@@ -43,11 +43,12 @@ class LogSink:
             return
         world = self._world
         target = Target(event.cluster.cluster, event.pool)
-        fault = world.faults.take(AuditEntries, target) or AuditEntries()
+        fault = world.faults.take("audit_entries", target)
+        copies, delay = (fault.copies, fault.delay) if fault else (1, 0.0)
         wait = world.draw("audit", event.cluster, event.pool, world.scenario.timings.audit)
         entry = build_entry(event, world.new_uuid("audit"))
-        for _ in range(fault.copies):
-            world.agenda.after(wait + fault.delay, lambda: self._due.put_nowait(entry))
+        for _ in range(copies):
+            world.agenda.after(wait + delay, lambda: self._due.put_nowait(entry))
 
     async def run(self) -> None:
         """Publish what is due, each entry until Pub/Sub has taken it."""

@@ -15,7 +15,7 @@ import yaml
 
 from standins.google.errors import ApiError, Code
 from standins.google.gke.clock import Entry
-from standins.google.gke.faults import MaxRunningOps, OpGc, Target
+from standins.google.gke.faults import Target
 from standins.google.gke.names import ClusterName, is_zone, region_of
 from standins.google.gke.nodes import OperationMoved
 from standins.google.gke.pools import (
@@ -29,7 +29,7 @@ from standins.google.gke.pools import (
 from standins.google.gke.scenario import Timings
 from standins.google.gke.state import InstanceError, PoolRecord, World
 
-_KEPT_AT_MOST = 20_000
+_KEPT_AT_MOST, _RUNNING_MAX = 20_000, 20
 _GCE = "Google Compute Engine: "
 _WORDS: dict[str, Any] = yaml.load(
     Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
@@ -218,7 +218,8 @@ class OperationDesk:
         ]
 
     def _try_start(self, record: OperationRecord) -> None:
-        most = self._world.faults.in_force(MaxRunningOps(), record.work.target).value
+        fault = self._world.faults.find("max_running_ops", record.work.target)
+        most = fault.value if fault else _RUNNING_MAX
         others = (other for other in self._open.values() if other.cluster == record.cluster)
         record.entry = None
         if sum(other.started_at is not None for other in others) >= most:
@@ -260,6 +261,6 @@ class OperationDesk:
             self._world.tell(moved)
 
     def _is_forgotten(self, record: OperationRecord) -> bool:
-        usual = OpGc(seconds=self._world.scenario.timings.keep_operations)
-        seconds = self._world.faults.in_force(usual, record.work.target).seconds
+        fault = self._world.faults.find("op_gc", record.work.target)
+        seconds = self._world.scenario.timings.keep_operations if fault is None else fault.seconds or 0.0
         return record.ended_at is not None and self._world.now - record.ended_at >= seconds

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from standins.google.gke.faults import Fault, LateNodes, Outcome
+from standins.google.gke.faults import Fault
 from standins.google.gke.machines import gpus_of
 from standins.google.gke.nodes import Event, NodesDown, NodesDraining, NodeUp, PoolState, node_object
 from standins.google.gke.operations import instance_error, shortage_kind
@@ -37,14 +37,14 @@ class Fleet:
         """
         world, count = self._world, len(names)
         target = find_target(cluster.name, pool.message, pool.zones)
-        late = world.faults.take(LateNodes, target) if names else None
+        late = world.faults.take("late_nodes", target) if names else None
         first = world.scenario.timings.nodes_from * seconds
         zones = {name: pool.waiting[name] for name in names}
         pool.forget_waiting(names, world.now)
         for index, name in enumerate(names):
             due = first + (seconds - first) * (index + 1) / (count + 1)
             if late is not None and index >= count - late.nodes:
-                due = seconds + late.seconds
+                due = seconds + (late.seconds or 0.0)
             entry = world.agenda.after(due, partial(self._up, cluster, pool, name))
             pool.coming[name] = Coming(zones[name], world.now, world.now + due, entry)
 
@@ -140,7 +140,7 @@ class Supply:
         self.fill()
 
     def block(
-        self, cluster: ClusterRecord, pool: PoolRecord, fault: Outcome, count: int, zones: list[str] | None = None
+        self, cluster: ClusterRecord, pool: PoolRecord, fault: Fault, count: int, zones: list[str] | None = None
     ) -> None:
         """Let the pool wait for `count` nodes that cannot be made until the fault is cleared."""
         self._fleet.expect(cluster, pool, count, zones)
@@ -154,7 +154,7 @@ class Supply:
 
         They come when there are machines, and wait as long as there are none.
         """
-        fault = self._world.faults.take(Outcome, find_target(cluster.name, pool.message, pool.zones))
+        fault = self._world.faults.take("outcome", find_target(cluster.name, pool.message, pool.zones))
         if fault is None:
             self.expect(cluster, pool, count, zones)
         else:

@@ -1,57 +1,25 @@
 """Google's emulator of Pub/Sub: how it is found and run, and where it differs."""
 
 import contextlib
-import os
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-import docker.errors  # type: ignore[import-untyped]
 import httpx
-from testcontainers.core.config import testcontainers_config
-from testcontainers.core.container import DockerContainer
 
 from standins.kit.addresses import draw_ports
 from standins.kit.processes import Command, running
 
-VARIABLE = "TEST_PUBSUB_EMULATOR"
 BELOW_SDK = "platform/pubsub-emulator/bin/cloud-pubsub-emulator"
 PACKAGED_SDK = Path("/usr/lib/google-cloud-sdk")
 REMEDY = (
-    "either `gcloud components install pubsub-emulator` (or apt-get install google-cloud-cli-pubsub-emulator) and"
-    " any Java runtime 11 or newer, or a Docker engine that can pull from gcr.io"
+    "`gcloud components install pubsub-emulator` (or apt-get install google-cloud-cli-pubsub-emulator), and any"
+    " Java runtime 11 or newer"
 )
 
 
-class Way(StrEnum):
-    INSTALLED = "installed"
-    CONTAINER = "container"
-
-
-class EmulatorMissingError(RuntimeError):
-    """Neither way, or not the one that was asked for, is open on this machine."""
-
-
-def choose_way() -> Way:
-    """Return the way that was asked for, else the installed emulator where there is one, else the
-    container.
-    """
-    asked = os.environ.get(VARIABLE, "")
-    if asked and asked not in list(Way):
-        raise ValueError(f"{VARIABLE}={asked}: must be one of {', '.join(Way)}, or empty for whichever is there")
-    if asked in ("", Way.INSTALLED) and find_launcher() is not None:
-        return Way.INSTALLED
-    if asked in ("", Way.CONTAINER) and engine_answers():
-        return Way.CONTAINER
-    only = f" as {VARIABLE}={asked} asks for it" if asked else ""
-    raise EmulatorMissingError(f"Google's Pub/Sub emulator is not to be had{only}; it needs {REMEDY}")
-
-
-def find_launcher() -> Path | None:
+def find_emulator() -> Path | None:
     """Return the installed emulator's launcher, if it and the java that it starts are there."""
     if shutil.which("java") is None:
         return None
@@ -60,74 +28,15 @@ def find_launcher() -> Path | None:
     return next((path for parent in parents if (path := parent / BELOW_SDK).exists()), None)
 
 
-def engine_answers() -> bool:
-    """Return whether there is a container engine that answers; whether it can pull shows when it
-    does.
-    """
-    if shutil.which("docker") is None:
-        return False
-    return subprocess.run(["docker", "version"], capture_output=True, timeout=30, check=False).returncode == 0
-
-
-START_SECONDS = 120.0
-IMAGE = "gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0-emulators"
-"""The release on which the differences were observed."""
-
-
 @contextlib.contextmanager
 def running_emulator(folder: Path) -> Iterator[dict[str, str]]:
     """Run Google's emulator and yield its addresses (gRPC and REST share a port)."""
-    way, port = choose_way(), draw_ports(1)[0]
-    start = _installed_emulator if way is Way.INSTALLED else _contained_emulator
-    with start(folder, port):
-        yield {"grpc": f"127.0.0.1:{port}", "rest": f"http://127.0.0.1:{port}"}
-
-
-@contextlib.contextmanager
-def _installed_emulator(folder: Path, port: int) -> Iterator[None]:
-    arguments = (str(find_launcher()), "--host=127.0.0.1", f"--port={port}")
-    command = Command(name="emulator", arguments=arguments, folder=folder)
-    with running(command, folder, lambda: _answers(f"http://127.0.0.1:{port}")):
-        yield
-
-
-@contextlib.contextmanager
-def _contained_emulator(_: Path, port: int) -> Iterator[None]:
-    # Its side-car would be one more image to pull; the container ends with the block.
-    testcontainers_config.ryuk_disabled = True
-    container = emulator_container(port)
-    try:
-        container.start()
-    except docker.errors.DockerException as error:
-        container.stop()
-        raise EmulatorMissingError(f"the engine does not run {IMAGE}: {error}; else it needs {REMEDY}") from error
-    try:
-        _wait_for_container(container, f"http://127.0.0.1:{port}")
-        yield
-    finally:
-        container.stop()
-
-
-def emulator_container(port: int) -> DockerContainer:
-    """Return the container, not yet started.
-
-    It has the network of its host (Docker Desktop: Settings > Resources > Network > Enable host
-    networking), since the scenarios let it push to receivers that listen on the loopback address
-    only. The class that testcontainers has for this emulator maps a port instead, and imports the
-    client of Datastore.
-    """
-    start = f"gcloud beta emulators pubsub start --project=conformance --host-port=127.0.0.1:{port}"
-    return DockerContainer(IMAGE, command=start, network_mode="host")
-
-
-def _wait_for_container(container: DockerContainer, url: str) -> None:
-    until = time.monotonic() + START_SECONDS
-    while not _answers(url):
-        container.reload()
-        if container.status != "running" or time.monotonic() > until:
-            output = container.get_wrapped_container().logs().decode(errors="replace")
-            raise RuntimeError(f"the emulator in {IMAGE} did not start; its log ends with:\n{output[-2000:]}")
-        time.sleep(0.2)
+    launcher, port = find_emulator(), draw_ports(1)[0]
+    assert launcher is not None, f"Google's Pub/Sub emulator is not there; it needs {REMEDY}"
+    url = f"http://127.0.0.1:{port}"
+    arguments = (str(launcher), "--host=127.0.0.1", f"--port={port}")
+    with running(Command(name="emulator", arguments=arguments, folder=folder), folder, lambda: _answers(url)):
+        yield {"grpc": f"127.0.0.1:{port}", "rest": url}
 
 
 def _answers(url: str) -> bool:

@@ -60,13 +60,6 @@ def slice_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
     return container_v1.NodePool(config=config, **fields)
 
 
-def cpu_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
-    """Return a valid pool of one small CPU machine."""
-    config = {"machine_type": "e2-standard-4", **changes.pop("config", {})}
-    fields: dict[str, Any] = {"name": name, "initial_node_count": 1, "locations": [ZONE], **changes}
-    return container_v1.NodePool(config=config, **fields)
-
-
 def open_transport(rest: str) -> ClusterManagerRestTransport:
     """Return how the official client reaches a fake at this address."""
     host, nobody = rest.removeprefix("http://"), AnonymousCredentials()  # type: ignore[no-untyped-call]
@@ -132,7 +125,6 @@ class ServedWorld(World):
         self._loop = loop
         settings = Settings(
             project=PROJECT,
-            gke=True,
             seed=7,
             manual_clock=True,
             machines_everywhere=True,

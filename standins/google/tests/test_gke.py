@@ -21,7 +21,6 @@ from standins.google.tests.fakegke_worlds import (
     InProcessWorld,
     LoopThread,
     ServedWorld,
-    cpu_pool,
     slice_pool,
 )
 
@@ -89,25 +88,23 @@ def test_clusters_can_be_read(served: ServedWorld) -> None:
     ] == ["alpha"]
 
 
-def test_what_is_not_played_or_wrong_is_refused_in_words(served: ServedWorld) -> None:
-    served.client.create_node_pool(parent=served.parent, node_pool=cpu_pool("cpu"))
+@pytest.mark.parametrize(
+    ("method", "request_fields", "code", "words"),
+    [
+        ("update_node_pool", {"machine_type": "x"}, 501, "UpdateNodePool"),
+        ("set_node_pool_size", {"node_count": 3}, 501, "manual resize is not supported"),
+        ("set_node_pool_autoscaling", {"autoscaling": {"enabled": True, "min_node_count": 2}}, 400, "the minimum"),
+    ],
+)
+def test_what_is_not_played_or_wrong_is_refused_in_words(
+    served: ServedWorld, method: str, request_fields: dict[str, Any], code: int, words: str
+) -> None:
     served.create()
     served.advance(LONG)
-    name, cpu = (f"{served.parent}/nodePools/{each}" for each in ("pool-1", "cpu"))
-    client, scaling = served.client, {"enabled": True, "min_node_count": 2, "max_node_count": 1}
-    refused = {
-        lambda: client.update_node_pool({"name": name, "machine_type": "x"}): (501, "UpdateNodePool"),
-        lambda: client.set_node_pool_size({"name": name, "node_count": 3}): (
-            501,
-            "manual resize is not supported",
-        ),
-        lambda: client.set_node_pool_autoscaling({"name": cpu, "autoscaling": scaling}): (400, "and the minimum"),
-    }
 
-    for call, (code, words) in refused.items():
-        with pytest.raises(GoogleAPICallError, match=words) as refusal:
-            call()
-        assert refusal.value.code == code
+    with pytest.raises(GoogleAPICallError, match=words) as refusal:
+        getattr(served.client, method)({"name": f"{served.parent}/nodePools/pool-1", **request_fields})
+    assert refusal.value.code == code
 
 
 def test_googles_client_reads_all_calls_about_groups(served: ServedWorld) -> None:
