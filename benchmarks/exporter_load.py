@@ -25,11 +25,11 @@ _SYNC_SECONDS = 120.0
 CHANGES = 2_000
 PER_SECOND = 200.0
 EMPTY = "an empty cluster, all kinds"
-FULL = "50,000 pods of all kinds, 1,000 of them demands; 1,000 workloads"
+FULL = "50,000 pods of seven kinds, 1,001 of them demands; 1,000 workloads"
 _WATCHES = len(list_watched(choose_kinds(KIND_NAMES)))
 _NUMBERS = {
     EMPTY: Numbers(watches=_WATCHES),
-    FULL: Numbers(fresh=49_000, waiting=1_000, workloads=1_000, completed=50, watches=_WATCHES),
+    FULL: Numbers(fresh=7_000, waiting=143, workloads=140, completed=20, watches=_WATCHES),
 }
 
 

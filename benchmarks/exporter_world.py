@@ -69,42 +69,30 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """How many objects there are of each sort, of all kinds in equal shares."""
+    """How many objects there are of each kind."""
 
     fresh: int = 0
     """Pods that are no demand yet, because the selectors filter nothing."""
     waiting: int = 0
     workloads: int = 0
     completed: int = 0
-    """JobSets among them that are over."""
+    """JobSets that are over, beside the others."""
     watches: int
     """How many watches the exporter opens."""
 
 
 def list_objects(numbers: Numbers) -> dict[str, list[Objects]]:
-    """Return all objects by the end of their list's path.
-
-    Each kind has an equal share, the first one the rest.
-    """
+    """Return all objects by the end of their list's path."""
     pods: list[Objects] = []
-    found: dict[str, list[Objects]] = {"pods": pods}
+    lists: dict[str, list[Objects]] = {"pods": pods}
     for place, kind in enumerate(KIND_NAMES):
-        sample = sample_of(kind)
-        fresh, waiting, workloads = (
-            _share(each, len(KIND_NAMES), place)
-            for each in (numbers.fresh, numbers.waiting, numbers.workloads - numbers.completed)
-        )
-        first = sum(each.count for each in pods)
-        pods += [Objects(sample.fresh, first, fresh), Objects(sample.waiting, first + fresh, waiting)]
+        sample, first = sample_of(kind), place * (numbers.fresh + numbers.waiting)
+        pods.append(Objects(sample.fresh, first, numbers.fresh))
+        pods.append(Objects(sample.waiting, first + numbers.fresh, numbers.waiting))
         if sample.path:
-            found[sample.path] = [Objects(sample.running, 0, workloads)]
-    over = Objects(completed_jobset(), numbers.workloads, numbers.completed)
-    found.setdefault("jobsets", []).append(over)
-    return found
-
-
-def _share(count: int, parts: int, place: int) -> int:
-    return count // parts + (count % parts if place == 0 else 0)
+            lists[sample.path] = [Objects(sample.running, 0, numbers.workloads)]
+    lists["jobsets"].append(Objects(completed_jobset(), numbers.workloads, numbers.completed))
+    return lists
 
 
 class World:
@@ -115,22 +103,20 @@ class World:
         self._listed: dict[tuple[str, str], Listed] = {}
         self._listing = threading.Lock()
         self._watches = numbers.watches
-        self.due = numbers.waiting + numbers.completed
-        self._next_pod = numbers.fresh + numbers.waiting
+        self.due = numbers.waiting * len(KIND_NAMES) + numbers.completed
+        self._next_pod = (numbers.fresh + numbers.waiting) * len(KIND_NAMES)
         self._published = 0
         self._changed = threading.Condition()
         self._version = _LIST_VERSION
 
     def publish(self, request: bytes, _context: Any) -> bytes:
         """Take one batch over gRPC and acknowledge it."""
-        ids = self._take(len(PublishRequest.pb().FromString(request).messages))
-        return bytes(PublishResponse.serialize(PublishResponse(message_ids=ids)))
-
-    def _take(self, count: int) -> list[str]:
+        count = len(PublishRequest.pb().FromString(request).messages)
         with self._changed:
             first, self._published = self._published, self._published + count
             self._changed.notify_all()
-        return [str(first + each) for each in range(count)]
+        ids = [str(first + each) for each in range(count)]
+        return bytes(PublishResponse.serialize(PublishResponse(message_ids=ids)))
 
     def answer_kubernetes(self, asked: Asked) -> Answer:
         """Answer lists and leases; every lease write succeeds."""

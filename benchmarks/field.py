@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.figures import Figure, compare
+from benchmarks.processes import Failed
 from benchmarks.recording import CREATE, DELETE, HOSTS, Call, Recorder, build_jobset, find_accepted, write_faults
 from demo.settings import BadSettings, ClusterKind, StackSettings, check_settings
 from demo.stack import Stack
@@ -50,13 +51,25 @@ class Row:
 def measure(folder: Path, say: Callable[[str], None], *, quick: bool) -> list[Figure]:
     """Return the figures of each size, beside the Go program's where there are some.
 
-    On a real control plane where it is built; a quick run is on the embedded one, and its GKE is
-    faster.
+    On a real control plane, as the rows were taken; a quick run is on the embedded one, and its GKE
+    is faster.
+
+    Raises Failed: the control plane is not built, or a run did not come to its end.
     """
     kept = yaml.safe_load(Path(__file__).with_name("field.yaml").read_text(encoding="utf-8"))["go"]
+    # The Go program turns upgrades off, and GKE allows that only without a channel.
+    faults = write_faults(
+        folder / "faults.json", operation_seconds=OPERATION_SECONDS, release_channel="UNSPECIFIED"
+    )
+    settings = StackSettings(speed=1.0, cluster=ClusterKind.REAL, lease_seconds=0, faults=faults)
+    if quick:
+        settings = StackSettings(speed=QUICK_SPEED, faults=faults)
+    try:
+        check_settings(settings)
+    except BadSettings as error:
+        raise Failed(str(error)) from error
     figures = []
     for slices in QUICK_SIZES if quick else SIZES:
-        settings = choose_settings(folder, quick=quick)
         section = f"field: {slices} slices, {settings.cluster} cluster; the baseline is the Go program's row"
         row = run(slices, folder / str(slices), settings, partial(_tell, say, slices))
         go = [Row(**kept[slices])] if slices in kept else []
@@ -64,22 +77,6 @@ def measure(folder: Path, say: Callable[[str], None], *, quick: bool) -> list[Fi
             key = budget_key if slices == SIZES[-1] else ""
             figures.append(compare(section, what, unit, attrgetter(name), [row], go, key))
     return figures
-
-
-def choose_settings(folder: Path, *, quick: bool) -> StackSettings:
-    """Return the settings of a stack as the rows were taken on, or of a quick one."""
-    # The Go program turns upgrades off, and GKE allows that only without a channel.
-    faults = write_faults(
-        folder / "faults.json", operation_seconds=OPERATION_SECONDS, release_channel="UNSPECIFIED"
-    )
-    if not quick:
-        try:
-            return check_settings(
-                StackSettings(speed=1.0, cluster=ClusterKind.REAL, lease_seconds=0, faults=faults)
-            )
-        except BadSettings:
-            return StackSettings(speed=1.0, faults=faults)
-    return StackSettings(speed=QUICK_SPEED, faults=faults)
 
 
 def run(slices: int, folder: Path, settings: StackSettings, tell: Callable[[list[Call]], None]) -> Row:

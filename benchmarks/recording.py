@@ -24,7 +24,6 @@ NEVER_SECONDS = 1_000_000.0
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 _NEW_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
-_PAUSES_SECONDS = (0.1, 1.0, 10.0)
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +76,12 @@ class Recorder:
 
     def list_calls(self) -> list[Call]:
         """Return every call of GKE so far, without those of GKE's own autoscaler."""
-        calls = [each for each in self._ask("/admin/calls")["calls"] if each["skin"] != STAND_IN]
+        calls = [each for each in self._ask("calls") if each["skin"] != STAND_IN]
         return msgspec.convert(calls, list[Call])
 
     def count_pools(self) -> int:
         """Return how many pools there are now; it is no call of GKE's API."""
-        return len(self._ask("/admin/pools")["pools"])
+        return len(self._ask("pools"))
 
     def count_started(self) -> int:
         """Return how many pods have run."""
@@ -119,14 +118,9 @@ class Recorder:
             time.sleep(0.5)
         return calls
 
-    def _ask(self, path: str) -> Any:
-        """Ask again when a connection breaks, so that no long run is lost."""
-        for pause_seconds in _PAUSES_SECONDS:
-            try:
-                return self._gke.get(path).raise_for_status().json()
-            except httpx.TransportError:
-                time.sleep(pause_seconds)
-        return self._gke.get(path).raise_for_status().json()
+    def _ask(self, what: str) -> list[Json]:
+        answer: dict[str, list[Json]] = self._gke.get(f"/admin/{what}").raise_for_status().json()
+        return answer[what]
 
     def _note_jobset(self, body: Json, *, gone: bool) -> None:  # noqa: ARG002 -- the shape of a watch
         if has_condition(body, "Completed"):

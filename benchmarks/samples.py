@@ -20,7 +20,6 @@ SINCE = "2026-11-20T10:00:00Z"
 """Every time in a sample."""
 NUMBER, _VERSION = "NNNNNNNNN", "VVVVVVVVV"
 """Marks of an object's own number, and of its version; as long as these."""
-_SPEC = "POD_SPEC"
 _OVER = {"type": "Completed", "status": "True", "lastTransitionTime": SINCE, "reason": "AllJobsCompleted"}
 Json = dict[str, Any]
 
@@ -101,17 +100,7 @@ def _make_pod(metadata: Json, *, waits: bool) -> Json:
 
 
 def _make_workload(body: Json) -> Json:
-    whole: Json = _put_spec(body)
-    return whole | {"metadata": _fill(body["metadata"], "kubectl-client-side-apply")}
-
-
-def _put_spec(value: Any) -> Any:
-    """Return a value with the pods' spec in the places that are marked."""
-    if isinstance(value, dict):
-        return {key: _put_spec(below) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_put_spec(below) for below in value]
-    return _read()["pod_spec"] if value == _SPEC else value
+    return body | {"metadata": _fill(body["metadata"], "kubectl-client-side-apply")}
 
 
 def _fill(metadata: Json, writer: str) -> Json:

@@ -9,10 +9,9 @@ simulator, which has GKE's: a creation with nodes tries for 35 minutes, an empty
 
 import functools
 import itertools
-import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from random import Random
 from unittest.mock import patch
@@ -42,8 +41,7 @@ _LINES = (
     (f"time until all run, at most {HOURS} h", "min", "whole"),
     ("paid for while not all run", "chip-hours", "chip_hours"),
     ("creates", "", "creates"),
-    ("places held by creates, in sum", "min", "held"),
-    ("places held by creates, the most at one time", "", "places"),
+    ("operation slots held by creates, in sum", "min", "held"),
 )
 
 
@@ -64,58 +62,42 @@ CREATION = Side(name="nodesFrom creation", nodes_from=NodeSource.CREATION)
 LOOP = Side(name="a loop that retries the first way", ways_max=1, pauses=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Lived:
     """What one scarcity cost; times in minutes, at most `HOURS`."""
 
-    first: float
+    first: float = HOURS * 60.0
     """Until the pods of one slice run."""
-    whole: float
+    whole: float = HOURS * 60.0
     """Until all pods run."""
-    chip_hours: float
+    chip_hours: float = 0.0
     """Of all nodes, while not all pods run."""
-    creates: int
-    held: float
+    creates: int = 0
+    held: float = 0.0
     """Of all operations that create a pool, in sum."""
-    places: int
-    """The most such operations at one time."""
 
-
-@dataclass(slots=True)
-class Scarcity:
-    """A world in which slices wait, and what was seen in it until now."""
-
-    world: World
-    idle_chip_seconds: float = 0.0
-    """Of all nodes, while not all pods run."""
-    _ran: dict[str, float] = field(default_factory=dict)
-
-    def wait(self) -> float:
-        """Return the minutes for which pods wait, at most `HOURS`; time passes until all run."""
-        time, since = self.world.time, math.inf
-        (cluster,) = self.world.clusters.values()
+    def wait(self, world: World) -> None:
+        """Let time pass until all pods run, and note what that costs."""
+        time, (cluster,) = world.time, world.clusters.values()
         while time.now < START + HOURS * 3600:
             time.run_until(time.now + STEP_SECONDS)
+            self.chip_hours += STEP_SECONDS * sum(node.units for node in cluster.nodes.values()) / 3600
             pods = list(cluster.pods.values())
-            since = min([since, *(pod.view.unschedulable_since or time.now for pod in pods)])
-            self.idle_chip_seconds += STEP_SECONDS * sum(node.units for node in cluster.nodes.values())
             waiting = {pod.plan.slice_name for pod in pods if pod.node is None}
-            for pod in pods:
-                if pod.plan.slice_name not in waiting:
-                    self._ran.setdefault(pod.plan.slice_name, time.now)
+            minutes = (time.now - START) / 60
+            if any(pod.plan.slice_name not in waiting for pod in pods):
+                self.first = min(self.first, minutes)
             if pods and not waiting:
-                return min((max(pod.bound_at for pod in pods) - since) / 60, HOURS * 60.0)
-        return HOURS * 60.0
+                self.whole = minutes
+                return
 
-    def find_first_run(self) -> float:
-        """Return the minutes until all pods of one slice ran, at most `HOURS`."""
-        return min((min(self._ran.values(), default=math.inf) - START) / 60, HOURS * 60.0)
-
-    def list_creations(self) -> list[tuple[float, float]]:
-        """Return beginning and end of the operations that created pools, in unix seconds."""
-        operations = itertools.chain.from_iterable(self.world.gke.operations.values())
-        times = ((each.began_at or START, each.ended_at) for each in operations if each.creates)
-        return sorted((begin, end or self.world.time.now) for begin, end in times)
+    def count_creates(self, world: World) -> None:
+        """Note the operations that created pools, and for how long they held their slots."""
+        operations = itertools.chain.from_iterable(world.gke.operations.values())
+        for each in operations:
+            if each.creates:
+                self.creates += 1
+                self.held += ((each.ended_at or world.time.now) - (each.began_at or START)) / 60
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
@@ -150,27 +132,10 @@ def make_stock(seed: int) -> tuple[Stock, ...]:
 
 def live_scarcity(seed: int, side: Side) -> Lived:
     """Return what one scarcity costs. The process must be prepared."""
-    with scarce(seed, make_stock(seed), side) as scarcity:
-        whole, creations = scarcity.wait(), scarcity.list_creations()
-        moments = sorted(
-            itertools.chain(((begin, 1) for begin, _ in creations), ((end, -1) for _, end in creations))
-        )
-        return Lived(
-            first=scarcity.find_first_run(),
-            whole=whole,
-            chip_hours=scarcity.idle_chip_seconds / 3600,
-            creates=len(creations),
-            held=sum(end - begin for begin, end in creations) / 60,
-            places=max(itertools.accumulate(change for _, change in moments)),
-        )
-
-
-@contextmanager
-def scarce(seed: int, stock: tuple[Stock, ...], side: Side) -> Iterator[Scarcity]:
-    """Give a world in which slices come and machines are scarce. The process must be prepared."""
     act = Act(1.0, "create", 0, "train0", "JobSet", "two", SLICES, flag=True)
+    rooms, lived = make_stock(seed), Lived()
     ticks = tuple(37.0 + seed % 20 + 60 * index for index in range(HOURS * 60))
-    scenario = Scenario(seed, (act,), ticks=ticks, stock=stock, candidates=side.ways_max, operation_slots=PLACES)
+    scenario = Scenario(seed, (act,), ticks=ticks, stock=rooms, candidates=side.ways_max, operation_slots=PLACES)
     with ExitStack() as stack:
         if not side.pauses:
             stack.enter_context(patch.object(attempts, "PAUSE_SECONDS", 0))
@@ -183,9 +148,11 @@ def scarce(seed: int, stock: tuple[Stock, ...], side: Side) -> Iterator[Scarcity
         world.time.at(START + act.at, functools.partial(apply_act, world, act))
         for at in ticks:
             world.time.at(START + at, world.tick)
-        for room in stock:
+        for room in rooms:
             world.time.at(START + room.at, world.gke.refill)
-        yield Scarcity(world)
+        lived.wait(world)
+        lived.count_creates(world)
+    return lived
 
 
 def _build_policy(side: Side) -> CapacityPolicy:

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -60,7 +59,7 @@ def read_state(layout: Layout) -> State:
         raise NothingRuns(f"the stack in {layout.home} is being started or ended; wait a moment") from error
 
 
-def start(home: Path, settings: StackSettings, say: Callable[[str], None]) -> State:
+def start(home: Path, settings: StackSettings) -> State:
     """Start a stack in the background and return once all of it is ready.
 
     Whatever keeps it from becoming ready, Ctrl-C too, ends all of it.
@@ -78,25 +77,18 @@ def start(home: Path, settings: StackSettings, say: Callable[[str], None]) -> St
         raise StartFailed(f"{home}: cannot be made: {error.strerror}; valid: a folder of your own") from error
     layout.state.unlink(missing_ok=True)
     log = layout.log(SUPERVISOR)
-    say(f"starting a stack in {layout.home}; its log: {log}")
+    options = (f"--speed={settings.speed:g}", f"--faults={settings.faults}", f"--cluster={settings.cluster}")
     with log.open("wb") as output:
         supervisor = subprocess.Popen(
-            _serve_command(layout, settings),
+            [sys.executable, "-m", "demo", "serve", f"--home={layout.home}", *options],
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    shown = 0
 
     def check() -> None:
-        nonlocal shown
-        *lines, _ = log.read_text(errors="replace").split("\n")
-        for line in lines[shown:]:
-            if line.startswith("starting "):
-                say(line)
-        shown = len(lines)
         if supervisor.poll() is not None:
             raise StartFailed("the stack did not start:\n" + "\n".join(last_lines(log, 30)))
 
@@ -104,7 +96,8 @@ def start(home: Path, settings: StackSettings, say: Callable[[str], None]) -> St
         wait_until(layout.state.exists, what="the stack", seconds=_UP_SECONDS_MAX, check=check)
         return read_state(layout)
     except BaseException:
-        _end(supervisor)
+        supervisor.terminate()  # it bounds the end of all that it has started
+        supervisor.wait()
         raise
 
 
@@ -142,13 +135,6 @@ def take_lock(layout: Layout) -> None:
     os.write(lock, f"{os.getpid()}\n".encode())
 
 
-def _serve_command(layout: Layout, settings: StackSettings) -> list[str]:
-    return [
-        *(sys.executable, "-m", "demo", "serve", f"--home={layout.home}"),
-        *(f"--speed={settings.speed:g}", f"--faults={settings.faults}", f"--cluster={settings.cluster}"),
-    ]
-
-
 def _lock_path(layout: Layout) -> Path:
     return layout.home / "lock"
 
@@ -173,15 +159,6 @@ def _send(layout: Layout, number: signal.Signals) -> None:
     text = _lock_path(layout).read_text().strip()
     if text and _lock_is_held(layout):
         os.kill(int(text), number)
-
-
-def _end(supervisor: subprocess.Popen[bytes]) -> None:
-    supervisor.terminate()
-    try:
-        supervisor.wait(_DOWN_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
 
 
 def _describe_presence(layout: Layout) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from demo import background
 from demo.background import AlreadyRuns, NothingRuns, StartFailed, State
 from demo.parts import export_lines, operator_environment, tool_environment
-from demo.settings import DEFAULT_HOME, BadSettings, ClusterKind, Layout, StackSettings, check_settings
+from demo.settings import DEFAULT_HOME, SUPERVISOR, BadSettings, ClusterKind, Layout, StackSettings, check_settings
 from demo.stack import Stack
 from standins.kit.lifecycle import exit_on_sigterm, refuse
 from standins.kit.processes import NotReady, ProcessDied, last_words
@@ -78,7 +78,8 @@ def up(
     settings = _read_settings(speed, faults, cluster)
     catch_interrupts()
     try:
-        state = background.start(home, settings, typer.echo)
+        typer.echo(f"starting a stack in {home}; its log: {Layout(home).log(SUPERVISOR)}")
+        state = background.start(home, settings)
     except AlreadyRuns as error:
         typer.echo(str(error))
         return

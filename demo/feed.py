@@ -30,10 +30,7 @@ _WORDS = {
     GONE: "is gone",
 }
 _LOOKS = {FAILED: "bad", USE: "ok", GONE: "dim"}
-_MACHINE = "MACHINE"
-_COLUMNS = ("WORKLOAD", "POOL", _MACHINE, "NODES", "CREATED", "IN USE", "GONE")
-WIDE = 120
-"""So many columns of a terminal hold the whole table."""
+_COLUMNS = ("WORKLOAD", "POOL", "NODES", "CREATED", "IN USE", "GONE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +72,9 @@ class Story:
 
     def as_cells(self) -> list[str]:
         """Return its row of the table."""
-        shape = " ".join(filter(None, (self.row.machine_type, self.row.topology, self.row.tier)))
         moments = (self.began.get(phase) for phase in (CREATE, USE, GONE))
-        return [
-            f"{self.row.owner} {self.row.slot}".strip(),
-            self.row.pool,
-            shape,
-            str(self.nodes),
-            *("-" if moment is None else f"{moment:.0f} s" for moment in moments),
-        ]
+        shown = ("-" if moment is None else f"{moment:.0f} s" for moment in moments)
+        return [f"{self.row.owner} {self.row.slot}".strip(), self.row.pool, str(self.nodes), *shown]
 
 
 class Feed:
@@ -149,22 +140,18 @@ def find_phase(row: PoolRow) -> str:
     return PLACE if row.nodes else WAIT
 
 
-def draw_table(stories: Sequence[Story], *, width: int = WIDE, rows_max: int | None = None) -> Table:
+def draw_table(stories: Sequence[Story], *, rows_max: int | None = None) -> Table:
     """Return the pools as a table; of many, those that are gone are left out first.
 
-    Where there is little width, names are cut and machines are left out: the lines have both.
+    Where there is little width names are cut, and no moment: the lines have names and machines.
     """
-    gap = 2 if width >= WIDE else 1
-    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    columns = [number for number, each in enumerate(_COLUMNS) if width >= WIDE or each != _MACHINE]
-    for number in columns:
-        heading = _COLUMNS[number]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in _COLUMNS:
         table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=len(heading))
     shown = sorted(stories, key=lambda story: story.phase == GONE)[:rows_max]
     for story in sorted(shown, key=lambda story: (story.row.owner, story.row.slot, story.row.attempt)):
         look = "dim" if story.phase == GONE else _LOOKS.get(story.phase, "")
-        cells = story.as_cells()
-        table.add_row(*(Text(cells[number]) for number in columns), style=STYLES[look])
+        table.add_row(*map(Text, story.as_cells()), style=STYLES[look])
     return table
 
 
@@ -237,14 +224,14 @@ class View:
             self._console.print(line.as_text(), soft_wrap=True)
         if self._console.is_terminal:
             rows_max = max(1, self._console.height - _LINES_MIN)
-            self._live.update(draw_table(stories, width=self._console.width, rows_max=rows_max))
+            self._live.update(draw_table(stories, rows_max=rows_max))
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
     """Print the pools of a run, what did not go on, and whether its end is verified."""
     if outcome.stories:
         console.print()
-        console.print(draw_table(list(outcome.stories.values()), width=console.width))
+        console.print(draw_table(list(outcome.stories.values())))
     calls = ", ".join(f"{number} {method}" for method, number in sorted(outcome.calls.items()))
     console.print(f"\nchanges asked of GKE: {calls or 'none'}", highlight=False)
     if outcome.problems:

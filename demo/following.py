@@ -22,7 +22,7 @@ from demo.manifests import Applier, Document
 from demo.parts import operator_environment
 from demo.settings import CLUSTER_PATH
 from demo.stack import Stack
-from demo.verification import SETTLE_SECONDS, Verifier
+from demo.verification import SETTLE_SECONDS, count_changes, verify
 from shared.model.decisions import Reason, Verdict
 
 _LOOK_SECONDS = 0.5
@@ -49,20 +49,16 @@ class RunOptions:
     expect_all: bool = False
     """Whether a refusal is a failure."""
     patience_seconds: float = 0.0
-    """How long nothing must happen, at least, before a refusal is final. Where something kills the
-    exporter or the API server, it must be longer than their restart takes."""
+    """How long nothing must happen, at least, before a workload is given up. Where something kills
+    the exporter or the API server, it must be longer than their restart takes."""
 
     def bound_run(self, speed: float) -> float:
         """Return the longest that a run may take."""
         return self.timeout_seconds or _BASE_SECONDS + _VIRTUAL_SECONDS / speed
 
-    def bound_refusal(self, speed: float) -> float:
-        """Return how long nothing happens before a refusal is final."""
-        return max(3.0, 30 / speed, self.patience_seconds)
-
     def bound_silence(self, speed: float) -> float:
-        """Return how long nothing happens before `why` is asked about what nothing refuses."""
-        return max(10.0, 60 / speed, 2 * self.patience_seconds)
+        """Return how long nothing happens before `why` is asked, and what it says is final."""
+        return max(6.0, 60 / speed, self.patience_seconds)
 
 
 @dataclass(slots=True)
@@ -125,7 +121,10 @@ def list_reasons(history: History) -> list[tuple[str, str]]:
     """Return reasons and words of `why` about a workload that does not go on."""
     if history.suspended:
         return [("suspended", history.suspended)]
-    rows = [(row.reason, row.message) for row in (*history.now.waiting, *history.now.left_alone)]
+    refused = [row for row in history.now.waiting if row.stuck and row.decision == Verdict.REFUSE]
+    rows = [(row.reason, row.message) for row in refused or (*history.now.waiting, *history.now.left_alone)]
+    if refused:
+        return list(dict.fromkeys(rows))
     told = [(str(each.reason), each.message) for each in history.decisions]
     warnings = [("event", f"{each.about}: {each.text}") for each in history.entries if each.bad and not each.ours]
     return list(dict.fromkeys([*rows, *told, *warnings[-_WARNINGS_MAX:]]))
@@ -193,8 +192,7 @@ class Run:
             self._end_standing(applier)
             if not (status.pools or status.errors or self._later or self._list_unfinished()):
                 return
-            self._withdraw_refused(status, applier)
-            self._withdraw_silent(status, applier)
+            self._withdraw_still(status, applier)
             if time.time() > deadline:
                 self._outcome.problems += self._list_missing(status)
             time.sleep(_LOOK_SECONDS)
@@ -243,37 +241,22 @@ class Run:
             if ran and each.document.kind in _STANDING:
                 self._delete(each, "all of it has run", applier)
 
-    def _withdraw_refused(self, status: Status, applier: Applier) -> None:
-        for each in self._list_still(status, self._options.bound_refusal(self._speed)):
-            own = [row for row in status.waiting if each.owns(row)]
-            refused = [row for row in own if row.stuck and row.decision == Verdict.REFUSE]
-            if refused:
-                reasons = dict.fromkeys((row.reason, row.message) for row in refused)
-                self._withdraw(each, list(reasons), applier)
-
-    def _withdraw_silent(self, status: Status, applier: Applier) -> None:
+    def _withdraw_still(self, status: Status, applier: Applier) -> None:
         """Ask `why` once nothing happens to any workload.
 
         All of them, because what one of them still does may free what another one waits for.
         """
-        unfinished = self._list_unfinished()
-        if status.errors or unfinished != self._list_still(status, self._options.bound_silence(self._speed)):
+        unfinished, now = self._list_unfinished(), time.time()
+        moving: list[Row] = [row for row in status.pools if is_moving(row)]
+        moving += [row for row in status.waiting if row.next_try]
+        quiet = now - max((each.changed_at for each in unfinished), default=now)
+        busy = any(each.owns(row) for each in unfinished for row in moving)
+        if status.errors or busy or quiet < self._options.bound_silence(self._speed):
             return
         for each in unfinished:
             history = tell(self._deployment, CLUSTER_PATH, each.document.namespace, each.document.name)
             nothing = (SILENT, f"nothing tells why {each.document.kind} {each.document.name} does not go on")
             self._withdraw(each, list_reasons(history) or [nothing], applier)
-
-    def _list_still(self, status: Status, seconds: float) -> list[Followed]:
-        """Return the workloads to which nothing has happened for so long."""
-        now = time.time()
-        moving: list[Row] = [row for row in status.pools if is_moving(row)]
-        moving += [row for row in status.waiting if row.next_try]
-        return [
-            each
-            for each in self._list_unfinished()
-            if now - each.changed_at >= seconds and not any(each.owns(row) for row in moving)
-        ]
 
     def _withdraw(self, each: Followed, reasons: list[tuple[str, str]], applier: Applier) -> None:
         for reason, message in reasons:
@@ -301,10 +284,9 @@ class Run:
     def _conclude(self) -> None:
         self._view.say("verifying the end state through the public APIs")
         outcome = self._outcome
-        with Verifier(self._stack.addresses) as verifier:
-            settle_seconds = 0.0 if outcome.problems else SETTLE_SECONDS
-            outcome.problems += verifier.verify(settle_seconds=settle_seconds)
-            outcome.calls = verifier.count_changes(since=self._began_at)
+        addresses = self._stack.addresses
+        outcome.problems += verify(addresses, settle_seconds=0.0 if outcome.problems else SETTLE_SECONDS)
+        outcome.calls = count_changes(addresses, since=self._began_at)
         pools = [each.as_row() for each in outcome.stories.values()]
         troubles = [
             {"about": each.workload, "reason": each.reason, "text": each.message} for each in outcome.refusals

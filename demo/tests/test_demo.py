@@ -83,15 +83,6 @@ def test_a_list_is_applied_and_a_pod_that_no_node_takes_is_named(
     assert "Verified: 3 node pools created and deleted, none is left; 1 workload refused" in answer.stdout
 
 
-def test_a_workload_of_another_kind_runs_and_leaves_nothing(cluster_kind: ClusterKind, tmp_path: Path) -> None:
-    manifest = str(ROOT / "examples/kinds/job-v6e-multihost.yaml")
-    answer = run("demo", tmp_path, "run", manifest, f"--cluster={cluster_kind}", "--speed=60")
-
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "Job is Complete" in answer.stdout
-    assert "Verified: 1 node pool created and deleted, none is left." in answer.stdout
-
-
 @pytest.mark.cluster
 def test_a_controller_that_makes_no_pods_is_quoted(tmp_path: Path) -> None:
     answer = run("demo", tmp_path, "run", str(INPUTS / "no-service-account.yaml"), "--cluster=real", "--speed=60")
@@ -100,12 +91,3 @@ def test_a_controller_that_makes_no_pods_is_quoted(tmp_path: Path) -> None:
     assert "FailedCreate: " in answer.stdout
     assert 'serviceaccount "kinetic" not found' in answer.stdout
     assert "Verified: 0 node pools" in answer.stdout
-
-
-@pytest.mark.cluster
-def test_a_pod_with_an_existing_disk_is_placed_by_the_label_of_its_driver(tmp_path: Path) -> None:
-    answer = run("demo", tmp_path, "run", str(INPUTS / "disk-of-the-driver.yaml"), "--cluster=real", "--speed=60")
-
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "Job is Complete" in answer.stdout
-    assert "Verified: 1 node pool " in answer.stdout

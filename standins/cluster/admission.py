@@ -24,12 +24,13 @@ from standins.cluster.objects import (
 )
 from standins.cluster.refusals import (
     PLAYED_OF_JOBS,
-    ApiError,
     Problem,
+    bad_request,
     forbidden,
     invalid,
     list_not_played,
     refuse,
+    unsupported,
 )
 from standins.cluster.store import Store
 from standins.kit.fitting import read_node, read_pod, read_quantity
@@ -87,7 +88,7 @@ def _refusing_wrong_types(kind: Kind) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         head = f'{kind.kind} in version "{kind.api_version}" cannot be handled as a {kind.kind}'
-        raise ApiError(400, f"{head}: {error!r}") from error
+        raise bad_request(f"{head}: {error!r}") from error
 
 
 def _admit_new_pod(store: Store, body: Json, now: str) -> None:
@@ -232,12 +233,11 @@ def _list_job_problems(name: str, spec: Json) -> Iterator[Problem]:
     if len(name) > _NAME_OF_JOB_MAX:
         why = f'Invalid value: "{name}": must be no more than {_NAME_OF_JOB_MAX} characters'
         yield "spec.template.labels", why
-    pod_spec = spec["template"]["spec"]
+    pod_spec, valid = spec["template"]["spec"], ("OnFailure", "Never")
     yield from _list_problems(pod_spec, "spec.template.spec")
     # A Job has no default here: the default of pods, Always, is not valid for it.
-    if pod_spec.get("restartPolicy") not in ("OnFailure", "Never"):
-        why = f'Unsupported value: "{pod_spec.get("restartPolicy", "")}": supported values: "OnFailure", "Never"'
-        yield "spec.template.spec.restartPolicy", why
+    if pod_spec.get("restartPolicy") not in valid:
+        yield unsupported("spec.template.spec.restartPolicy", pod_spec.get("restartPolicy", ""), valid)
 
 
 def _admit_new_node(body: Json) -> None:

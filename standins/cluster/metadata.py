@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from standins.cluster.kinds import Json, Kind
-from standins.cluster.refusals import ApiError, Problem, invalid, refuse
+from standins.cluster.refusals import Problem, bad_request, invalid, refuse
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
@@ -72,7 +72,7 @@ def settle_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
     if not kind.namespaced:
         return
     if own and own != namespace:
-        raise ApiError(400, f"the namespace of the object, {own}, does not match that of the request, {namespace}")
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     metadata["namespace"] = namespace
 
 
@@ -97,9 +97,12 @@ def check_metadata(kind: Kind, metadata: Json) -> None:
 
 def carry_over(old: Json, new: Json) -> None:
     """Keep the server's own fields of the stored metadata."""
-    for field in (*_SERVER_OWNED, "managedFields"):
-        new.pop(field, None)
-    new |= {field: old[field] for field in _SERVER_OWNED if field in old}
+    for field in _SERVER_OWNED:
+        if field in old:
+            new[field] = old[field]
+        else:
+            new.pop(field, None)
+    new.pop("managedFields", None)
 
 
 def drop_empty(metadata: Json) -> None:

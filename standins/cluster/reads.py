@@ -15,7 +15,7 @@ from typing import Self
 
 from standins.cluster.kinds import Json, Kind, selectable
 from standins.cluster.kubectl import encode_table
-from standins.cluster.refusals import ApiError
+from standins.cluster.refusals import ApiError, bad_request
 from standins.cluster.selectors import Selector, parse_fields, parse_labels
 from standins.cluster.store import Change, Store, Stored, encode
 from standins.kit.fitting import meets
@@ -52,7 +52,7 @@ def read_number(query: Mapping[str, str], name: str) -> int:
     """Return a whole number of the query, 0 when absent. Raises ApiError: 400, naming it."""
     text = query.get(name) or "0"
     if not text.isdigit():
-        raise ApiError(400, f'{name}: Invalid value: "{text}": must be a whole number')
+        raise bad_request(f'{name}: Invalid value: "{text}": must be a whole number')
     return int(text)
 
 
@@ -80,7 +80,7 @@ class Watch:
 
     def __init__(self, store: Store, selection: Selection, query: Mapping[str, str], *, as_table: bool) -> None:
         if "sendInitialEvents" in query:
-            raise ApiError(400, "sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
+            raise bad_request("sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
         self._store = store
         self._selection = selection
         self._version = read_number(query, "resourceVersion")

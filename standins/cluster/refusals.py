@@ -74,6 +74,12 @@ def not_found(kind: Kind, name: str) -> ApiError:
     return ApiError(404, f'{kind.resource} "{name}" not found', details=about(kind, name))
 
 
+def already_exists(kind: Kind, name: str) -> ApiError:
+    """Return the 409 for a name that is taken."""
+    message = f'{kind.resource} "{name}" already exists'
+    return ApiError(409, message, reason="AlreadyExists", details=about(kind, name))
+
+
 def conflict(kind: Kind, name: str, why: str) -> ApiError:
     """Return the 409 for a write that was based on something else than what is stored."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
@@ -105,6 +111,12 @@ def list_not_played(played: dict[str, tuple[str, ...]], spec: Json, field: str) 
             yield f"{field}.{path}", f'Invalid value: "{value}": {_NOT_PLAYED}'
 
 
+def unsupported(field: str, value: object, valid: Iterable[str]) -> Problem:
+    """Return the refusal of a value that is none of the valid ones."""
+    supported = ", ".join(f'"{each}"' for each in valid)
+    return field, f'Unsupported value: "{value}": supported values: {supported}'
+
+
 def forbidden(kind: Kind, name: str, why: str) -> ApiError:
     """Return the 403 for something that the object's state does not allow."""
     return ApiError(403, f'{kind.resource} "{name}" is forbidden: {why}', details=about(kind, name))
@@ -113,3 +125,8 @@ def forbidden(kind: Kind, name: str, why: str) -> ApiError:
 def denied(webhook: str, why: str) -> ApiError:
     """Return what a client sees when a validating webhook says no."""
     return ApiError(403, f'admission webhook "{webhook}" denied the request: {why}')
+
+
+def bad_request(message: str) -> ApiError:
+    """Return the 400 for a request that cannot be understood."""
+    return ApiError(400, message)

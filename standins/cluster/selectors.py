@@ -5,9 +5,9 @@ Which fields a kind can be selected by is in `kinds`, and what a condition match
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from standins.cluster.refusals import ApiError
+from standins.cluster.refusals import bad_request
 from standins.kit.fitting import Requirement
 
 Selector = tuple[Requirement, ...]
@@ -47,10 +47,9 @@ def _read_part(part: str) -> Requirement:
         return Requirement(found[1], _OPERATORS[found[2]], (found[3],))
     if found := _EXISTS.match(part):
         return Requirement(found[2], _OPERATORS[found[1]])
-    raise ApiError(
-        400,
+    raise bad_request(
         f'unable to parse requirement: labelSelector part "{part}" is none of key=value, key!=value, '
-        "key in (a,b), key notin (a,b), key, !key",
+        "key in (a,b), key notin (a,b), key, !key"
     )
 
 
@@ -59,13 +58,15 @@ def parse_fields(text: str, selectable: Iterable[str]) -> Selector:
 
     Raises ApiError: 400, for another form than `=`, `==`, `!=`, or a field that is not selectable.
     """
-    requirements = []
+    return tuple(_read_fields(text, tuple(selectable)))
+
+
+def _read_fields(text: str, selectable: tuple[str, ...]) -> Iterator[Requirement]:
     for part in filter(None, text.split(",")):
         found = _FIELD.match(part)
         if found is None:
-            raise ApiError(400, f"invalid selector: '{text}'; can't understand '{part}'")
-        if found[1] not in selectable:
-            valid = ", ".join(sorted(selectable))
-            raise ApiError(400, f'field label not supported: "{found[1]}"; supported: {valid}')
-        requirements.append(Requirement(found[1], _OPERATORS[found[2]], (found[3],)))
-    return tuple(requirements)
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+        key, operator, value = found[1].strip(), found[2], found[3]
+        if key not in selectable:
+            raise bad_request(f'field label not supported: "{key}"; supported: {", ".join(sorted(selectable))}')
+        yield Requirement(key, _OPERATORS[operator], (value,))

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from standins.cluster import admission, metadata
 from standins.cluster.kinds import EVENT, JOBSET, LEASE, NAMESPACE, NODE, POD, Json, Kind
 from standins.cluster.objects import Clock, set_condition
-from standins.cluster.refusals import ApiError, about, conflict, forbidden, invalid, not_found
+from standins.cluster.refusals import (
+    ApiError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    not_found,
+)
 from standins.cluster.store import Store, Stored
 
 _VERSION_REQUIRED = (LEASE, JOBSET)
@@ -47,15 +55,14 @@ class Registry:
         body = _of_kind(kind, metadata.without_nulls(body))
         meta = body.setdefault("metadata", {})
         if meta.pop("resourceVersion", None):
-            raise ApiError(400, "resourceVersion should not be set on objects to be created")
+            raise bad_request("resourceVersion should not be set on objects to be created")
         metadata.settle_namespace(kind, meta, namespace)
         name = metadata.settle_name(kind, meta, self._random)
         metadata.check_metadata(kind, meta)
         if kind.namespaced:
             self._check_namespace(kind, namespace, name)
         if self.store.get(kind, meta.get("namespace", ""), name) is not None:
-            text = f'{kind.resource} "{name}" already exists'
-            raise ApiError(409, text, reason="AlreadyExists", details=about(kind, name))
+            raise already_exists(kind, name)
         for field in ("managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(field, None)
         meta["uid"] = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
@@ -188,7 +195,7 @@ def _of_kind(kind: Kind, body: Json) -> Json:
     own = (kind.api_version, kind.kind)
     named = (body.get("apiVersion", kind.api_version), body.get("kind", kind.kind))
     if named != own:
-        raise ApiError(400, f"the API version and kind of the object, {named}, do not match those expected, {own}")
+        raise bad_request(f"the API version and kind of the object, {named}, do not match those expected, {own}")
     return {"apiVersion": kind.api_version, "kind": kind.kind} | body
 
 

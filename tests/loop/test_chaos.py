@@ -35,7 +35,7 @@ SLICES = 2
 SECONDS = 12.0
 """The blows fall within this time after the apply; an undisturbed run takes about as long."""
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 """Longer than all blows and restarts together: nobody is asked while the exporter is away."""
 
 

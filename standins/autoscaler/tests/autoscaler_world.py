@@ -46,7 +46,8 @@ class AutoscalerWorld(ABC):
 
     @property
     @abstractmethod
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Return the virtual second."""
 
     @abstractmethod
     def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
@@ -57,24 +58,28 @@ class AutoscalerWorld(ABC):
         """Create a pod of a Job with the default scheduler; see `build_template`."""
 
     @abstractmethod
-    def end_pod(self, name: str) -> None: ...
+    def end_pod(self, name: str) -> None:
+        """Let a pod succeed."""
 
     @abstractmethod
     def add_fault(self, **fault: Any) -> None:
         """Put a fault of the fake GKE in force."""
 
     @abstractmethod
-    def clear_faults(self) -> None: ...
+    def clear_faults(self) -> None:
+        """Remove all faults."""
 
     @abstractmethod
     def keep_node(self, node: str, *, kept: bool = True) -> None:
         """Annotate a node so that the autoscaler does not remove it, or take that back."""
 
     @abstractmethod
-    def advance(self, seconds: float) -> None: ...
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
 
     @abstractmethod
-    def list_nodes(self, pool: str) -> list[str]: ...
+    def list_nodes(self, pool: str) -> list[str]:
+        """Return the nodes of a pool."""
 
     @abstractmethod
     def read_target(self, pool: str) -> int:
@@ -85,7 +90,8 @@ class AutoscalerWorld(ABC):
         """Return on which node a pod runs, empty for none."""
 
     @abstractmethod
-    def list_events(self, pod: str, reason: str) -> list[PodEvent]: ...
+    def list_events(self, pod: str, reason: str) -> list[PodEvent]:
+        """Return the Events about a pod."""
 
     def wait_for(self, what: Callable[[], object], seconds: float) -> float:
         """Let time pass until something is so, and return after how many seconds it was."""

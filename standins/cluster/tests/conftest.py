@@ -1,52 +1,61 @@
-"""One cluster as a process for all tests of this folder, and a namespace for each."""
+"""Fixtures of the cluster's tests: one cluster as a process, and clients of it."""
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from standins.kit.kubernetes import open_client
-from standins.kit.processes import running_stand_in
-
-Json = dict[str, Any]
+from standins.kit.processes import Child, running_stand_in
 
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cluster")
-    arguments = ("--kubeconfig-file", str(folder / "kubeconfig"), "--speed", "300")
-    with running_stand_in(folder, "standins.cluster", *arguments, environment={"PYTHONWARNINGS": "error"}):
-        yield folder / "kubeconfig"
+@dataclass(frozen=True)
+class RunningCluster:
+    """The embedded cluster as a process."""
+
+    url: str
+    kubeconfig: Path
+    child: Child
+
+
+def make_namespace(http: httpx.Client, name: str) -> None:
+    """Create a namespace with its account, without which the real cluster admits no pod."""
+    http.post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+    path = f"/api/v1/namespaces/{name}/serviceaccounts"
+    assert http.post(path, json={"metadata": {"name": "default"}}).status_code in {201, 409}
+
+
+@contextmanager
+def running_cluster(folder: Path) -> Iterator[RunningCluster]:
+    kubeconfig = folder / "kubeconfig"
+    arguments = ("--kubeconfig-file", str(kubeconfig), "--speed", "300")
+    warnings_fail = {"PYTHONWARNINGS": "error"}
+    with running_stand_in(folder, "standins.cluster", *arguments, environment=warnings_fail) as stand_in:
+        yield RunningCluster(stand_in.addresses["url"], kubeconfig, stand_in.child)
 
 
 @pytest.fixture(scope="session")
-def http(kubeconfig: Path) -> Iterator[httpx.Client]:
-    with open_client(kubeconfig) as client:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def http(cluster: RunningCluster) -> Iterator[httpx.Client]:
+    with open_client(cluster.kubeconfig) as client:
         yield client
 
 
 @pytest.fixture
 def namespace(http: httpx.Client) -> Iterator[str]:
+    """A namespace of the test's own, which ends with it."""
     name = f"api-{next(_numbers)}"
-    http.post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+    make_namespace(http, name)
     yield name
     http.delete(f"/api/v1/namespaces/{name}")
-
-
-def jobset(name: str = "train", **spec: Any) -> Json:
-    """Return a JobSet with one slice of two hosts, exclusive on its pool."""
-    container = {"name": "worker", "image": "worker", "resources": {"limits": {"google.com/tpu": 4}}}
-    pod = {"restartPolicy": "Never", "nodeSelector": {"slot": "never"}, "containers": [container]}
-    job = {"parallelism": 2, "completions": 2, "backoffLimit": 0, "template": {"spec": pod}}
-    placement = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name, "annotations": placement},
-        "spec": {"replicatedJobs": [{"name": "slice", "replicas": 1, "template": {"spec": job}}]} | spec,
-    }

@@ -2,14 +2,18 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
-from subprocess import PIPE, STDOUT, Popen
+from typing import Any
 
 import pytest
 import yaml
 
-from standins.cluster.tests.conftest import Json, jobset
+from standins.cluster.tests.cluster_objects import jobset, replicated_job
+from standins.cluster.tests.conftest import RunningCluster
 from standins.kit.processes import wait_until
+
+Json = dict[str, Any]
 
 pytestmark = pytest.mark.tool
 
@@ -25,24 +29,37 @@ class Kubectl:
         assert found, (
             "kubectl is not installed: https://kubernetes.io/docs/tasks/tools/, or deselect with -m 'not tool'"
         )
-        files = ("--kubeconfig", str(kubeconfig), "--cache-dir", str(cache))
-        self._command = [found, *files, "--namespace", namespace]
+        self._command = [
+            found,
+            "--kubeconfig",
+            str(kubeconfig),
+            "--cache-dir",
+            str(cache),
+            "--namespace",
+            namespace,
+        ]
 
-    def __call__(self, *arguments: str, stdin: Json | None = None) -> str:
-        command, text = [*self._command, *arguments], json.dumps(stdin)
-        process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=STDOUT, text=True)
-        said, _ = process.communicate(text, timeout=TIMEOUT_SECONDS)
-        assert process.returncode == 0, f"kubectl {' '.join(arguments)}: {said}"
-        return said
+    def __call__(self, *arguments: str, stdin: Json | str | None = None, fails: bool = False) -> str:
+        text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
+        done = subprocess.run(
+            [*self._command, *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert (done.returncode != 0) == fails, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
 
 
 @pytest.fixture
-def kubectl(kubeconfig: Path, namespace: str, tmp_path: Path) -> Kubectl:
-    return Kubectl(kubeconfig, tmp_path, namespace)
+def kubectl(cluster: RunningCluster, namespace: str, tmp_path: Path) -> Kubectl:
+    return Kubectl(cluster.kubeconfig, tmp_path, namespace)
 
 
 def test_apply_again_changes_nothing_that_counts(kubectl: Kubectl) -> None:
-    body = jobset()
+    body = jobset("train", replicated_job())
     body["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = "Indexed"
 
     assert kubectl("apply", "-f", "-", stdin=body) == "jobset.jobset.x-k8s.io/train created\n"
@@ -57,7 +74,7 @@ def test_apply_again_changes_nothing_that_counts(kubectl: Kubectl) -> None:
 
 
 def test_get_prints_tables_yaml_and_json(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", stdin=jobset())
+    kubectl("apply", "-f", "-", stdin=jobset("train"))
     wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"))
 
     pods = kubectl("get", "pods")
@@ -72,7 +89,7 @@ def test_get_prints_tables_yaml_and_json(kubectl: Kubectl) -> None:
 
 
 def test_describe_shows_conditions_and_events_and_delete_removes_everything(kubectl: Kubectl) -> None:
-    kubectl("apply", "-f", "-", stdin=jobset())
+    kubectl("apply", "-f", "-", stdin=jobset("train"))
     wait_until(lambda: "FailedScheduling" in kubectl("get", "events"))
 
     text = kubectl("describe", "pods")
