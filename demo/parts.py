@@ -87,8 +87,7 @@ def autoscaler(layout: Layout, settings: StackSettings, gke_rest: str) -> Comman
 def exporter(layout: Layout, settings: StackSettings, addresses: Addresses) -> Command:
     """Return the command of the exporter, configured as its Deployment would.
 
-    Where Kubernetes knows accounts, it has the rights of its own and no more, and competes for its
-    Lease.
+    It competes for its Lease. Where Kubernetes knows accounts, it has the rights of its own.
     """
     access: dict[str, str] = {}
     if settings.is_real:
@@ -104,7 +103,7 @@ def exporter(layout: Layout, settings: StackSettings, addresses: Addresses) -> C
             "TPU_PROVISIONER_ENDPOINT": addresses.kubernetes,
             **access,
             "TPU_PROVISIONER_HTTP_PORT": addresses.exporter.rpartition(":")[2],
-            "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds if settings.is_real else 0),
+            "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             "PUBSUB_EMULATOR_HOST": addresses.pubsub_grpc,
         },
@@ -193,7 +192,7 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     subscriptions = {name: subscription_path(name) for name in FILTERS}
     subscriptions |= {f"{name}_ends": subscription_path(ends) for name, ends in ENDS.items()}
     subscriptions["dead_letters"] = DEAD_LETTER_SUBSCRIPTION
-    has_lease = settings.is_real and settings.lease_seconds
+    has_lease = bool(settings.lease_seconds)
     return {
         **function(layout, settings, "provision", addresses).environment,
         "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,

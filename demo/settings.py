@@ -54,8 +54,7 @@ class StackSettings:
     grace_virtual_seconds: float = Settings(clusters={}).grace_seconds
     """How long the functions keep the pools of a suspended workload."""
     lease_seconds: int = 15
-    """How long a silent exporter keeps its Lease, where Kubernetes knows accounts; 0: no
-    election."""
+    """How long a silent exporter keeps its Lease; 0: no election."""
     kueue_admission_check: bool = False
     """Whether the functions answer Kueue's admission checks, for which they need further rights."""
     idle_seconds_max: int = 0

@@ -211,7 +211,7 @@ def _check_kind(api: KubernetesApi, kind: Kind) -> Finding:
         api.get(kind.root, JsonObject)
     except NotFound:
         text = f"Kubernetes answers, but {kind.name} is not installed"
-        return bad(text, kind.install) if kind.install else skipped(text)
+        return bad(text, kind.install) if kind.install else Finding(Result.SKIPPED, text)
     return fine(f"Kubernetes answers, and {kind.name} is installed")
 
 
