@@ -1,14 +1,14 @@
 """Runs the tests in tiers, and says aloud which tier did not run and why.
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and
-Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
-provider. The image tier (marker `image`) needs a container engine. The browser tier (marker
-`browser`) needs the system's Chromium, Playwright, and axe-core from npm. The corpus tier (marker
-`corpus`) needs public manifests, from GitHub or from clones. The recordings tier (marker
-`recordings`) needs a clone with recorded traffic of Google's APIs. The cluster tier (marker
-`cluster`) needs Go, and builds a real control plane from its modules first. The real tier (marker
-`real`) needs a project of Google Cloud, so only a person starts it. None skips quietly: asked for
-without what it needs, it fails and says how to get it.
+Google's Pub/Sub emulator. The helm tier (marker `helm`) needs Helm. The terraform tier (marker
+`terraform`) needs that program and the google provider. The image tier (marker `image`) needs a
+container engine. The browser tier (marker `browser`) needs the system's Chromium, Playwright, and
+axe-core from npm. The corpus tier (marker `corpus`) needs public manifests, from GitHub or from
+clones. The recordings tier (marker `recordings`) needs a clone with recorded traffic of Google's
+APIs. The cluster tier (marker `cluster`) needs Go, and builds a real control plane from its modules
+first. The real tier (marker `real`) needs a project of Google Cloud, so only a person starts it.
+None skips quietly: asked for without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -101,6 +101,13 @@ TOOLS = (
     Tool("kubectl", lambda: shutil.which("kubectl") is not None, "gcloud components install kubectl"),
     Tool("the Pub/Sub emulator", lambda: find_emulator() is not None, EMULATOR_REMEDY),
 )
+HELM = (
+    Tool(
+        "helm",
+        lambda: shutil.which("helm") is not None,
+        "https://helm.sh/docs/intro/install, or: go install helm.sh/helm/v3/cmd/helm@v3.19.0",
+    ),
+)
 TERRAFORM = (
     Tool(
         "terraform",
@@ -125,6 +132,7 @@ CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
 RECORDINGS = (Tool("the recorded traffic", find_recordings, RECORDINGS_REMEDY),)
 _NEEDS = {
     "tool": TOOLS,
+    "helm": HELM,
     "terraform": TERRAFORM,
     "image": IMAGE,
     "browser": BROWSER_TO_RUN,
@@ -146,6 +154,7 @@ def main() -> int:
     code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster", "real")), rest)
     for marker, title, tools in (
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
+        ("helm", "that render the chart with Helm", HELM),
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
         ("image", "that build and run the exporter's image", IMAGE),
         ("browser", "that open the board in Chromium", BROWSER),

@@ -144,7 +144,7 @@ PERMISSIONS = (
     ("", "events", "patch"),
 )
 """What the functions need together, besides to read the workloads of each kind. As
-`infra/helm/templates/functions-rights.yaml` grants it."""
+`infra/helm/templates/functions-permissions.yaml` grants it."""
 _KUEUE = KUEUE_VERSION.partition("/")[0]
 KUEUE_PERMISSIONS = (
     (_KUEUE, "workloads", "list"),
