@@ -14,7 +14,7 @@ from demo.manifests import BadManifest, Document, load
 from demo.run import check_report, choose_controllers
 from demo.settings import BadSettings, ClusterKind
 from tests.cli.board_rows import FIRST, a_row, a_wait
-from tests.field.planned import INPUTS
+from tests.field.field_world import INPUTS
 
 NOW = 1000.0
 

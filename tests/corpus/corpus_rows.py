@@ -1,104 +1,64 @@
-"""The rows of the corpus: which public files, and what `plan` must say of them, by reference.
+"""Rows of manifests with what `plan` must say of them, and what it says in the words of the rows.
 
-`rows.yaml` says how they are written. A row that cannot be read is an error that names it.
+`rows.yaml` has public files, by reference; `tests/field/rows.yaml` has the inputs beside it.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-ROWS = Path(__file__).with_name("rows.yaml")
-KINDS = (
-    *("JobSet", "Job", "Pod", "LeaderWorkerSet", "StatefulSet", "Deployment"),
-    *("RayCluster", "RayJob", "RayService", "PathwaysJob"),
-)
-NOT_PLANNED = "not planned"
-_POOLS = re.compile(
-    r"(?P<number>[1-9]\d*) x (?P<machine>[a-z0-9]+(?:-[a-z0-9]+)+)(?: (?P<topology>\d+(?:x\d+)+))?, "
-    r"(?P<hosts>[1-9]\d*) hosts?, (?P<chips>[1-9]\d*) chips?"
-)
-_WITHOUT = re.compile(r"(refused|left): [a-z_]+")
 _MADE = {"RayJob": "RayCluster/{}-xxxxx", "RayService": "RayCluster/{}-xxxxx", "PathwaysJob": "JobSet/{}"}
 """What controllers make of these objects, and its name. KubeRay adds five letters of its own
 (https://github.com/ray-project/kuberay/blob/master/ray-operator/controllers/ray/utils/util.go)."""
-_FIELDS = {"repository", "path", "gets", "unreadable", "why", "wrong"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One file, and what must be said of it."""
 
-    repository: str
-    """``owner/name`` on GitHub."""
-    commit: str
     path: str
-    gets: Mapping[str, str]
-    """By kind and name: `NOT_PLANNED`, ``refused: REASON``, ``left: REASON``, or its pools."""
-    unreadable: str = ""
+    repository: str = ""
+    """``owner/name`` on GitHub."""
+    gets: dict[str, str] = {}
+    """By kind and name: ``not planned``, ``refused: REASON``, ``left: REASON``, or its pools."""
+    says: dict[str, str | list[str]] = {}
+    """Words in what is said of a workload."""
+    unreadable: str | list[str] = ""
     """What is said of a document that cannot be read."""
+    prints: list[str] = []
+    """Words on the screen, without line breaks."""
+    code: int = 0
+    """The exit code."""
+    environ: dict[str, str] = {}
+    why: str = ""
+    """Where it is not obvious."""
     wrong: str = ""
-    """How `plan` is known to be wrong; empty where it is right."""
-
-    @property
-    def name(self) -> str:
-        """Return the file's name for people."""
-        return f"{self.repository}/{self.path}"
+    """How `plan` is known to be wrong; such a row must fail."""
 
     @property
     def wants(self) -> dict[str, str]:
         """Return what must be said, by the workload that gets it; nothing for those passed over."""
-        wanted = {workload: outcome for workload, outcome in self.gets.items() if outcome != NOT_PLANNED}
+        wanted = {workload: outcome for workload, outcome in self.gets.items() if outcome != "not planned"}
         return {_name_made(workload): outcome for workload, outcome in wanted.items()}
 
 
-def read_rows(text: str = "") -> tuple[Row, ...]:
-    """Return all rows.
+class Catalogue(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Files, and the commit of each repository that they are in."""
 
-    Args:
-        text: YAML; empty for that of the file.
-
-    Raises:
-        ValueError: a row has an unknown field or outcome, or names no known repository.
-    """
-    document: dict[str, Any] = yaml.safe_load(text or ROWS.read_text(encoding="utf-8"))
-    return tuple(_read_row(each, document["repositories"]) for each in document["rows"])
+    rows: list[Row]
+    repositories: dict[str, str] = {}
 
 
-def _read_row(given: dict[str, Any], commits: Mapping[str, str]) -> Row:
-    where = f"{given.get('repository')}/{given.get('path')}"
-    if unknown := set(given) - _FIELDS:
-        raise ValueError(f"{where}: {sorted(unknown)}: is not known; valid: {', '.join(sorted(_FIELDS))}")
-    if given.get("repository") not in commits:
-        raise ValueError(f"{where}: repository: has no commit; valid: one of {', '.join(sorted(commits))}")
-    gets = given.get("gets", {})
-    for workload, outcome in gets.items():
-        kind, _, name = workload.partition("/")
-        if kind not in KINDS or not name:
-            raise ValueError(f"{where}: gets: is not valid (got '{workload}'); valid: KIND/NAME")
-        if outcome != NOT_PLANNED and not _WITHOUT.fullmatch(outcome) and not _POOLS.fullmatch(outcome):
-            raise ValueError(
-                f"{where}: gets.{workload}: is not valid (got '{outcome}'); valid: '{NOT_PLANNED}', "
-                "'refused: REASON', 'left: REASON' or '2 x MACHINE TOPOLOGY, 4 hosts, 16 chips'"
-            )
-    if not gets and not given.get("unreadable"):
-        raise ValueError(f"{where}: gets: is missing; valid: what each workload gets, or 'unreadable'")
-    return Row(
-        repository=given["repository"],
-        commit=commits[given["repository"]],
-        path=given["path"],
-        gets=gets,
-        unreadable=given.get("unreadable", ""),
-        wrong=given.get("wrong", ""),
-    )
+def read_catalogue(folder: str = "corpus") -> Catalogue:
+    """Return the rows of a folder beside this one."""
+    path = Path(__file__).parents[1] / folder / "rows.yaml"
+    return msgspec.yaml.decode(path.read_bytes(), type=Catalogue)
 
 
 def _name_made(workload: str) -> str:
@@ -108,10 +68,7 @@ def _name_made(workload: str) -> str:
 
 
 def write_outcomes(needs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what `plan --json` says of its needs, in the words of the rows.
-
-    A workload whose pools differ gets all their outcomes, and equals no row.
-    """
+    """Return what `plan -o json` says of its needs, in the words of the rows."""
     fields: dict[str, Counter[str]] = {}
     for each in needs:
         workload = f"{each['kind']}/{each['workload']}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.cli_world import run
-from tests.corpus.corpus_files import VARIABLE, read_file
-from tests.corpus.corpus_rows import Row, read_rows, write_outcomes
+from tests.corpus.corpus_files import CATALOGUE, VARIABLE, read_file
+from tests.corpus.corpus_rows import Row, write_outcomes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,9 @@ def mark(row: Row) -> tuple[pytest.MarkDecorator, ...]:
     return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=row.wrong),) if row.wrong else ()
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name, marks=mark(row)) for row in read_rows()])
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=f"{row.repository}/{row.path}", marks=mark(row)) for row in CATALOGUE.rows]
+)
 def test_plan_says_what_the_facts_say(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / PurePosixPath(row.path).name
     path.write_bytes(read_file(row, os.environ.get(VARIABLE, "")))

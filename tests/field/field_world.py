@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,8 +13,8 @@ from shared.engine.budget import Key
 from shared.kinds.table import get_kind
 from tests.builders import CLUSTER
 from tests.engine.world import World
-from tests.field.planned import INPUTS
 
+INPUTS = Path(__file__).parent / "inputs"
 Json = dict[str, Any]
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 CREATED_AT = "2027-01-15T07:59:00Z"

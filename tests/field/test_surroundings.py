@@ -1,0 +1,53 @@
+"""What surrounds the inputs: the demo reads the same lists, and TPU zones have CPU machines."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.planning.plan import ZONES
+from demo.manifests import BadManifest, load
+from shared.shapes.catalogue import TPUS
+from tests.cli.cli_world import read_json
+from tests.field.field_world import INPUTS
+from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_text import read_configuration
+
+LIST = INPUTS / "jobset-list.yaml"
+LISTED = yaml.safe_load((INPUTS / "cpu-machine-of-zones.yaml").read_text())
+
+
+def test_the_demo_reads_the_items_of_lists_as_plan_does() -> None:
+    documents = load([str(LIST)])
+
+    named = [(each.kind, each.name, each.body["apiVersion"]) for each in documents]
+    assert named == [
+        ("JobSet", "listed", "jobset.x-k8s.io/v1alpha2"),
+        ("JobSet", "untyped", "jobset.x-k8s.io/v1alpha2"),
+        ("ConfigMap", "script", "v1"),
+    ]
+    assert {need["workload"] for need in read_json("plan", str(LIST))["needs"]} == {"listed", "untyped"}
+
+
+@pytest.mark.parametrize("items", ["{}", "7", "[x]"])
+def test_a_list_without_objects_is_named(items: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text(f"apiVersion: v1\nkind: JobSetList\nitems: {items}\n")
+
+    with pytest.raises(BadManifest, match="is not"):
+        load([str(path)])
+
+
+def spread(text: str) -> set[str]:
+    """Return the zones of a line of regions with their letters."""
+    regions = (each.split(":") for each in text.split())
+    return {f"{region}-{letter}" for region, letters in regions for letter in letters.split(",")}
+
+
+def test_every_zone_of_a_tpu_has_the_default_machine_of_the_cpu_pool() -> None:
+    variables = read_configuration(TERRAFORM / "modules/environment").of("variable")
+    (default,) = [each.body["default"] for each in variables if each.name == "cpu_pool_machine_type"]
+    zones = set[str]().union(*(spread(ZONES[each.generation]) for each in TPUS.values()))
+
+    assert default == LISTED["machine"]
+    assert zones - set(LISTED["unknown"]) <= spread(LISTED["zones"])
