@@ -29,7 +29,7 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     """By kind and name: ``not planned``, ``refused: REASON``, ``left: REASON``, or its pools."""
     says: dict[str, str | list[str]] = {}
     """Words in what is said of a workload."""
-    unreadable: str | list[str] = ""
+    unreadable: list[str] = []
     """What is said of a document that cannot be read."""
     prints: list[str] = []
     """Words on the screen, without line breaks."""
