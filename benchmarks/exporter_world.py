@@ -23,7 +23,7 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks.samples import Template, completed_jobset, jobset_uid, sample_of
 from shared.kinds.table import KIND_NAMES
-from standins.cluster.selectors import parse_labels
+from standins.cluster.reads import parse_labels
 from standins.kit.addresses import HOST, write_ports
 from standins.kit.fitting import meets
 from standins.kit.local_answers import Answer, Asked, Handler, LocalAnswers

@@ -1,4 +1,4 @@
 """GKE's cluster autoscaler in small: it fills the groups of node pools for pods that wait.
 
-`model` decides and does no I/O; `looking` reads and acts. See README.md.
+`model` decides and does no I/O; `node_groups` reads and acts. See README.md.
 """

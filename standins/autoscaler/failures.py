@@ -11,26 +11,20 @@ from dataclasses import dataclass
 from standins.autoscaler.picture import InstanceError
 
 _LONGEST_MESSAGE = 250
-_BY_CODE = (
-    (re.compile(r"(ZONE_)?RESOURCE_POOL_EXHAUSTED(_WITH_DETAILS)?|INSUFFICIENT_CAPACITY"), "GCE out of resources"),
-    (re.compile(r".*QUOTA.*"), "GCE quota exceeded"),
-    (re.compile(r".*IP_SPACE_EXHAUSTED.*"), "IP space exhausted"),
-)
-_BY_MESSAGE = (
-    (re.compile(r"Specified reservations? .* do(es)? not exist"), "Reservation not found or incorrectly shared"),
-    (
-        re.compile(r"Specified reservation .* does not have available resources for the request"),
-        "Reservation capacity exceeded",
-    ),
-)
-"""What the fake GKE says; GKE's own autoscaler knows six more messages."""
+_WORDS = {
+    r"^(ZONE_)?RESOURCE_POOL_EXHAUSTED|^INSUFFICIENT_CAPACITY": "GCE out of resources",
+    "QUOTA": "GCE quota exceeded",
+    "IP_SPACE_EXHAUSTED": "IP space exhausted",
+    "Specified reservations? .* do(es)? not exist": "Reservation not found or incorrectly shared",
+    "Specified reservation .* does not have available resources": "Reservation capacity exceeded",
+}
+"""By code and message of the fake GKE; GKE's own autoscaler knows six more messages."""
 
 
 def describe_error(error: InstanceError) -> str:
     """Return GKE's words for what an instance says."""
-    found = [words for pattern, words in _BY_CODE if pattern.fullmatch(error.code)]
-    found += [words for pattern, words in _BY_MESSAGE if pattern.search(error.message)]
-    return found[0] if found else "Internal error"
+    text = f"{error.code} {error.message}"
+    return next((words for pattern, words in _WORDS.items() if re.search(pattern, text)), "Internal error")
 
 
 def describe_timeout(group: str) -> str:

@@ -156,7 +156,6 @@ def _split(text: str) -> tuple[str, str]:
     return key, value
 
 
-_PAGE = 500
 _NAME = "cluster-autoscaler"
 _TAINT = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}
 
@@ -199,14 +198,7 @@ class PodsAndNodes:
             answer.raise_for_status()
 
     def _list(self, path: str) -> list[Json]:
-        found: list[Json] = []
-        query: dict[str, str | int] = {"limit": _PAGE}
-        while True:
-            answer = self._client.get(path, params=query).raise_for_status().json()
-            found += answer["items"]
-            query["continue"] = answer["metadata"].get("continue") or ""
-            if not query["continue"]:
-                return found
+        return list(self._client.get(path).raise_for_status().json()["items"])
 
 
 def _describe(event: Event, namespace: str) -> Json:
@@ -223,9 +215,7 @@ def _describe(event: Event, namespace: str) -> Json:
         "type": event.type,
         "reason": event.reason,
         "message": event.message,
-        "source": {"component": _NAME},
         "reportingComponent": _NAME,
-        "reportingInstance": "",
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": 1,

@@ -1,18 +1,22 @@
-"""What a write becomes before it is stored: defaults, checks, and what is not played here.
+"""What a write becomes before it is stored: names, labels, defaults, checks.
 
 Pods, Jobs, nodes and namespaces are here; JobSets and JobSet's webhooks are in `jobset_admission`.
 The real API server refuses more. Sources:
+https://kubernetes.io/docs/concepts/overview/working-with-objects/names/,
+https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set,
 https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/,
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/ and, for gated pods,
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
 """
 
+import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from standins.cluster import jobset_admission
 from standins.cluster.kinds import JOB, JOBSET, NAMESPACE, NODE, POD, PRIORITY_CLASS, Json, Kind
-from standins.cluster.metadata import list_label_problems
 from standins.cluster.objects import (
     BATCH_PREFIX,
     NOT_READY_TAINT,
@@ -24,17 +28,42 @@ from standins.cluster.objects import (
 )
 from standins.cluster.refusals import (
     PLAYED_OF_JOBS,
+    ApiError,
     Problem,
-    bad_request,
     forbidden,
     invalid,
     list_not_played,
     refuse,
-    unsupported,
 )
 from standins.cluster.store import Store
 from standins.kit.fitting import read_node, read_pod, read_quantity
 
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_PREFIX_MAX = 58
+_NAME_MAX, _LABEL_MAX = 253, 63
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_NAME_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+    "must start and end with an alphanumeric character"
+)
+_LABEL_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    f"character, and be no more than {_LABEL_MAX} characters"
+)
+_SERVER_OWNED = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "namespace",
+    "name",
+    "generateName",
+)
+"""What the server writes, whatever a client sends."""
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _CHANGEABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
 _CHANGEABLE_WHILE_GATED = ("nodeSelector", "affinity")
@@ -47,6 +76,75 @@ _JOB_DEFAULTS = {
     "manualSelector": False,
     "podReplacementPolicy": "TerminatingOrFailed",
 }
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a JSON value without null members, as after decoding into typed structs."""
+    if isinstance(value, dict):
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [without_nulls(member) for member in value]
+    return value
+
+
+def settle_name(kind: Kind, metadata: Json, source: random.Random) -> str:
+    """Set the name from `generateName` when there is none, and return it.
+
+    Raises ApiError: 422, when there is no name at all or one that is not valid.
+    """
+    prefix = metadata.get("generateName")
+    if not metadata.get("name") and prefix:
+        suffix = "".join(source.choices(_SUFFIX_ALPHABET, k=_SUFFIX_LENGTH))
+        metadata["name"] = f"{prefix[:_PREFIX_MAX]}{suffix}"
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid(kind, "", ("metadata.name", "Required value: name or generateName is required"))
+    if not _NAME.fullmatch(name) or len(name) > _NAME_MAX:
+        raise invalid(kind, name, ("metadata.name", f'Invalid value: "{name}": {_NAME_RULE}'))
+    return name
+
+
+def settle_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
+    """Set the namespace of the path. Raises ApiError: 400, when the object names another one."""
+    own = metadata.pop("namespace", "")
+    if not kind.namespaced:
+        return
+    if own and own != namespace:
+        raise ApiError(400, f"the namespace of the object, {own}, does not match that of the request, {namespace}")
+    metadata["namespace"] = namespace
+
+
+def list_label_problems(labels: Any, field: str) -> Iterator[Problem]:
+    """Yield what is wrong with labels, or with a node selector."""
+    for key, value in labels.items():
+        if not _LABEL_KEY.fullmatch(key) or len(key.rpartition("/")[2]) > _LABEL_MAX:
+            yield field, f'Invalid value: "{key}": the name {_LABEL_RULE}'
+        if not isinstance(value, str) or len(value) > _LABEL_MAX or not _LABEL_VALUE.fullmatch(value):
+            yield field, f'Invalid value: "{value}": a label {_LABEL_RULE}'
+
+
+def check_metadata(kind: Kind, metadata: Json) -> None:
+    """Refuse metadata of the wrong form. Raises ApiError: 422, naming the field."""
+    name = str(metadata.get("name", ""))
+    for field in ("labels", "annotations"):
+        texts = metadata.get(field, {})
+        if not isinstance(texts, dict) or not all(isinstance(value, str) for value in texts.values()):
+            raise invalid(kind, name, (f"metadata.{field}", "Invalid value: must be an object of text to text"))
+    refuse(kind, name, list_label_problems(metadata.get("labels", {}), "metadata.labels"))
+
+
+def carry_over(old: Json, new: Json) -> None:
+    """Keep the server's own fields of the stored metadata."""
+    for field in (*_SERVER_OWNED, "managedFields"):
+        new.pop(field, None)
+    new |= {field: old[field] for field in _SERVER_OWNED if field in old}
+
+
+def drop_empty(metadata: Json) -> None:
+    """Leave out empty maps and lists, as the API server does when it writes metadata."""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if field in metadata and not metadata[field]:
+            del metadata[field]
 
 
 def admit_new(store: Store, kind: Kind, body: Json, now: str) -> None:
@@ -88,7 +186,7 @@ def _refusing_wrong_types(kind: Kind) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         head = f'{kind.kind} in version "{kind.api_version}" cannot be handled as a {kind.kind}'
-        raise bad_request(f"{head}: {error!r}") from error
+        raise ApiError(400, f"{head}: {error!r}") from error
 
 
 def _admit_new_pod(store: Store, body: Json, now: str) -> None:
@@ -233,11 +331,12 @@ def _list_job_problems(name: str, spec: Json) -> Iterator[Problem]:
     if len(name) > _NAME_OF_JOB_MAX:
         why = f'Invalid value: "{name}": must be no more than {_NAME_OF_JOB_MAX} characters'
         yield "spec.template.labels", why
-    pod_spec, valid = spec["template"]["spec"], ("OnFailure", "Never")
+    pod_spec = spec["template"]["spec"]
     yield from _list_problems(pod_spec, "spec.template.spec")
     # A Job has no default here: the default of pods, Always, is not valid for it.
-    if pod_spec.get("restartPolicy") not in valid:
-        yield unsupported("spec.template.spec.restartPolicy", pod_spec.get("restartPolicy", ""), valid)
+    if pod_spec.get("restartPolicy") not in ("OnFailure", "Never"):
+        why = f'Unsupported value: "{pod_spec.get("restartPolicy", "")}": supported values: "OnFailure", "Never"'
+        yield "spec.template.spec.restartPolicy", why
 
 
 def _admit_new_node(body: Json) -> None:

@@ -17,7 +17,7 @@ from standins.cluster.deletion import delete, read_options
 from standins.cluster.kinds import BY_PATH, NAMESPACE, POD, SERVICE, Json, Kind
 from standins.cluster.patches import read_media_type, read_object, read_patch
 from standins.cluster.reads import Selection, Watch, WatchDropped, encode_list, read_number
-from standins.cluster.refusals import ApiError, about, bad_request
+from standins.cluster.refusals import ApiError, about
 from standins.cluster.store import Stored, encode
 from standins.cluster.writing import Registry
 
@@ -109,7 +109,7 @@ class Api:
             return StreamingResponse(self._stream(watch), media_type=_JSON)
         read_number(query, "limit")
         if query.get("continue"):
-            raise bad_request("continue key is not valid: every list of the embedded cluster is one page")
+            raise ApiError(400, "continue key is not valid: every list of the embedded cluster is one page")
         items = [
             stored for stored in self._store.objects(target.kind, target.namespace) if selection.matches(stored)
         ]
@@ -127,8 +127,8 @@ class Api:
     def _change(self, request: Request, body: bytes) -> Response:
         target, query = read_path(request.url.path), request.query_params
         if query.get("dryRun"):
-            raise bad_request(
-                "dryRun: the embedded cluster has no dry runs. CLUSTER=real has (docs/local-stack.md)"
+            raise ApiError(
+                400, "dryRun: the embedded cluster has no dry runs. CLUSTER=real has (docs/local-stack.md)"
             )
         media_type = read_media_type(request.headers.get("content-type", ""))
         if media_type == _PROTOBUF:
@@ -165,8 +165,8 @@ class Api:
     def _replace(self, target: Target, new: Json) -> Stored:
         name = new.get("metadata", {}).get("name", target.name)
         if name != target.name:
-            raise bad_request(
-                f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+            raise ApiError(
+                400, f"the name of the object ({name}) does not match the name on the URL ({target.name})"
             )
         return self._registry.replace(self._get(target), new, status_only=bool(target.subresource))
 

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from standins.cluster.kinds import BY_TYPE, KINDS, NAMESPACE, POD, Json, Kind
-from standins.cluster.refusals import bad_request, conflict
+from standins.cluster.refusals import ApiError, conflict
 from standins.cluster.runner import Controller, Key
 from standins.cluster.store import Change, Stored
 from standins.cluster.writing import Registry, may_leave
@@ -25,18 +25,13 @@ _LOOK_AGAIN_SECONDS = 0.1
 Policy = Literal["Background", "Foreground"]
 
 
-class Preconditions(msgspec.Struct, frozen=True):
-    """What must still be true of the object for the delete to happen."""
-
-    uid: str | None = None
-
-
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
     """The options of a delete request that this cluster knows."""
 
     grace_period_seconds: int | None = None
     propagation_policy: Policy | None = None
-    preconditions: Preconditions = Preconditions()
+    preconditions: dict[str, str] = msgspec.field(default_factory=dict)
+    """What must still be true of the object for the delete to happen: its `uid` here."""
 
 
 BACKGROUND_NOW = DeleteOptions(grace_period_seconds=0, propagation_policy="Background")
@@ -54,7 +49,7 @@ def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
         options |= {key: query[key] for key in ("gracePeriodSeconds", "propagationPolicy") if key in query}
         return msgspec.convert(options, type=DeleteOptions, strict=False)
     except (msgspec.DecodeError, msgspec.ValidationError, TypeError) as error:
-        raise bad_request(f"invalid DeleteOptions: {error}") from error
+        raise ApiError(400, f"invalid DeleteOptions: {error}") from error
 
 
 def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
@@ -62,8 +57,8 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
 
     Raises ApiError: 409, when a precondition does not hold.
     """
-    kind, uid = stored.kind, options.preconditions.uid
-    if uid not in {None, stored.uid}:
+    kind, uid = stored.kind, options.preconditions.get("uid", stored.uid)
+    if uid != stored.uid:
         why = f"the UID in the precondition ({uid}) does not match the UID in record ({stored.uid})"
         raise conflict(kind, stored.name, why)
     body = stored.body()

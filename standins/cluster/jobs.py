@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from standins.cluster.deletion import BACKGROUND, IN_FOREGROUND, delete
@@ -310,10 +311,8 @@ def parse_indexes(text: str) -> set[int]:
 
 def format_indexes(indexes: set[int]) -> str:
     """Return indexes as text; three or more in a row are written as `first-last`."""
-    runs: list[list[int]] = []
-    for index in sorted(indexes):
-        if runs and runs[-1][-1] == index - 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)  # noqa: PLR2004
+    texts: list[str] = []
+    for _, run in groupby(enumerate(sorted(indexes)), key=lambda pair: pair[1] - pair[0]):
+        row = [index for _, index in run]
+        texts += [f"{row[0]}-{row[-1]}"] if len(row) > 2 else map(str, row)  # noqa: PLR2004
+    return ",".join(texts)

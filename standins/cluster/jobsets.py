@@ -139,7 +139,8 @@ class _Pass:
 
     @property
     def _in_order(self) -> bool:
-        return bool(self._spec.get("startupPolicy", {}).get("startupPolicyOrder") == "InOrder")
+        in_order = self._spec.get("startupPolicy", {}).get("startupPolicyOrder") == "InOrder"
+        return in_order and not self._spec.get("suspend", False)
 
     def _set(self, kind: str, reason: str, message: str, *, value: bool = True, warning: bool = False) -> None:
         """Set a condition; False only replaces an existing one, and excluded ones become False."""
@@ -195,22 +196,23 @@ class _Pass:
         }
         self._registry.create(SERVICE, service, namespace)
 
+    def _list_due(self) -> list[tuple[int, Json]]:
+        """Return the replicated jobs whose turn it is, each with its place in the spec."""
+        numbered = list(enumerate(self._replicated))
+        if not self._in_order:
+            return numbered
+        return [each for each in numbered if not self._has_started(each[1])][:1]
+
     def _create_jobs(self) -> None:
-        in_order = self._in_order and not self._spec.get("suspend")
-        for position, replicated in enumerate(self._replicated):
-            if in_order and self._has_started(replicated):
-                continue
+        due = self._list_due()
+        for position, replicated in due:
             self._create_replicas(position, replicated)
-            if in_order:
-                self._set("StartupPolicyInProgress", *_IN_PROGRESS)
-                return
-        if in_order:
+        if self._in_order and due:
+            self._set("StartupPolicyInProgress", *_IN_PROGRESS)
+        elif self._in_order:
             self._set("StartupPolicyCompleted", *_IN_ORDER)
 
     def _create_replicas(self, position: int, replicated: Json) -> None:
-        strategy = self._spec.get("failurePolicy", {}).get("restartStrategy")
-        if self._previous and strategy == "BlockingRecreate":
-            return
         taken = {job.name for job in self._jobs}
         for index in range(replicated["replicas"]):
             job = new_job(self._stored, position, index)
@@ -233,17 +235,14 @@ class _Pass:
         self._set("Suspended", "SuspendedJobs", "jobset is suspended")
 
     def _resume(self) -> None:
-        for replicated in self._replicated:
-            if self._in_order and self._has_started(replicated):
-                continue
+        due = self._list_due()
+        for _, replicated in due:
             template = replicated["template"]["spec"].get("template", {})
             for job in self._active:
                 if job.labels.get(REPLICATED_JOB_NAME) == replicated["name"] and job.json["spec"]["suspend"]:
                     self._resume_job(job, template)
-            if self._in_order:
-                self._set("StartupPolicyInProgress", *_IN_PROGRESS)
-                return
-        self._set("Suspended", "ResumeJobs", "jobset is resumed", value=False)
+        if not (self._in_order and due):
+            self._set("Suspended", "ResumeJobs", "jobset is resumed", value=False)
 
     def _resume_job(self, job: Stored, template: Json) -> None:
         status = job.body().get("status", {})

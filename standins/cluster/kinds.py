@@ -76,7 +76,6 @@ BY_TYPE: dict[tuple[str, str], Kind] = {(kind.api_version, kind.kind): kind for 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/
 _SELECTABLE: dict[Kind, tuple[str, ...]] = {
     POD: ("spec.nodeName", "spec.schedulerName", "status.phase", "status.podIP"),
-    NODE: ("spec.unschedulable",),
     NAMESPACE: ("status.phase",),
     EVENT: (
         *("reason", "reportingComponent", "type"),
@@ -92,10 +91,7 @@ def selectable(kind: Kind) -> tuple[str, ...]:
 
 def field_values(kind: Kind, body: Json) -> dict[str, str]:
     """Return the selectable fields of an object as text; an absent field is the empty text."""
-    values = {path: _look_up(body, path) for path in selectable(kind)}
-    if kind is NODE:
-        values["spec.unschedulable"] = values["spec.unschedulable"].lower() or "false"
-    return values
+    return {path: _look_up(body, path) for path in selectable(kind)}
 
 
 def _look_up(body: Json, path: str) -> str:

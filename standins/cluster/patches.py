@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from standins.cluster.kinds import Json, Kind
-from standins.cluster.refusals import ApiError, bad_request
+from standins.cluster.refusals import ApiError
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -63,9 +63,9 @@ def read_object(body: bytes) -> Json:
     try:
         found = yaml.safe_load(body)
     except yaml.YAMLError as error:
-        raise bad_request(f"the body is neither JSON nor YAML: {error}") from error
+        raise ApiError(400, f"the body is neither JSON nor YAML: {error}") from error
     if not isinstance(found, dict):
-        raise bad_request("the body must be an object")
+        raise ApiError(400, "the body must be an object")
     return found
 
 
@@ -73,7 +73,7 @@ def _read(body: bytes, wanted: type) -> Any:
     try:
         return msgspec.json.decode(body, type=wanted)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise bad_request(f"the body is not a valid JSON {wanted.__name__}: {error}") from error
+        raise ApiError(400, f"the body is not a valid JSON {wanted.__name__}: {error}") from error
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -129,10 +129,6 @@ def _merge_lists(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
     return result
 
 
-def _refused(why: str) -> ApiError:
-    return ApiError(422, f"the server rejected our request due to an error in our request: {why}")
-
-
 def apply_json_patch(document: Json, operations: list[Any]) -> Json:
     """Return the document after all operations, in order.
 
@@ -142,7 +138,7 @@ def apply_json_patch(document: Json, operations: list[Any]) -> Json:
         try:
             _apply(document, operation)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise _refused(f"operation {operation!r} cannot be applied: {error}") from error
+            raise ApiError(422, f"the operation {operation!r} cannot be applied: {error}") from error
     return document
 
 

@@ -1,13 +1,15 @@
 """Lists and watches: which objects a request is about, and the stream of their changes.
 
 An object that leaves a selection is DELETED with its old body and the new resource version. An
-object that enters it is ADDED.
+object that enters it is ADDED. Grammar of label selectors:
+https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#api
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
 import asyncio
 import contextlib
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,15 +17,73 @@ from typing import Self
 
 from standins.cluster.kinds import Json, Kind, selectable
 from standins.cluster.kubectl import encode_table
-from standins.cluster.refusals import ApiError, bad_request
-from standins.cluster.selectors import Selector, parse_fields, parse_labels
+from standins.cluster.refusals import ApiError
 from standins.cluster.store import Change, Store, Stored, encode
-from standins.kit.fitting import meets
+from standins.kit.fitting import Requirement, meets
 
+Selector = tuple[Requirement, ...]
+"""All conditions of a selector; the empty one matches everything."""
+
+_KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|"
+_SET = re.compile(rf"^({_KEY})\s+(in|notin)\s*\(([^()]*)\)$")
+_EQUAL = re.compile(rf"^({_KEY})\s*(==|=|!=)\s*({_VALUE})$")
+_EXISTS = re.compile(rf"^(!?)\s*({_KEY})$")
+_COMMA_OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
+_FIELD = re.compile(r"^([^=!]+?)(==|!=|=)(.*)$")
+_OPERATORS = {
+    "in": "In",
+    "notin": "NotIn",
+    "=": "In",
+    "==": "In",
+    "!=": "NotIn",
+    "": "Exists",
+    "!": "DoesNotExist",
+}
 _BOOKMARK_SECONDS = 60.0
 """After so long without an event a client is told where it is."""
 _BACKLOG_MAX = 20_000
 _SECONDS_MIN = 1_800
+
+
+def parse_labels(text: str) -> Selector:
+    """Return the conditions of a `labelSelector` query.
+
+    Raises ApiError: 400, naming the part that cannot be read.
+    """
+    parts = [part.strip() for part in _COMMA_OUTSIDE_PARENTHESES.split(text)] if text.strip() else []
+    return tuple(map(_read_part, parts))
+
+
+def _read_part(part: str) -> Requirement:
+    if found := _SET.match(part):
+        return Requirement(found[1], _OPERATORS[found[2]], tuple(value.strip() for value in found[3].split(",")))
+    if found := _EQUAL.match(part):
+        return Requirement(found[1], _OPERATORS[found[2]], (found[3],))
+    if found := _EXISTS.match(part):
+        return Requirement(found[2], _OPERATORS[found[1]])
+    raise ApiError(
+        400,
+        f'unable to parse requirement: labelSelector part "{part}" is none of key=value, key!=value, '
+        "key in (a,b), key notin (a,b), key, !key",
+    )
+
+
+def parse_fields(text: str, selectable: Iterable[str]) -> Selector:
+    """Return the conditions of a `fieldSelector` query.
+
+    Raises ApiError: 400, for another form than `=`, `==`, `!=`, or a field that is not selectable.
+    """
+    requirements = []
+    for part in filter(None, text.split(",")):
+        found = _FIELD.match(part)
+        if found is None:
+            raise ApiError(400, f"invalid selector: '{text}'; can't understand '{part}'")
+        if found[1] not in selectable:
+            valid = ", ".join(sorted(selectable))
+            raise ApiError(400, f'field label not supported: "{found[1]}"; supported: {valid}')
+        requirements.append(Requirement(found[1], _OPERATORS[found[2]], (found[3],)))
+    return tuple(requirements)
 
 
 @dataclass(frozen=True)
@@ -52,7 +112,7 @@ def read_number(query: Mapping[str, str], name: str) -> int:
     """Return a whole number of the query, 0 when absent. Raises ApiError: 400, naming it."""
     text = query.get(name) or "0"
     if not text.isdigit():
-        raise bad_request(f'{name}: Invalid value: "{text}": must be a whole number')
+        raise ApiError(400, f'{name}: Invalid value: "{text}": must be a whole number')
     return int(text)
 
 
@@ -80,7 +140,7 @@ class Watch:
 
     def __init__(self, store: Store, selection: Selection, query: Mapping[str, str], *, as_table: bool) -> None:
         if "sendInitialEvents" in query:
-            raise bad_request("sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
+            raise ApiError(400, "sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
         self._store = store
         self._selection = selection
         self._version = read_number(query, "resourceVersion")

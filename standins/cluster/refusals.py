@@ -28,7 +28,7 @@ PLAYED_OF_REPLICATED_JOBS: dict[str, tuple[str, ...]] = {
     **{f"template.spec.{field}": played for field, played in PLAYED_OF_JOBS.items()},
 }
 PLAYED_OF_JOBSETS: dict[str, tuple[str, ...]] = {
-    "failurePolicy.restartStrategy": ("Recreate", "BlockingRecreate"),
+    "failurePolicy.restartStrategy": ("Recreate",),
     "failurePolicy.rules": (),
     "startupPolicy.startupPolicyOrder": ("AnyOrder", "InOrder"),
     "successPolicy.operator": ("All",),
@@ -74,12 +74,6 @@ def not_found(kind: Kind, name: str) -> ApiError:
     return ApiError(404, f'{kind.resource} "{name}" not found', details=about(kind, name))
 
 
-def already_exists(kind: Kind, name: str) -> ApiError:
-    """Return the 409 for a name that is taken."""
-    message = f'{kind.resource} "{name}" already exists'
-    return ApiError(409, message, reason="AlreadyExists", details=about(kind, name))
-
-
 def conflict(kind: Kind, name: str, why: str) -> ApiError:
     """Return the 409 for a write that was based on something else than what is stored."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
@@ -111,12 +105,6 @@ def list_not_played(played: dict[str, tuple[str, ...]], spec: Json, field: str) 
             yield f"{field}.{path}", f'Invalid value: "{value}": {_NOT_PLAYED}'
 
 
-def unsupported(field: str, value: object, valid: Iterable[str]) -> Problem:
-    """Return the refusal of a value that is none of the valid ones."""
-    supported = ", ".join(f'"{each}"' for each in valid)
-    return field, f'Unsupported value: "{value}": supported values: {supported}'
-
-
 def forbidden(kind: Kind, name: str, why: str) -> ApiError:
     """Return the 403 for something that the object's state does not allow."""
     return ApiError(403, f'{kind.resource} "{name}" is forbidden: {why}', details=about(kind, name))
@@ -125,8 +113,3 @@ def forbidden(kind: Kind, name: str, why: str) -> ApiError:
 def denied(webhook: str, why: str) -> ApiError:
     """Return what a client sees when a validating webhook says no."""
     return ApiError(403, f'admission webhook "{webhook}" denied the request: {why}')
-
-
-def bad_request(message: str) -> ApiError:
-    """Return the 400 for a request that cannot be understood."""
-    return ApiError(400, message)

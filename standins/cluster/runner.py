@@ -64,17 +64,6 @@ class Runner:
         heapq.heappush(self._heap, (when, next(self._order), controller, key))
         self._woken.set()
 
-    def _step(self) -> bool:
-        """Reconcile the key that is due first; return False when nothing is due now."""
-        while self._heap and self._heap[0][0] <= self._clock.now():
-            when, _, controller, key = heapq.heappop(self._heap)
-            if self._due.get((controller, key)) != when:
-                continue
-            del self._due[(controller, key)]
-            self._reconcile(controller, key)
-            return True
-        return False
-
     def _reconcile(self, controller: Controller, key: Key) -> None:
         try:
             again = controller.reconcile(key)
@@ -98,6 +87,9 @@ class Runner:
                         await self._woken.wait()
                 continue
             until = time.monotonic() + _SLICE_REAL_SECONDS
-            while time.monotonic() < until and self._step():
-                pass
+            while self._heap and self._heap[0][0] <= self._clock.now() and time.monotonic() < until:
+                when, _, controller, key = heapq.heappop(self._heap)
+                if self._due.get((controller, key)) == when:
+                    del self._due[(controller, key)]
+                    self._reconcile(controller, key)
             await asyncio.sleep(0)

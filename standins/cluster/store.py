@@ -42,6 +42,7 @@ class Stored:
         self.version = version
         self.namespace: str = metadata.get("namespace", "")
         self.name: str = metadata["name"]
+        self.key: Key = (self.namespace, self.name)
         self.uid: str = metadata["uid"]
         self.labels: dict[str, str] = metadata.get("labels", {})
         self.owner_uids: tuple[str, ...] = tuple(owner["uid"] for owner in metadata.get("ownerReferences", ()))
@@ -49,11 +50,6 @@ class Stored:
         """Whether it is being deleted."""
         self.fields = field_values(kind, body)
         self.encoded = encode(body)
-
-    @property
-    def key(self) -> Key:
-        """Return namespace and name."""
-        return (self.namespace, self.name)
 
     @cached_property
     def json(self) -> Json:

@@ -9,18 +9,10 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 
-from standins.cluster import admission, metadata
+from standins.cluster import admission
 from standins.cluster.kinds import EVENT, JOBSET, LEASE, NAMESPACE, NODE, POD, Json, Kind
 from standins.cluster.objects import Clock, set_condition
-from standins.cluster.refusals import (
-    ApiError,
-    already_exists,
-    bad_request,
-    conflict,
-    forbidden,
-    invalid,
-    not_found,
-)
+from standins.cluster.refusals import ApiError, about, conflict, forbidden, invalid, not_found
 from standins.cluster.store import Store, Stored
 
 _VERSION_REQUIRED = (LEASE, JOBSET)
@@ -52,17 +44,18 @@ class Registry:
 
         Raises ApiError: 400, 403, 404 (namespace), 409 or 422, as the API server answers.
         """
-        body = _of_kind(kind, metadata.without_nulls(body))
+        body = _of_kind(kind, admission.without_nulls(body))
         meta = body.setdefault("metadata", {})
         if meta.pop("resourceVersion", None):
-            raise bad_request("resourceVersion should not be set on objects to be created")
-        metadata.settle_namespace(kind, meta, namespace)
-        name = metadata.settle_name(kind, meta, self._random)
-        metadata.check_metadata(kind, meta)
+            raise ApiError(400, "resourceVersion should not be set on objects to be created")
+        admission.settle_namespace(kind, meta, namespace)
+        name = admission.settle_name(kind, meta, self._random)
+        admission.check_metadata(kind, meta)
         if kind.namespaced:
             self._check_namespace(kind, namespace, name)
         if self.store.get(kind, meta.get("namespace", ""), name) is not None:
-            raise already_exists(kind, name)
+            text = f'{kind.resource} "{name}" already exists'
+            raise ApiError(409, text, reason="AlreadyExists", details=about(kind, name))
         for field in ("managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(field, None)
         meta["uid"] = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
@@ -71,7 +64,7 @@ class Registry:
             meta["generation"] = 1
         if kind.has_status and kind is not NODE:  # A kubelet registers its node with its status.
             body.pop("status", None)
-        metadata.drop_empty(meta)
+        admission.drop_empty(meta)
         admission.admit_new(self.store, kind, body, self.clock.timestamp())
         return self.store.put(kind, body)
 
@@ -80,7 +73,9 @@ class Registry:
 
         Raises ApiError: 409 when `metadata.resourceVersion` is not the stored one, or 422.
         """
-        return self.write(old, self._merge_with_stored(old, metadata.without_nulls(body), status_only=status_only))
+        return self.write(
+            old, self._merge_with_stored(old, admission.without_nulls(body), status_only=status_only)
+        )
 
     def change_status(self, stored: Stored, status: Json) -> Stored:
         """Store a new status for an object that a controller has just read."""
@@ -95,7 +90,7 @@ class Registry:
     def write(self, old: Stored, new: Json) -> Stored:
         """Store a body that has passed all checks, or remove its object if nothing holds it now."""
         new["metadata"]["resourceVersion"] = str(old.version)
-        metadata.drop_empty(new["metadata"])
+        admission.drop_empty(new["metadata"])
         if new == old.json:
             return old
         if may_leave(old.kind, new):
@@ -165,8 +160,8 @@ class Registry:
         if status_only:
             return before | {"status": new.get("status", {})}
         new = _of_kind(kind, new)
-        metadata.carry_over(before["metadata"], meta)
-        metadata.check_metadata(kind, meta)
+        admission.carry_over(before["metadata"], meta)
+        admission.check_metadata(kind, meta)
         if kind.has_status:
             new.pop("status", None)
             new |= {"status": before["status"]} if "status" in before else {}
@@ -195,7 +190,7 @@ def _of_kind(kind: Kind, body: Json) -> Json:
     own = (kind.api_version, kind.kind)
     named = (body.get("apiVersion", kind.api_version), body.get("kind", kind.kind))
     if named != own:
-        raise bad_request(f"the API version and kind of the object, {named}, do not match those expected, {own}")
+        raise ApiError(400, f"the API version and kind of the object, {named}, do not match those expected, {own}")
     return {"apiVersion": kind.api_version, "kind": kind.kind} | body
 
 

@@ -234,7 +234,11 @@ class Judge:
 
     def __init__(self, pod: Pod, rows: Iterable[Row]) -> None:
         self._pod, self._rows = pod, rows
-        self._domains: _Domains | None = None
+        self._looked = False
+        self._wanted: set[tuple[Term, str | None]] = set()
+        self._avoided: set[tuple[str, str | None]] = set()
+        self._repelled: set[tuple[str, str | None]] = set()
+        """The domains of the topology with pods that matter to the inter-pod rules."""
 
     def find_rejection(self, row: Row) -> Rejection | None:
         """Return why a node does not take the pod, None when it does."""
@@ -258,36 +262,11 @@ class Judge:
         return Rejection(tuple(reasons), by_eviction=not hopeless) if reasons else None
 
     def _find_foe(self, row: Row) -> Rejection | None:
-        if self._domains is None:  # not before a node passes all other filters: it looks at all pods
-            self._domains = _Domains(self._pod, self._rows)
-        return self._domains.find_rejection(row)
-
-
-class _Domains:
-    """Which pods are in which domain of the topology, for the inter-pod rules of one pod."""
-
-    def __init__(self, pod: Pod, rows: Iterable[Row]) -> None:
-        self._pod = pod
-        self._wanted: set[tuple[Term, str | None]] = set()
-        self._avoided: set[tuple[str, str | None]] = set()
-        self._repelled: set[tuple[str, str | None]] = set()
-        for row in rows:
-            for other in row.pods.values():
-                self._look_at(row, other)
-
-    def _look_at(self, row: Row, other: Pod) -> None:
-        # A pod counts for affinity only if all terms select it, for anti-affinity if one does:
-        # updateWithAffinityTerms and updateWithAntiAffinityTerms of the plugin InterPodAffinity.
-        pod = self._pod
-        if pod.affinity and all(term.selects(other) for term in pod.affinity):
-            self._wanted.update((term, row.labels.get(term.topology_key)) for term in pod.affinity)
-        avoided = (term.topology_key for term in pod.anti_affinity if term.selects(other))
-        self._avoided.update((key, row.labels.get(key)) for key in avoided)
-        repelled = (term.topology_key for term in other.anti_affinity if term.selects(pod))
-        self._repelled.update((key, row.labels.get(key)) for key in repelled)
-
-    def find_rejection(self, row: Row) -> Rejection | None:
-        """Return why the inter-pod rules keep the pod off a node, or None."""
+        if not self._looked:  # not before a node passes all other filters: it takes long
+            self._looked = True
+            for place in self._rows:
+                for other in place.pods.values():
+                    self._look_at(place, other)
         if not self._has_friends(row):
             return Rejection((AFFINITY_MISMATCH,))
         if not self._avoided.isdisjoint(row.labels.items()):
@@ -295,6 +274,17 @@ class _Domains:
         if not self._repelled.isdisjoint(row.labels.items()):
             return Rejection((EXISTING_ANTI_AFFINITY,), by_eviction=True)
         return None
+
+    def _look_at(self, place: Row, other: Pod) -> None:
+        # A pod counts for affinity only if all terms select it, for anti-affinity if one does:
+        # updateWithAffinityTerms and updateWithAntiAffinityTerms of the plugin InterPodAffinity.
+        pod = self._pod
+        if pod.affinity and all(term.selects(other) for term in pod.affinity):
+            self._wanted.update((term, place.labels.get(term.topology_key)) for term in pod.affinity)
+        avoided = (term.topology_key for term in pod.anti_affinity if term.selects(other))
+        self._avoided.update((key, place.labels.get(key)) for key in avoided)
+        repelled = (term.topology_key for term in other.anti_affinity if term.selects(pod))
+        self._repelled.update((key, place.labels.get(key)) for key in repelled)
 
     def _has_friends(self, row: Row) -> bool:
         terms = self._pod.affinity

@@ -38,11 +38,7 @@ def main(
 ) -> None:
     """Make bound pods run and end, until SIGTERM.
 
-    Annotations of a pod: local.tpu-provisioner/run-seconds "N"; local.tpu-provisioner/exit-code "1"
-    (it fails); local.tpu-provisioner/fail-attempts "K" (it fails while its label
-    jobset.sigs.k8s.io/restart-attempt is less than K); local.tpu-provisioner/fail-runs "K" (its
-    containers fail K times in the same pod, then succeed); local.tpu-provisioner/pods-together "K"
-    (its time counts once K pods of its JobSet run).
+    Annotations of a pod say how long it runs, and how it ends: docs/local-stack.md.
     """
     silence_cancelled_connects()
     try:

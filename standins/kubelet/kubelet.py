@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from standins.kit.lifecycle import write_record
-from standins.kubelet.statuses import SIGTERM_EXIT_CODE, Json, Plan, PlanError, crashed, ended, plan_for, running
+from standins.kubelet.statuses import SIGTERM_EXIT_CODE, Json, Plan, crashed, ended, plan_for, running
 
 _START_SECONDS = 2.0
 _CRASH_BACKOFF_SECONDS, _CRASH_BACKOFF_SECONDS_MAX = 10.0, 300.0
@@ -81,12 +81,9 @@ def _version_of(pod: Json) -> int:
 
 
 class Kubelet:
-    """Runs the pods of all nodes.
+    """Runs the pods of all nodes, `run_seconds` long unless a pod says otherwise.
 
-    Args:
-        client: Of the API server.
-        speed: Virtual seconds per real second.
-        run_seconds: How long a simulated pod runs unless it says otherwise.
+    `speed` is virtual seconds per real second.
     """
 
     def __init__(self, client: httpx.AsyncClient, *, speed: float, run_seconds: float) -> None:
@@ -140,7 +137,7 @@ class Kubelet:
     def _plan(self, pod: Json) -> Plan:
         try:
             return plan_for(pod, run_seconds=self._run_seconds)
-        except PlanError as error:
+        except ValueError as error:
             write_record("pod annotation ignored", "WARNING", pod=_name(pod), error=str(error))
             plain = pod | {"metadata": pod["metadata"] | {"annotations": {}}}
             return plan_for(plain, run_seconds=self._run_seconds)

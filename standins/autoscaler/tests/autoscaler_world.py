@@ -46,8 +46,7 @@ class AutoscalerWorld(ABC):
 
     @property
     @abstractmethod
-    def now(self) -> float:
-        """Return the virtual second."""
+    def now(self) -> float: ...
 
     @abstractmethod
     def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
@@ -58,28 +57,24 @@ class AutoscalerWorld(ABC):
         """Create a pod of a Job with the default scheduler; see `build_template`."""
 
     @abstractmethod
-    def end_pod(self, name: str) -> None:
-        """Let a pod succeed."""
+    def end_pod(self, name: str) -> None: ...
 
     @abstractmethod
     def add_fault(self, **fault: Any) -> None:
         """Put a fault of the fake GKE in force."""
 
     @abstractmethod
-    def clear_faults(self) -> None:
-        """Remove all faults."""
+    def clear_faults(self) -> None: ...
 
     @abstractmethod
     def keep_node(self, node: str, *, kept: bool = True) -> None:
         """Annotate a node so that the autoscaler does not remove it, or take that back."""
 
     @abstractmethod
-    def advance(self, seconds: float) -> None:
-        """Let time pass."""
+    def advance(self, seconds: float) -> None: ...
 
     @abstractmethod
-    def list_nodes(self, pool: str) -> list[str]:
-        """Return the nodes of a pool."""
+    def list_nodes(self, pool: str) -> list[str]: ...
 
     @abstractmethod
     def read_target(self, pool: str) -> int:
@@ -90,8 +85,7 @@ class AutoscalerWorld(ABC):
         """Return on which node a pod runs, empty for none."""
 
     @abstractmethod
-    def list_events(self, pod: str, reason: str) -> list[PodEvent]:
-        """Return the Events about a pod."""
+    def list_events(self, pod: str, reason: str) -> list[PodEvent]: ...
 
     def wait_for(self, what: Callable[[], object], seconds: float) -> float:
         """Let time pass until something is so, and return after how many seconds it was."""

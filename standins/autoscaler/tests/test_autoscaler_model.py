@@ -35,17 +35,14 @@ class ModelWorld(AutoscalerWorld):
 
     @property
     def now(self) -> float:
-        """Return the virtual second."""
         return self._gke.clock.now()
 
     def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
-        """Create an empty autoscaled pool, and wait for it."""
         pool = build_pool(name, hosts, changes)
         self._gke.client.create_node_pool(parent=self._gke.parent, node_pool=pool)
         self.advance(30)
 
     def add_pod(self, name: str, **changes: Any) -> None:
-        """Create a pod of a Job."""
         made = {"name": name, "namespace": "default", "uid": f"uid-{next(self._uids)}"}
         owners = [{"kind": "Job", "controller": True}]
         pod = build_template(changes)
@@ -54,23 +51,18 @@ class ModelWorld(AutoscalerWorld):
         self._near[name] = changes.get("near", "")
 
     def end_pod(self, name: str) -> None:
-        """Let a pod succeed."""
         self._pods[name]["status"]["phase"] = "Succeeded"
 
     def add_fault(self, **fault: Any) -> None:
-        """Put a fault of the fake GKE in force."""
         self._gke.add_fault(**fault)
 
     def clear_faults(self) -> None:
-        """Remove all faults."""
         self._gke.gke.faults.clear()
 
     def keep_node(self, node: str, *, kept: bool = True) -> None:
-        """Annotate a node, or take that back."""
         (self._kept.add if kept else self._kept.discard)(node)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, with a loop of the autoscaler every ten seconds."""
         until = self.now + seconds
         while self.now < until:
             self._gke.advance(min(self.STEP, until - self.now))
@@ -80,20 +72,16 @@ class ModelWorld(AutoscalerWorld):
                 self._act(action)
 
     def list_nodes(self, pool: str) -> list[str]:
-        """Return the nodes of a pool."""
         found = (each["metadata"] for each in self._nodes())
         return [each["name"] for each in found if each["labels"][POOL] == pool]
 
     def read_target(self, pool: str) -> int:
-        """Return how many instances the pool's group keeps."""
         return int(self._groups.group(PROJECT, ZONE, self._name_group(pool))["targetSize"])
 
     def find_node_of(self, pod: str) -> str:
-        """Return on which node a pod runs."""
         return str(self._pods[pod]["spec"].get("nodeName", ""))
 
     def list_events(self, pod: str, reason: str) -> list[PodEvent]:
-        """Return the Events about a pod."""
         return [each for each in self._events.get(pod, ()) if each.reason == reason]
 
     def _name_group(self, pool: str) -> str:

@@ -21,8 +21,8 @@ CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 def test_a_group_is_described_grown_and_given_up(tmp_path: Path) -> None:
     with (
         fake_process(tmp_path, "--speed", "600") as fake,
-        httpx.Client(base_url=fake.rest, trust_env=False) as client,
-        container_v1.ClusterManagerClient(transport=open_transport(fake.rest)) as gke,
+        httpx.Client(base_url=fake.addresses["rest"], trust_env=False) as client,
+        container_v1.ClusterManagerClient(transport=open_transport(fake.addresses["rest"])) as gke,
         serving_groups(NodeGroups(client, CLUSTER)) as address,
         grpc.insecure_channel(address) as channel,
     ):
