@@ -23,8 +23,6 @@ from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_who
 
 K = TypeVar("K")
 T = TypeVar("T")
-
-
 _TAINTS_OF_SHAPES = {labels.TPU_RESOURCE, labels.GPU_RESOURCE, labels.ARCHITECTURE}
 """Kubernetes lets the pods tolerate them that ask for the accelerator or the architecture."""
 
@@ -235,15 +233,17 @@ class Census:
         home = self.homes.get(pool.name)
         if home is None:
             return Trouble.FAILED if has_failed(pool) else Trouble.NONE
-        fills = home.elastic or (pool.autoscaled and lacks_nodes(pool))
-        if fills and self._is_superseded(pool):
+        service = self.find_service(pool)
+        lacks = lacks_nodes(pool) and (pool.autoscaled or service.waiting_since is None)
+        if (home.elastic or lacks) and self._is_superseded(pool):
             return Trouble.SHORT
-        return find_trouble(pool, home, self.find_service(pool), self.scene)
+        return find_trouble(pool, home, service, self.scene)
 
     def _is_superseded(self, pool: Pool) -> bool:
-        """Return whether a pool that lacked nodes has a successor, so that it is a record for good.
+        """Return whether a pool that lacks nodes has a successor, so that it is a record for good.
 
-        GKE may try again for it. An elastic one keeps its nodes, and gets no more.
+        GKE may try again for it, or no pod waits for it any more, as one runs on the successor.
+        An elastic one keeps its nodes, and gets no more.
         """
         return any(
             each.need == pool.need

@@ -264,6 +264,18 @@ COUNTING += [
         "",
     ),
     (
+        "a pool that lost its hosts is no help to a slice that runs in part on its failed successor",
+        scene(
+            1,
+            [Pod(0, "0.1"), Pod(0)],
+            [replace(LOST, error=300), replace(ERROR, attempt=1, nodes=2)],
+            Need(list=LIST),
+        ),
+        "create 0.2 demand empty",
+        "delete 0.0",
+        "host_lost",
+    ),
+    (
         "elastic: a stranger uses its node, so the pool gets one more",
         scene(
             1,
