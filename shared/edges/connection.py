@@ -87,7 +87,7 @@ class GkeConnection(Connection):
         self._place, self._current = ("", ""), Connection(url="http://unknown")
 
     def reach(self) -> tuple[str, urllib3.PoolManager]:
-        """Return the URL, and the kept connections to it; `Unavailable` if neither is of use."""
+        """Return the URL, and the connections to it; `Unavailable` if GKE's answer is of no use."""
         place = self._locate()
         with self._lock:
             if place != self._place:

@@ -52,11 +52,9 @@ def read_check(body: Json) -> Check | None:
         return None
     conditions = read_objects(body, "status", "conditions")
     words = {read_text(each, "type"): read_text(each, "message") for each in conditions}
-    seconds, problem = SECONDS, ""
+    marks, seconds, problem = read_texts(body, "metadata", "annotations"), SECONDS, ""
     try:
-        seconds = find_seconds(
-            read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS
-        )
+        seconds = find_seconds(marks, labels.CAPACITY_CHECK_SECONDS, SECONDS)
     except Rejected as error:
         problem = str(error)
     return Check(
@@ -167,12 +165,9 @@ def _add_flavor(spec: dict[str, Any], name: str, flavor: Json) -> None:
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in read_texts(flavor, "nodeLabels").items():
         if selector.setdefault(key, value) != value:
-            raise PodContradictsSpec(
-                f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
-                field=f"spec.nodeSelector {key}",
-                value=str(selector[key]),
-                valid=value,
-            )
+            what = f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it"
+            field, own_value = f"spec.nodeSelector {key}", str(selector[key])
+            raise PodContradictsSpec(what, field=field, value=own_value, valid=value)
     tolerations = list(spec.get("tolerations") or ())
     own = read_objects(flavor, "tolerations")
     tolerations += [each for each in own if each not in tolerations]
@@ -270,9 +265,8 @@ class KueueQueues:
             body = self._api.get(kind.path_of(queued.namespace, queued.owner.name), JsonObject)
         except NotFound:
             return None
-        flavors = {
-            name: self._get_flavor(name) for names in queued.flavors.values() for name in names
-        }
+        names = {name for names in queued.flavors.values() for name in names}
+        flavors = {name: self._get_flavor(name) for name in names}
         with reading(str(queued.owner)):
             changed = inject_flavors(kind, body, queued, flavors)
         owner = read_workload(kind, dict(changed))
@@ -283,13 +277,12 @@ class KueueQueues:
     ) -> None:
         """Write one check of a Workload; `StaleView` unless the Workload is as it was read."""
         path = f"{_ROOT}/namespaces/{queued.namespace}/workloads/{queued.name}/status"
+        # One for each check: an apply deletes what its manager wrote before and does not name.
+        short = len(state.name) <= _NAME_LENGTH_MAX
+        name = state.name if short else hashlib.sha256(state.name.encode()).hexdigest()
+        forced = _FORCE | {"fieldManager": f"{CONTROLLER} {name}"}
         try:
-            body = format_state(queued, state, retry_seconds=retry_seconds)
-            # One for each check: an apply deletes what its manager wrote before and does not name.
-            short = len(state.name) <= _NAME_LENGTH_MAX
-            name = state.name if short else hashlib.sha256(state.name.encode()).hexdigest()
-            forced = _FORCE | {"fieldManager": f"{CONTROLLER} {name}"}
-            self._api.apply(path, body, forced)
+            self._api.apply(path, format_state(queued, state, retry_seconds=retry_seconds), forced)
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error
 
@@ -299,7 +292,7 @@ class KueueQueues:
                 return read_flavor(self._api.get(f"{_ROOT}/resourceflavors/{name}", JsonObject))
         except NotFound as error:
             raise StaleView(
-                f"the ResourceFlavor {name} of a workload with quota is gone: {error}"
+                f"the ResourceFlavor {name}, which has quota, is gone: {error}"
             ) from error
 
     def _list(

@@ -399,7 +399,7 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     own, places = {pod.uid for pod in look.pods}, dict(look.places)
     users: dict[str, list[PodView]] = {name: [] for name in names}
     for pod in chain.from_iterable(bound.values()):
-        pool = places[pod.uid] = pools[pod.node_name]
+        pool = places[pod.uid] = pools.get(pod.node_name, names[0])  # if it names none, the first
         if pod.template.units and pod.uid not in own:
             users[pool].append(pod)
     return structs.replace(

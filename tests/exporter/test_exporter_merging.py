@@ -57,14 +57,6 @@ def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
     assert [event.cause for _, event in publish([0, 0.25, 0.5]).published] == ["p0", "p1"]
 
 
-def test_a_second_also_begins_with_what_was_kept() -> None:
-    assert times(publish([0, 0.5, 1.5, 2.5])) == [0, 1, 2, 3]
-
-
-def test_after_a_second_the_next_passes_at_once() -> None:
-    assert times(publish([0, 1, 2.5])) == [0, 1, 2.5]
-
-
 @pytest.mark.parametrize("other", [{"namespace": "other"}, {"uid": "of the one in its place"}])
 def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
     line = Line()

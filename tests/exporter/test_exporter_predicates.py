@@ -21,13 +21,6 @@ OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LABELS = a_leader()["metadata"]["labels"]
 
 
-def affinity(*keys: str) -> dict[str, Any]:
-    """Required affinity with one term for each key."""
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["x"]}]} for key in keys]
-    required = {"nodeSelectorTerms": terms}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-
-
 def container(**resources: Any) -> dict[str, Any]:
     return {"name": "main", "resources": resources}
 
@@ -39,29 +32,6 @@ DEMANDS = {
     "one that asks for no chips (Pathways head)": {"spec": {"containers": [container()]}},
     "one that has only the accelerator selector": {
         "spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}}
-    },
-    "one that has only the topology selector": {
-        "spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "4x4"}}
-    },
-    "one that selects by affinity": {"spec": NO_TPU | {"affinity": affinity("cloud.google.com/gke-tpu-topology")}},
-    "one that names the accelerator in one of two alternatives": {
-        "spec": NO_TPU | {"affinity": affinity("cloud.google.com/gke-tpu-accelerator", "team")}
-    },
-    "one with only the slice topology annotation": {
-        "spec": NO_TPU,
-        "annotations": {"cloud.google.com/gke-tpu-slice-topology": "4x4x4"},
-    },
-    "one that only requests chips": {
-        "spec": NO_TPU | {"containers": [container(requests={"google.com/tpu": "4"})]}
-    },
-    "one that misspells its GPUs, whose owner is told": {
-        "spec": NO_TPU | {"containers": [container(limits={"nvidia.com/gpus": 1})]}
-    },
-    "one that only limits chips, as a number": {
-        "spec": NO_TPU | {"containers": [container(), container(limits={"google.com/tpu": 4})]}
-    },
-    "one whose init container asks for chips": {
-        "spec": NO_TPU | {"initContainers": [container(limits={"google.com/tpu": "4"})]}
     },
     "one whose index is only an annotation (before Kubernetes 1.28)": {
         "labels": {k: v for k, v in LABELS.items() if "completion-index" not in k},
@@ -87,7 +57,6 @@ NO_DEMANDS = {
     "a pod opted out by label": {"labels": LABELS | {OPT_OUT: "true"}},
     "a pod opted out by annotation": {"annotations": {OPT_OUT: "true"}},
     "a CPU pod": {"spec": NO_TPU},
-    "a CPU pod with two alternatives of its own": {"spec": NO_TPU | {"affinity": affinity("team", "rack")}},
     "a pod that asks for zero chips": {
         "spec": NO_TPU | {"containers": [container(limits={"google.com/tpu": "0"})]}
     },
@@ -121,14 +90,6 @@ STANDINGS = (
 @pytest.mark.parametrize(("conditions", "expected"), STANDINGS)
 def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any) -> None:
     assert find_over(read_jobset(conditions=conditions)) == expected
-
-
-@pytest.mark.parametrize(
-    ("managed_by", "ours"),
-    [(None, True), ("jobset.sigs.k8s.io/jobset-controller", True), ("kueue.x-k8s.io/multikueue", False)],
-)
-def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool) -> None:
-    assert read_jobset(managed_by=managed_by).managed_elsewhere is not ours
 
 
 def test_the_spec_of_a_pod_that_waits_for_nothing_is_not_read() -> None:

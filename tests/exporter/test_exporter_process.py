@@ -168,16 +168,6 @@ def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
     assert standby.end() == 0
 
 
-def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_the_same(
-    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-) -> None:
-    topic = create_topic(pubsub, "projects/p/topics/no-crd")
-    kubernetes.lists["jobsets"].clear()
-    exporter = start(TOPIC=topic, LEASE_SECONDS="0")
-    wait_until(lambda: len(exporter.messages("published")) == 2, exporter)
-    wait_until(lambda: "is the JobSet operator installed?" in _readyz(exporter), exporter)
-
-
 def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:
     exporter = start(TOPIC="x", LEASE_SECONDS="1000", SUBJECT="?")
     assert exporter.process.wait(PATIENCE_SECONDS) == 2

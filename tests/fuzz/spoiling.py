@@ -1,22 +1,20 @@
 """Spoils real objects: any node is replaced, deleted, doubled, renamed or given another type.
 
-A spoilt object becomes JSON text, because much of what goes wrong is a matter of its bytes: numbers
-of 400 digits, a key that comes twice, half of a surrogate pair, nesting deeper than the stack.
-
-What is spoilt, and how, is read from a recipe, a few bytes that hypothesis draws. One draw per
-input keeps a million of them affordable, and the bytes repeat a finding.
+A spoilt object becomes JSON text, because much of what goes wrong is a matter of its bytes. What is
+spoilt, and how, is read from a recipe, a few bytes that hypothesis draws: they repeat a finding.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 Json = Any
 T = TypeVar("T")
 RECIPE_BYTES = 40
 CHANGES_MAX = 3
-DEEP = 20_000
-"""Levels of nesting that no stack of ours holds."""
+DEEP = 20_000  # levels of nesting that no stack of ours holds
 _MARK, _AGAIN = "@raw:", "@again:"
 _RAW: tuple[bytes, ...] = (
     *(b"NaN", b"Infinity", b"-Infinity", b"1e400", b"-1e400", b"1e-400", b"0.5", b"-0", b"", b"'text'"),
@@ -42,25 +40,16 @@ _ODD: tuple[Json, ...] = (
     *_TEXTS,
     *(f"{_MARK}{number}" for number in range(len(_RAW))),
 )
-_KEYS: tuple[str, ...] = (
-    *("name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp"),
-    *("generateName", "labels", "annotations", "ownerReferences", "controller", "kind", "apiVersion"),
-    *("metadata", "spec", "status", "suspend", "managedBy", "replicas", "parallelism", "completions"),
-    *("completionMode", "size", "subGroupPolicy", "subGroupSize", "maxSurge", "strategy", "rollingUpdate"),
-    *("podManagementPolicy", "template", "minReplicas", "maxReplicas", "numOfHosts", "groupName", "active"),
-    *("completedIndexes", "failedIndexes", "conditions", "type", "reason", "message", "lastTransitionTime"),
-    *("phase", "nominatedNodeName", "nodeName", "nodeSelector", "affinity", "nodeAffinity", "podAffinity"),
-    *("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "matchExpressions", "key"),
-    *("operator", "values", "topologyKey", "containers", "requests", "initContainers", "resources", "limits"),
-    *("restartPolicy", "schedulingGates", "priorityClassName", "taints", "google.com/tpu", "nvidia.com/gpu"),
-    *("cpu", "memory", "cloud.google.com/gke-tpu-topology", "items", "continue"),
-    *("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator"),
-    *("cloud.google.com/gke-spot", "nodePools", "config", "machineType", "accelerators", "acceleratorCount"),
-    *("initialNodeCount", "autoscaling", "maxNodeCount", "placementPolicy", "tpuTopology"),
-    *("instanceGroupUrls", "statusMessage", "targetSize", "error", "code", "details", "version", "cause"),
-    *("workload", "data", "attributes", "messageId"),
+_SOURCES = [path.read_text() for path in (Path(__file__).parents[2] / "shared").rglob("*.py")]
+_KEYS = sorted({word for source in _SOURCES for word in re.findall(r'"([a-z][\w./-]+)"', source)})
+_KEYS += sorted(
+    {
+        re.sub("_([a-z])", lambda at: at[1].upper(), name)
+        for each in _SOURCES
+        for name in re.findall(r"^    (\w+): ", each, re.MULTILINE)
+    }
 )
-"""Keys that some reader looks for."""
+"""What some reader looks for: the texts of the product, and the fields of its structs."""
 _CHANGES = (*("replace",) * 3, "delete", "double", "rename", "retype", "swap", "wrap", "grow", "insert")
 
 

@@ -10,7 +10,7 @@ from shared.edges.gke import GkePools
 from shared.edges.google import classify_refusal
 from shared.model.errors import ClusterNotFound, Denied, NotFound
 from shared.model.pools import NodePool, PoolStatus
-from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
+from tests.fuzz.canned import Canned, CannedHttp, open_pools
 from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
 pytestmark = pytest.mark.recordings

@@ -16,11 +16,11 @@ BUDGETS = {
     "shared/needs": (1_803, 1_300),
     "shared/plan": (1_771, 1_900),
     "shared/engine": (2_782, 1_950),
-    "shared/edges": (2_547, 2_100),
+    "shared/edges": (2_540, 2_100),
     "shared/kinds": (1_403, 1_300),
     "shared/shapes": (854, 760),
     "standins demo benchmarks": (20_769, 20_000),
-    " ".join(DEPLOYED): (16_050, 14_000),
+    " ".join(DEPLOYED): (16_043, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
