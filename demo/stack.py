@@ -18,6 +18,7 @@ from demo.functions import stage
 from demo.objects import create_subscriptions, prepare_cluster
 from demo.settings import CLUSTER_PATH, FUNCTIONS, Addresses, ClusterKind, Layout, StackSettings
 from standins.kit.addresses import HOST, answers, draw_ports, is_free, listens, read_ports, write_private
+from standins.kit.lifecycle import hold_interrupts
 from standins.kit.processes import NotReady, Processes, describe_last_words
 
 if TYPE_CHECKING:
@@ -81,14 +82,16 @@ class Stack:
         try:
             self._start()
         except BaseException:
-            self._end()
+            with hold_interrupts():
+                self._end()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._say("ending the stack")
-        self._end()
-        self.layout.state.unlink(missing_ok=True)
+        with hold_interrupts():  # a second Ctrl-C must not leave processes behind
+            self._say("ending the stack")
+            self._end()
+            self.layout.state.unlink(missing_ok=True)
 
     @property
     def addresses(self) -> Addresses:
