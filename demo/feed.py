@@ -33,23 +33,6 @@ _LOOKS = {FAILED: "bad", USE: "ok", GONE: "dim"}
 _COLUMNS = ("WORKLOAD", "POOL", "NODES", "CREATED", "IN USE", "GONE")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One change, for people."""
-
-    seconds: float
-    """Since the feed began."""
-    about: str
-    text: str
-    look: str = ""
-    """One of `cli.printing.STYLES`."""
-
-    def as_text(self) -> Text:
-        """Return it with its colour."""
-        text = Text.assemble((f"{self.seconds:6.1f} s  ", "dim"), (self.about, "bold"), "  ")
-        return text.append(self.text, STYLES[self.look])
-
-
 @dataclass(slots=True)
 class Story:
     """One pool, from its first sight to its end."""
@@ -85,7 +68,7 @@ class Feed:
         self._began_at = began_at
         self._waits: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def take(self, status: Status, now: float) -> list[Line]:
+    def take(self, status: Status, now: float) -> list[Text]:
         """Return what has changed; what a cluster did not answer changes nothing."""
         seconds = now - self._began_at
         lines = [*self._see_waiting(status, seconds)]
@@ -95,21 +78,21 @@ class Feed:
             lines += self._see_gone({row.pool for row in status.pools}, seconds)
         return lines
 
-    def say(self, about: str, text: str, now: float, look: str = "") -> Line:
-        """Return a line about something else."""
-        return Line(now - self._began_at, about, text, look)
+    def say(self, about: str, text: str, now: float, look: str = "") -> Text:
+        """Return a line about something else, in one of the looks of `cli.printing.STYLES`."""
+        return _write(now - self._began_at, about, text, look)
 
-    def _see_waiting(self, status: Status, seconds: float) -> Iterator[Line]:
+    def _see_waiting(self, status: Status, seconds: float) -> Iterator[Text]:
         waits: dict[tuple[str, str], tuple[str, str]] = {}
         for row in (*status.waiting, *status.left_alone):
             key = (row.owner, row.shape or row.message)
             waits[key] = (row.decision, row.reason)
             if self._waits.get(key) != waits[key]:
-                yield Line(seconds, row.owner, _describe_wait(row), "bad" if row.stuck else "warn")
+                yield _write(seconds, row.owner, _describe_wait(row), "bad" if row.stuck else "warn")
         if not status.errors:
             self._waits = waits
 
-    def _see_pool(self, row: PoolRow, seconds: float) -> Iterator[Line]:
+    def _see_pool(self, row: PoolRow, seconds: float) -> Iterator[Text]:
         story = self.stories.setdefault(row.pool, Story(row))
         story.row, story.nodes = row, max(story.nodes, row.nodes)
         if row.error and row.error not in story.errors:
@@ -119,14 +102,14 @@ class Feed:
             return
         first, story.phase = not story.phase, phase
         story.began.setdefault(phase, seconds)
-        yield Line(seconds, row.owner, _describe_pool(row, phase, first=first), _LOOKS.get(phase, ""))
+        yield _write(seconds, row.owner, _describe_pool(row, phase, first=first), _LOOKS.get(phase, ""))
 
-    def _see_gone(self, names: set[str], seconds: float) -> Iterator[Line]:
+    def _see_gone(self, names: set[str], seconds: float) -> Iterator[Text]:
         for name, story in self.stories.items():
             if name not in names and story.phase != GONE:
                 story.phase = GONE
                 story.began[GONE] = seconds
-                yield Line(seconds, story.row.owner, f"pool {name}: {_WORDS[GONE]}", _LOOKS[GONE])
+                yield _write(seconds, story.row.owner, f"pool {name}: {_WORDS[GONE]}", _LOOKS[GONE])
 
 
 def find_phase(row: PoolRow) -> str:
@@ -153,6 +136,12 @@ def draw_table(stories: Sequence[Story], *, rows_max: int | None = None) -> Tabl
         look = "dim" if story.phase == GONE else _LOOKS.get(story.phase, "")
         table.add_row(*map(Text, story.as_cells()), style=STYLES[look])
     return table
+
+
+def _write(seconds: float, about: str, text: str, look: str) -> Text:
+    """Return one change, for people; the seconds are those since the feed began."""
+    line = Text.assemble((f"{seconds:6.1f} s  ", "dim"), (about, "bold"), "  ")
+    return line.append(text, STYLES[look])
 
 
 def _describe_wait(row: WaitingRow) -> str:
@@ -218,10 +207,10 @@ class View:
         """Show a word about the demo itself."""
         self._console.print(Text(text, style="dim"), soft_wrap=True)
 
-    def show(self, lines: Sequence[Line], stories: Sequence[Story]) -> None:
+    def show(self, lines: Sequence[Text], stories: Sequence[Story]) -> None:
         """Show new lines, and the pools as they are."""
         for line in lines:
-            self._console.print(line.as_text(), soft_wrap=True)
+            self._console.print(line, soft_wrap=True)
         if self._console.is_terminal:
             rows_max = max(1, self._console.height - _LINES_MIN)
             self._live.update(draw_table(stories, rows_max=rows_max))

@@ -20,7 +20,7 @@ NOW = 1000.0
 
 
 def take(feed: Feed, status: Status, now: float) -> list[str]:
-    return [line.text for line in feed.take(status, now)]
+    return [line.plain.rpartition("  ")[2] for line in feed.take(status, now)]
 
 
 def test_each_change_is_one_line_and_no_change_is_none() -> None:
