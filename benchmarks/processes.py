@@ -18,7 +18,7 @@ import venv
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Self
 
@@ -193,12 +193,9 @@ def _read_distributions(requirements: Path) -> list[Distribution]:
         wanted = Requirement(line.rstrip("\\ "))
         if wanted.marker and not wanted.marker.evaluate():
             continue
-        try:
-            installed = distribution(wanted.name)
-        except PackageNotFoundError as error:
-            raise Failed(f"{requirements.name} pins {wanted}, which is not installed here") from error
-        if installed.version not in wanted.specifier:
-            raise Failed(f"{requirements.name} pins {wanted}; installed is {installed.version}")
+        installed = next(iter(distributions(name=wanted.name)), None)
+        if installed is None or installed.version not in wanted.specifier:
+            raise Failed(f"{requirements.name} pins {wanted}; installed is {installed and installed.version}")
         packages.append(installed)
     return packages
 

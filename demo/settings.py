@@ -130,10 +130,6 @@ class Layout:
         self.state = home / "stack.json"
         """What runs, written whenever it changes; `tpu-provisioner` finds the stack by it."""
 
-    def account_kubeconfig(self, account: str) -> Path:
-        """Return the kubeconfig of one service account."""
-        return self.accounts / f"{account}.kubeconfig"
-
     def account_token(self, account: str) -> Path:
         """Return the bare token of one service account."""
         return self.accounts / f"{account}.token"

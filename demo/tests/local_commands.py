@@ -16,6 +16,7 @@ from demo.following import Run, RunOptions
 from demo.manifests import load
 from demo.settings import ClusterKind, StackSettings
 from demo.stack import Stack
+from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 450
@@ -23,28 +24,19 @@ SECONDS_MAX = 450
 TEST_SECONDS_MAX = 500
 
 
-def run(
-    module: str, folder: Path, *arguments: str, seconds: float = SECONDS_MAX, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command of the project to its end.
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the demo to its end.
 
     What it and its processes write temporarily goes to the folder.
     """
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(folder)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
+    environment = os.environ | {"TMPDIR": str(folder)}
+    return run_python("-m", "demo", *arguments, cwd=ROOT, env=environment, seconds=SECONDS_MAX)
 
 
-def start(module: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """Start the same without waiting; its output is read as lines."""
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-m", "demo", *arguments],
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ def test_without_the_programs_the_command_that_builds_them_is_named(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     home = [f"--home={tmp_path / 'home'}"] * (command == "up")
-    answer = run("demo", tmp_path, command, "--cluster=real", *home)
+    answer = run(tmp_path, command, "--cluster=real", *home)
 
     assert answer.returncode == 2
     assert "absent; build it, once, with: python -m standins.controlplane build" in answer.stderr
@@ -38,7 +38,7 @@ def test_a_part_that_dies_at_the_start_is_named_with_its_last_lines(
     copy_with_a_broken("etcd", folder / default_cache().relative_to(default_cache().parents[1]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     home = [f"--home={tmp_path / 'home'}"] * (command == "up")
-    answer = run("demo", tmp_path, command, "--cluster=real", *home)
+    answer = run(tmp_path, command, "--cluster=real", *home)
 
     assert answer.returncode == 1
     assert "the process 'cluster' ended with code 1" in answer.stderr

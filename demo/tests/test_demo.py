@@ -18,7 +18,7 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     report = tmp_path / "run.html"
-    answer = run("demo", temporary, "run", f"--cluster={cluster_kind}", "--speed=60", f"--report={report}")
+    answer = run(temporary, "run", f"--cluster={cluster_kind}", "--speed=60", f"--report={report}")
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "ct6e-standard-4t 4x4, on-demand" in answer.stdout
@@ -41,7 +41,7 @@ def test_a_run_that_takes_too_long_ends_with_code_1_and_says_what_is_missing(
     cluster_kind: ClusterKind, tmp_path: Path
 ) -> None:
     # Time enough to see the slices on a busy machine, and at this speed no pool is ready by then.
-    answer = run("demo", tmp_path, "run", f"--cluster={cluster_kind}", "--speed=1", "--timeout=10")
+    answer = run(tmp_path, "run", f"--cluster={cluster_kind}", "--speed=1", "--timeout=10")
     assert answer.returncode == 1
     assert "not finished within 10 s: default/v6e-two-slices: wait: " in answer.stdout
     assert "[pool_in_progress]" in answer.stdout
@@ -54,7 +54,7 @@ def test_a_run_that_takes_too_long_ends_with_code_1_and_says_what_is_missing(
 def test_nothing_outlives_a_demo_that_is_ended_in_the_middle(
     cluster_kind: ClusterKind, tmp_path: Path, moment: str
 ) -> None:
-    with start("demo", tmp_path, "run", f"--cluster={cluster_kind}", "--speed=60") as demo:
+    with start(tmp_path, "run", f"--cluster={cluster_kind}", "--speed=60") as demo:
         assert demo.stdout is not None
         lines = []
         for line in demo.stdout:
@@ -75,7 +75,7 @@ def test_a_list_is_applied_and_a_pod_that_no_node_takes_is_named(
     cluster_kind: ClusterKind, tmp_path: Path
 ) -> None:
     files = [str(INPUTS / "jobset-list.yaml"), str(INPUTS / "cpu-pod-without-node.yaml")]
-    answer = run("demo", tmp_path, "run", *files, f"--cluster={cluster_kind}", "--speed=60")
+    answer = run(tmp_path, "run", *files, f"--cluster={cluster_kind}", "--speed=60")
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "does not go on: Pod head-and-slice-head-0-0-" in answer.stdout
@@ -85,7 +85,7 @@ def test_a_list_is_applied_and_a_pod_that_no_node_takes_is_named(
 
 @pytest.mark.cluster
 def test_a_controller_that_makes_no_pods_is_quoted(tmp_path: Path) -> None:
-    answer = run("demo", tmp_path, "run", str(INPUTS / "no-service-account.yaml"), "--cluster=real", "--speed=60")
+    answer = run(tmp_path, "run", str(INPUTS / "no-service-account.yaml"), "--cluster=real", "--speed=60")
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "FailedCreate: " in answer.stdout

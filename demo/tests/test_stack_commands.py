@@ -44,7 +44,7 @@ class Place:
         self.layout = Layout(folder / "home")
 
     def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
-        return run("demo", self.folder, command, f"--home={self.layout.home}", *options)
+        return run(self.folder, command, f"--home={self.layout.home}", *options)
 
     def up(self) -> State:
         """Bring a stack up unless one runs."""
@@ -120,7 +120,7 @@ def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_a
 def test_a_start_can_be_broken_off_and_leaves_nothing(cluster_kind: ClusterKind, end: str, tmp_path: Path) -> None:
     place = Place(tmp_path, cluster_kind)
     arguments = ("up", f"--home={place.layout.home}", f"--cluster={cluster_kind}")
-    with start("demo", tmp_path, *arguments) as up:
+    with start(tmp_path, *arguments) as up:
         wait_until(place.hold_start, what="the first process of the stack")
         assert "is being started or ended" in place.call("up").stdout
         if end == "down":
