@@ -8,7 +8,7 @@ import httpx
 import typer
 
 from standins.autoscaler.model import Autoscaler, Times
-from standins.autoscaler.node_groups import Looking, NodeGroups, PodsAndNodes
+from standins.autoscaler.node_groups import Looking, NodeGroups
 from standins.kit.addresses import STAND_IN, check_url
 from standins.kit.kubernetes import KubeconfigError, open_client
 from standins.kit.lifecycle import note_signals, refuse, wait_for_the_end, write_record
@@ -31,7 +31,7 @@ async def _run(kubeconfig: Path, gke: str, cluster: str, speed: float) -> None:
         open_client(kubeconfig, timeout_seconds=_TIMEOUT_SECONDS) as kubernetes,
         httpx.Client(base_url=gke, timeout=_TIMEOUT_SECONDS, trust_env=False, headers=_HEADERS) as google,
     ):
-        looking = Looking(Autoscaler(times), NodeGroups(google, cluster), PodsAndNodes(kubernetes), speed)
+        looking = Looking(Autoscaler(times), NodeGroups(google, cluster), kubernetes, speed)
         write_record("looking", cluster=cluster, speed=speed)
 
         async def look_again() -> None:

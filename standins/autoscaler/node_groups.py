@@ -20,7 +20,7 @@ from standins.autoscaler.picture import (
     Resize,
     Seen,
 )
-from standins.kit.fitting import Node, Pod, Taint, is_finished, read_node, read_pod, read_quantity
+from standins.kit.fitting import Node, Taint, is_finished, read_node, read_pod, read_quantity
 from standins.kit.lifecycle import write_record
 
 Json = dict[str, Any]
@@ -157,60 +157,14 @@ def _split(text: str) -> tuple[str, str]:
 
 
 _NAME = "cluster-autoscaler"
-_TAINT = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}
 
 
-class PodsAndNodes:
-    """Reads the cluster; every call raises httpx.HTTPError."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-
-    def read_pods(self) -> tuple[Pod, ...]:
-        """Return the pods that have not finished."""
-        return tuple(read_pod(each) for each in self._list("/api/v1/pods") if not is_finished(each))
-
-    def read_nodes(self) -> tuple[Node, ...]:
-        """Return the nodes."""
-        return tuple(read_node(each) for each in self._list("/api/v1/nodes"))
-
-    def begin_removal(self, node: str) -> None:
-        """Taint a node that is about to be removed, so that no pod is bound to it."""
-        answer = self._client.get(f"/api/v1/nodes/{node}")
-        if answer.status_code == _NOT_FOUND:
-            return
-        taints = answer.raise_for_status().json().get("spec", {}).get("taints") or []
-        patch = {"spec": {"taints": [*(each for each in taints if each["key"] != _TAINT["key"]), _TAINT]}}
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self._client.patch(f"/api/v1/nodes/{node}", json=patch, headers=headers).raise_for_status()
-
-    def evict(self, pod: Pod) -> None:
-        """Delete a pod with its own grace; one that is gone already is fine."""
-        answer = self._client.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
-        if answer.status_code != _NOT_FOUND:
-            answer.raise_for_status()
-
-    def write(self, event: Event) -> None:
-        """Write an Event; one that is refused, as in a namespace that goes, is lost."""
-        namespace = event.pod.namespace if event.pod is not None else "default"
-        answer = self._client.post(f"/api/v1/namespaces/{namespace}/events", json=_describe(event, namespace))
-        if not answer.is_client_error:
-            answer.raise_for_status()
-
-    def _list(self, path: str) -> list[Json]:
-        return list(self._client.get(path).raise_for_status().json()["items"])
-
-
-def _describe(event: Event, namespace: str) -> Json:
+def _describe(event: Event) -> Json:
     now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    about: Json = {"apiVersion": "v1", "kind": "Node", "name": event.node, "uid": event.node}
-    if event.pod is not None:
-        about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": event.pod.name}
-        about["uid"] = event.pod.uid
+    name, namespace = event.pod.name, event.pod.namespace
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": event.pod.uid}
     return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{about['name']}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
+        "metadata": {"name": f"{name}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
         "involvedObject": about,
         "type": event.type,
         "reason": event.reason,
@@ -223,10 +177,10 @@ def _describe(event: Event, namespace: str) -> Json:
 
 
 class Looking:
-    """Looks and acts. `speed` is virtual seconds for each real one."""
+    """Looks and acts. `kubernetes` is its API; `speed` is virtual seconds for each real one."""
 
-    def __init__(self, autoscaler: Autoscaler, groups: NodeGroups, cluster: PodsAndNodes, speed: float) -> None:
-        self._autoscaler, self._groups, self._cluster = autoscaler, groups, cluster
+    def __init__(self, autoscaler: Autoscaler, groups: NodeGroups, kubernetes: httpx.Client, speed: float) -> None:
+        self._autoscaler, self._groups, self._kubernetes = autoscaler, groups, kubernetes
         self._speed = speed
         self._begun = time.monotonic()
 
@@ -235,28 +189,32 @@ class Looking:
         try:
             groups = self._groups.read()
             # Without autoscaled pools there is nothing to do: a large cluster is not read in vain.
-            pods, nodes = (self._cluster.read_pods(), self._cluster.read_nodes()) if groups else ((), ())
+            pods, nodes = (self._list("pods"), self._list("nodes")) if groups else ([], [])
+            unfinished = tuple(read_pod(each) for each in pods if not is_finished(each))
             now = (time.monotonic() - self._begun) * self._speed
-            for action in self._autoscaler.look(now, Seen(pods, nodes, groups)):
+            for action in self._autoscaler.look(now, Seen(unfinished, tuple(map(read_node, nodes)), groups)):
                 self._act(action)
         except httpx.HTTPStatusError as error:
             write_record("refused", "WARNING", answer=error.response.text[:500], url=str(error.request.url))
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             write_record("cannot look", "WARNING", error=repr(error))
 
+    def _list(self, plural: str) -> list[Json]:
+        return list(self._kubernetes.get(f"/api/v1/{plural}").raise_for_status().json()["items"])
+
     def _act(self, action: Action) -> None:
-        if isinstance(action, Resize):
+        if isinstance(action, Event):
+            path = f"/api/v1/namespaces/{action.pod.namespace}/events"
+            answer = self._kubernetes.post(path, json=_describe(action))
+            if not answer.is_client_error:  # one that is refused, as in a namespace that goes, is lost
+                answer.raise_for_status()
+        elif isinstance(action, Resize):
             self._groups.resize(action.group, action.size)
             write_record("resized", pool=action.group.pool, before=action.group.target, size=action.size)
         elif isinstance(action, GiveUp):
             self._groups.delete(action.group, action.instances)
             write_record("gave up", pool=action.group.pool, instances=len(action.instances))
         elif isinstance(action, RemoveNodes):
-            for node in action.nodes:
-                self._cluster.begin_removal(node)
-            for pod in action.pods:
-                self._cluster.evict(pod)
+            # The fake GKE drains the nodes; GKE's own autoscaler taints them and evicts their pods.
             self._groups.delete(action.group, action.nodes)
             write_record("removed nodes", pool=action.group.pool, nodes=list(action.nodes))
-        elif isinstance(action, Event):
-            self._cluster.write(action)

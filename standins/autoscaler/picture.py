@@ -81,13 +81,12 @@ class RemoveNodes:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An Event of Kubernetes about a pod, or about a node where `pod` is None."""
+    """An Event of Kubernetes about a pod."""
 
-    pod: Pod | None
+    pod: Pod
     reason: str
     message: str
     type: str = "Normal"
-    node: str = ""
 
 
 Action: TypeAlias = Resize | GiveUp | RemoveNodes | Event

@@ -138,9 +138,8 @@ class ModelWorld(AutoscalerWorld):
 
     def _act(self, action: Action) -> None:
         if isinstance(action, Event):
-            if action.pod is not None:
-                event = PodEvent(self.now, action.reason, action.message, action.type)
-                self._events.setdefault(action.pod.name, []).append(event)
+            event = PodEvent(self.now, action.reason, action.message, action.type)
+            self._events.setdefault(action.pod.name, []).append(event)
             return
         name = self._name_group(action.group.pool)
         if isinstance(action, Resize):
