@@ -1,61 +1,47 @@
 """The calls of the functions need exactly what bootstrap.sh grants and docs/permissions.md says.
 
-The calls are recorded by the fake GKE, whose log names them as GKE's own audit log does, while the
-functions' own code goes through every kind of situation.
+Each function's port of GKE has its own verb's methods, so its class says what it calls.
 """
 
+import inspect
 import re
 
 import pytest
 
-from tests.contract.stand_ins import stand_in
+from shared.edges import gke
 from tests.google_calls import google_calls
-from tests.infra.function_runs import run_all
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
 
 PAGE = ROOT / "docs/permissions.md"
 MODULE = TERRAFORM / "modules/provisioner"
-PERMISSIONS = {
-    # What each call is refused without; for changes, GKE's audit log names the permission
-    # (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
-    "CreateNodePool": "container.clusters.update",
-    "DeleteNodePool": "container.clusters.update",
-    "GetCluster": "container.clusters.get",
-    "GetNodePool": "container.clusters.get",
-    "ListNodePools": "container.clusters.get",
-    "ListOperations": "container.operations.list",
-    "SetNodePoolAutoscaling": "container.clusters.update",
+GKE, COMPUTE = "container.clusters", "compute.instanceGroupManagers"
+CALLS = {
+    # GKE's audit log says what a change is refused without (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
+    ("POST", "v1/{}/nodePools"): ("CreateNodePool", f"{GKE}.update"),
+    ("a client", "delete_node_pool"): ("DeleteNodePool", f"{GKE}.update"),
+    ("a client", "set_node_pool_autoscaling"): ("SetNodePoolAutoscaling", f"{GKE}.update"),
+    ("a client", "get_cluster"): ("GetCluster", f"{GKE}.get"),
+    ("a client", "get_node_pool"): ("GetNodePool", f"{GKE}.get"),
+    ("a client", "list_node_pools"): ("ListNodePools", f"{GKE}.get"),
+    ("a client", "list_operations"): ("ListOperations", "container.operations.list"),
     # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
-    "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
-    "compute.instanceGroupManagers.listManagedInstances": "compute.instanceGroupManagers.get",
-    "compute.instanceGroupManagers.listErrors": "compute.instanceGroupManagers.get",
-    # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
-    "Kubernetes": "container.clusters.connect",
+    ("GET", "compute/v1/{}"): (f"{COMPUTE}.get", f"{COMPUTE}.get"),
+    ("GET", "compute/v1/{}/listErrors"): (f"{COMPUTE}.listErrors", f"{COMPUTE}.get"),
+    ("POST", "compute/v1/{}/listManagedInstances{}"): (f"{COMPUTE}.listManagedInstances", f"{COMPUTE}.get"),
 }
-GOOGLE_CALLS = {
-    ("shared/edges/gke.py", "POST", "v1/{}/nodePools"),
-    ("shared/edges/gke.py", "a client", "get_cluster"),
-    ("shared/edges/gke.py", "a client", "get_node_pool"),
-    ("shared/edges/gke.py", "a client", "list_node_pools"),
-    ("shared/edges/gke.py", "a client", "list_operations"),
-    ("shared/edges/gke.py", "a client", "delete_node_pool"),
-    ("shared/edges/gke.py", "a client", "set_node_pool_autoscaling"),
-    ("shared/edges/gke.py", "GET", "compute/v1/{}"),
-    ("shared/edges/gke.py", "GET", "compute/v1/{}/listErrors"),
-    ("shared/edges/gke.py", "POST", "compute/v1/{}/listManagedInstances{}"),
-    ("shared/edges/pubsub.py", "a client", "publish"),
-}
-"""Every call of a Google API in the deployed code. A new one needs a permission, a row here and one
-there."""
+"""What GKE calls each call of the functions, and what it is refused without. A new call needs a
+permission, a row here and one of the page."""
+OF_THE_EXPORTER = ("a client", "publish")
+KUBERNETES = ("Kubernetes", f"{GKE}.connect")
+"""The DNS endpoint: https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation."""
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """What each function called, in GKE's words."""
-    command = ("standins.google", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
-        return run_all(ports["rest"])
+def list_calls(function: str) -> set[tuple[str, str]]:
+    """Return what a function calls, in GKE's words, each with its permission."""
+    own = {"provision": gke.GkeAdds, "collect": gke.GkeTakes}[function]
+    sources = map(inspect.getsource, (gke.GkePools, own, gke.InstanceGroups))
+    return {CALLS[call] for source in sources for call in google_calls(source)} | {KUBERNETES}
 
 
 @pytest.fixture(scope="module")
@@ -64,35 +50,33 @@ def module() -> Configuration:
 
 
 def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
-    found = {
-        (str(path.relative_to(ROOT)), *call)
+    calls = {
+        call
         for room in ("shared", "exporter", "functions")
         for path in (ROOT / room).rglob("*.py")
         for call in google_calls(path.read_text())
     }
 
-    assert found == GOOGLE_CALLS
+    assert calls == {*CALLS, OF_THE_EXPORTER}
 
 
-def test_the_roles_grant_what_every_function_calls_and_nothing_else(recorded: dict[str, set[str]]) -> None:
+@pytest.mark.parametrize("function", ["provision", "collect"])
+def test_the_roles_grant_what_a_function_calls_and_nothing_else(function: str) -> None:
     text = (ROOT / "infra/bootstrap.sh").read_text()
     roles = re.findall(r'make_role "\$home" (?:pools|reads) "[^"]+" \\\n +(\S+)', text)
     granted = {permission for each in roles for permission in each.split(",")}
 
     assert len(roles) == 2
-    needed = {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()}
-    assert needed == dict.fromkeys(("provision", "collect"), granted)
+    assert {permission for _, permission in list_calls(function)} == granted
 
 
-def test_the_page_names_every_permission_with_its_calls(recorded: dict[str, set[str]]) -> None:
-    fields = {(who, permission): set(calls.split(", ")) for who, permission, calls, _ in table("permission")}
-    wanted = {
-        (function, permission): {call for call in calls if PERMISSIONS[call] == permission}
-        for function, calls in recorded.items()
-        for permission in {PERMISSIONS[call] for call in calls}
-    }
+@pytest.mark.parametrize("function", ["provision", "collect"])
+def test_the_page_names_every_permission_with_its_calls(function: str) -> None:
+    rows = [row for row in table("permission") if row[0] == function]
 
-    assert fields == wanted
+    assert {(call, permission) for _, permission, calls, _ in rows for call in calls.split(", ")} == list_calls(
+        function
+    )
 
 
 def test_the_page_names_every_grant_of_the_modules() -> None:
