@@ -1,4 +1,4 @@
-"""Each command that a page shows exists, with its options: make, our own, modules, files."""
+"""Each command that a page shows is run on fakes if it is our own; others exist, with options."""
 
 import importlib.util
 import re
@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 import typer
 
+from cli.access.cli_settings import DEAD_LETTERS, PUSHED
 from cli.app import app
+from tests.cli.cli_world import a_deployment, put_in_place, run
+from tests.engine.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+EXAMPLE = ROOT / "examples/v6e-spot.yaml"
+"""In place of a manifest of the reader."""
 PAST = ("CHANGELOG.md", "what-went.md")
 """They tell of commands that are gone."""
 FENCE = re.compile(r"^ *```(?:console|)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -24,12 +29,16 @@ VARIABLES = {*re.findall(r"\$\((?:if \$\()?([A-Z]+)\b", (ROOT / "Makefile").read
 
 def list_commands(page: Path) -> Iterator[str]:
     """Yield the commands of a page: those in code blocks, and those in the text."""
-    text = page.read_text(encoding="utf-8")
-    for block in FENCE.findall(text):
+    yield from list_blocks(page)
+    yield from (" ".join(each.split()) for each in INLINE.findall(page.read_text(encoding="utf-8")))
+
+
+def list_blocks(page: Path) -> Iterator[str]:
+    """Yield the commands in the code blocks of a page, without what a shell does with them."""
+    for block in FENCE.findall(page.read_text(encoding="utf-8")):
         for line in block.replace("\\\n", " ").splitlines():
             words = line.strip().removeprefix("$ ").partition("  #")[0].partition(" # ")[0]
             yield re.split(r" [&|>]+ ?|;", words)[0].strip()
-    yield from (" ".join(each.split()) for each in INLINE.findall(text))
 
 
 def name_what_is_wrong(command: str) -> str:
@@ -104,3 +113,35 @@ def test_each_command_of_a_page_exists(page: Path) -> None:
 )
 def test_a_command_that_is_gone_is_noticed(command: str, problem: str) -> None:
     assert name_what_is_wrong(command) == problem
+
+
+ENDLESS = ("--watch", "-w", "--install-completion")
+SUBSCRIPTIONS = {name: f"projects/p/subscriptions/x-{name}" for name in (*PUSHED, DEAD_LETTERS)}
+OURS = sorted(
+    {
+        each.partition("tpu-provisioner ")[2]
+        for page in PAGES
+        if page.name not in PAST
+        for each in list_blocks(page)
+        if each.startswith("tpu-provisioner ")
+    }
+)
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_each_command_of_ours_in_a_block_runs(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(slices=2)
+    world.wait(0)
+    deployment = a_deployment(world, topic="projects/p/topics/t", subscriptions=SUBSCRIPTIONS)
+    put_in_place(monkeypatch, deployment)
+    monkeypatch.setattr("cli.board.site.serve_board", lambda *_arguments, **_options: None)
+    monkeypatch.setattr("cli.messages.replay.confirm", lambda _question: None)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("cli.usage.usage_command.read_records", lambda *_arguments: iter(()))
+    words = [each for each in shlex.split(command) if each not in ENDLESS]
+    words = [str(EXAMPLE) if each.endswith(".yaml") and not list(ROOT.glob(each)) else each for each in words]
+
+    result = run(*(words or ["--help"]), given="")
+
+    assert result.exit_code in (0, 1, 3), result.output  # found, needs a person, no answer: not wrong arguments
+    assert result.exception is None or isinstance(result.exception, SystemExit)
