@@ -1,36 +1,32 @@
-#!/usr/bin/env python3
 """Writes Terraform's list of slices from the functions' catalogue, so that both agree.
 
-Names are the public ones, for example `v4-16`, `v5litepod-16` and `v6e-16`: the row of a family has
-its prefixes and says whether a name counts chips or TensorCores. Where several shapes have the same
-number of chips, the name with the count means the shape with the fewest hosts, then the most
-cube-like one. The others are named by their topology: `v4-4x4x16`.
+Run as ``python -m infra.build.write_catalogue`` from the repository's root. Names are the public
+ones, for example `v4-16`, `v5litepod-16` and `v6e-16`: the row of a family has its prefixes and
+says whether a name counts chips or TensorCores. Where several shapes have the same number of chips,
+the name with the count means the shape with the fewest hosts, then the most cube-like one. The
+others are named by their topology: `v4-4x4x16`.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import sys
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parents[2]
-if __name__ == "__main__":  # as a script, only this folder is on the import path
-    sys.path.insert(0, str(ROOT))
-
-from shared.model.errors import Rejected  # noqa: E402 -- after the path
-from shared.shapes.catalogue import TPUS, Family  # noqa: E402 -- after the path
-from shared.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
+from shared.model.errors import Rejected
+from shared.shapes.catalogue import TPUS, Family
+from shared.shapes.tpus import find_shape, list_topologies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.shapes.catalogue import Shape
 
-TARGET = ROOT / "infra/terraform/modules/environment/catalogue.json"
-NOTE = "Generated from shared/shapes/tpus.json by infra/build/write_catalogue.py: change that, then run it."
+TARGET = Path(__file__).resolve().parents[1] / "terraform/modules/environment/catalogue.json"
+NOTE = "Generated from shared/shapes/tpus.json: change that, then run python -m infra.build.write_catalogue."
+_SLICE = re.compile(r'\{\s+("topology": [^{}]+?)\s+\}')
 
 
 def list_slices() -> dict[str, Shape]:
@@ -50,39 +46,20 @@ def list_slices() -> dict[str, Shape]:
 
 def render() -> str:
     """Return the file's text: one line for each slice, grouped by machine type."""
-    by_machine: dict[str, list[str]] = {}
-    families: dict[str, Family] = {}
-    chips: dict[str, int] = {}
+    machines: dict[str, dict[str, Any]] = {}
     for name, shape in list_slices().items():
-        families[shape.machine.name], chips[shape.machine.name] = shape.family, shape.machine.chips
-        row = {"topology": shape.topology, "nodes": shape.node_count, "placement": str(shape.placement)}
-        by_machine.setdefault(shape.machine.name, []).append(f"        {json.dumps(name)}: {json.dumps(row)}")
-    machines = [
-        f"    {json.dumps(machine)}: {{\n"
-        f'      "generation": {json.dumps(families[machine].generation)},\n'
-        f'      "accelerator": {json.dumps(families[machine].accelerator)},\n'
-        f'      "chips_per_host": {chips[machine]},\n'
-        f'      "boot_disk_type": {json.dumps(families[machine].boot_disks[0])},\n'
-        f'      "quota": {json.dumps(families[machine].quota)},\n'
-        '      "slices": {\n' + ",\n".join(lines) + "\n      }\n    }"
-        for machine, lines in by_machine.items()
-    ]
-    return f'{{\n  "note": {json.dumps(NOTE)},\n  "machines": {{\n' + ",\n".join(machines) + "\n  }\n}\n"
-
-
-def main() -> int | str:
-    """Write the file, or only compare it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if the file is not up to date")
-    arguments = parser.parse_args()
-    wanted = render()
-    if arguments.check:
-        if TARGET.exists() and TARGET.read_text(encoding="utf-8") == wanted:
-            return 0
-        return f"{TARGET.name} differs from the catalogue; run infra/build/write_catalogue.py"
-    TARGET.write_text(wanted, encoding="utf-8")
-    sys.stdout.write(f"wrote {len(list_slices())} slices to {TARGET.relative_to(ROOT)}\n")
-    return 0
+        fields = {
+            "generation": shape.family.generation,
+            "accelerator": shape.family.accelerator,
+            "chips_per_host": shape.machine.chips,
+            "boot_disk_type": shape.family.boot_disks[0],
+            "quota": shape.family.quota,
+            "slices": {},
+        }
+        slices = machines.setdefault(shape.machine.name, fields)["slices"]
+        slices[name] = {"topology": shape.topology, "nodes": shape.node_count, "placement": str(shape.placement)}
+    text = json.dumps({"note": NOTE, "machines": machines}, indent=2)
+    return _SLICE.sub(lambda match: "{" + " ".join(match[1].split()) + "}", text) + "\n"
 
 
 def _group_by_public_names() -> dict[tuple[str, ...], list[Family]]:
@@ -111,4 +88,4 @@ def _by_preference(shape: Shape) -> tuple[int, int, int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    TARGET.write_text(render(), encoding="utf-8")

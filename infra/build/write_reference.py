@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 from itertools import pairwise
 from pathlib import Path
 from textwrap import fill
@@ -63,13 +62,9 @@ def _list_settings(kind: type[Any], *, variables: bool) -> Iterator[tuple[str, .
 def _show_default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
         return "required"
-    if isinstance(field.default, tuple):
-        text = ",".join(map(str, field.default))
-    elif isinstance(field.default, bool):
-        text = str(field.default).lower()
-    else:
-        text = "" if field.default is msgspec.NODEFAULT else str(field.default)
-    return f"`{text}`" if text else "empty"
+    value = "" if field.default is msgspec.NODEFAULT else field.default
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"`{text.lower() if isinstance(value, bool) else text}`" if text else "empty"
 
 
 def _read_notes(kind: type[Any]) -> dict[str, str]:
@@ -84,19 +79,13 @@ def _read_notes(kind: type[Any]) -> dict[str, str]:
     return found
 
 
-def _split_groups(source: str) -> Iterator[tuple[str, str]]:
-    """The parts of a source below each of its headings in comments."""
-    found = list(_GROUP.finditer(source))
-    for here, following in zip(found, [*found[1:], None], strict=True):
-        yield here[1], source[here.end() : following.start() if following else None]
-
-
 def _write_labels() -> str:
     parts = ["# Labels and annotations", _ORIGIN.format("`shared/model/labels.py`"), _LABELS]
-    for title, lines in _split_groups(inspect.getsource(labels)):
+    _, *groups = _GROUP.split(inspect.getsource(labels))
+    for title, lines in zip(groups[::2], groups[1::2], strict=True):
         keys = list(_list_keys(lines))
         rows = ((f"`{key}`", note) for key, note in keys if note)
-        parts += [_title(title), _table(("key", "note"), rows)]
+        parts += [f"## {title[0].upper()}{title[1:]}", _table(("key", "note"), rows)]
         if others := ", ".join(f"`{key}`" for key, note in keys if not note):
             parts.append(fill(f"Others: {others}.", 100, break_on_hyphens=False))
     return "\n\n".join(parts) + "\n"
@@ -107,10 +96,6 @@ def _list_keys(lines: str) -> Iterator[tuple[str, str]]:
     for match in re.finditer(pattern, lines, re.MULTILINE):
         if not match[1].endswith("_VALUE"):
             yield getattr(labels, match[1]), match[2] or match[3] or ""
-
-
-def _title(text: str) -> str:
-    return f"## {text[0].upper()}{text[1:]}"
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -124,13 +109,6 @@ def _cell(text: str) -> str:
     return re.sub(r"\s*\n\s*", " ", lines).replace("|", "\\|").strip()
 
 
-def main() -> None:
-    """Write the pages."""
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in write_pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{FOLDER.relative_to(ROOT) / name}\n")
-
-
 if __name__ == "__main__":
-    main()
+    for page, content in write_pages().items():
+        (FOLDER / page).write_text(content, encoding="utf-8")

@@ -67,7 +67,7 @@ def what_would_come(given: dict[str, Any]) -> tuple[str, int, str]:
 
 
 def test_the_file_is_what_the_catalogue_says() -> None:
-    assert TARGET.read_text() == render(), "run infra/build/write_catalogue.py"
+    assert TARGET.read_text() == render(), "run: python -m infra.build.write_catalogue"
 
 
 def test_a_public_name_means_the_public_shape() -> None:
