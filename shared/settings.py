@@ -174,8 +174,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The most that the annotation may ask for, if that is more than `idle_seconds`. A pool never
     stays for longer than the larger of the two, whatever was allowed when it was created."""
     force_on_demand: bool = False
-    """Ignore spot and reservation selectors, for clusters whose webhook removes them from the
-    pods."""
+    """Ignore spot and reservation selectors, where a webhook removes them from the pods."""
     node_service_account: str = ""
     """Google service account of the nodes. Empty: the project's default Compute Engine account."""
     node_tags: tuple[str, ...] = ()
@@ -220,8 +219,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     capacity is tried, at least the grace. 0: without end. The annotation
     ``flex-start-wait-seconds`` of a pod replaces it."""
     workload_policy_prefix: str = "tpu-provisioner-"
-    """A workload policy is named by this prefix and the topology, as the Go TPU Provisioner
-    expects."""
+    """A workload policy has this prefix and the topology, as the Go TPU Provisioner expects."""
 
     credentials: Credentials = Credentials.GOOGLE
     """``google``, or ``anonymous`` with local stand-ins."""

@@ -54,62 +54,49 @@ READS: dict[str, Callable[[KubernetesCluster], object]] = {
 }
 
 
-@pytest.mark.parametrize("unread", ["nodes", "pods"])
-def test_a_pool_with_an_object_that_cannot_be_read_may_be_in_use(
-    monkeypatch: pytest.MonkeyPatch, unread: str
-) -> None:
-    def list_pages(path: str, *_: object, **__: object) -> Iterator[Page[Any]]:
-        yield Page(items=[], left_out=("u",) if unread in path else ())
+class Pages(KubernetesApi):
+    """Answers each list with pages, and keeps what was asked."""
 
-    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
-    monkeypatch.setattr(api, "list_pages", list_pages)
-    edge = KubernetesCluster(api)
+    def __init__(self, *pages: Page[Any]) -> None:
+        super().__init__(Connection(url="http://127.0.0.1:1"))
+        self.pages, self.read, self.selectors = pages, 0, list[str]()
 
+    def list_pages(self, path: str, kind: Any, params: Any = None, **_: Any) -> Iterator[Page[Any]]:
+        self.selectors.append((params or {}).get("labelSelector", ""))
+        for page in self.pages:
+            self.read += 1
+            yield page
+
+
+@pytest.mark.parametrize("read", [lambda edge: edge.list_nodes(["p"]), lambda edge: edge.list_bound_pods("n")])
+def test_a_pool_with_an_object_that_cannot_be_read_may_be_in_use(read: Callable[[KubernetesCluster], Any]) -> None:
     with pytest.raises(Unreadable, match="1 pods or nodes cannot be read"):
-        edge.list_nodes(["p"]) if unread == "nodes" else edge.list_bound_pods("n")
+        read(KubernetesCluster(Pages(Page(items=[], left_out=("u",)))))
 
 
-def test_a_list_of_workloads_that_costs_more_pages_than_names_is_broken_off(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read: list[int] = []
-
-    def list_pages(*_: object, **__: object) -> Iterator[Page[Any]]:
-        for number in range(9):
-            read.append(number)
-            yield Page(items=[msgspec.Raw(b'{"metadata": {"name": "other", "namespace": "default"}}')])
-
-    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
-    monkeypatch.setattr(api, "list_pages", list_pages)
-
-    assert KubernetesCluster(api).list_workloads("JobSet", {("default", "a"), ("default", "b")}) == []
-    assert read == [0, 1]
+A_AND_B = {("default", "a"), ("default", "b")}
 
 
-def test_a_listed_workload_that_cannot_be_read_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_of_workloads_that_costs_more_pages_than_names_is_broken_off() -> None:
+    api = Pages(*[Page(items=[msgspec.Raw(b'{"metadata": {"name": "other", "namespace": "default"}}')])] * 9)
+
+    assert KubernetesCluster(api).list_workloads("JobSet", A_AND_B) == []
+    assert api.read == 2
+
+
+def test_a_listed_workload_that_cannot_be_read_is_left_out() -> None:
     good = b'{"metadata": {"name": "a", "namespace": "default", "uid": "u"}}'
     bad = b'{"metadata": {"name": "b", "namespace": "default", "uid": "v"}, "spec": 3}'
-    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
-    page = Page(items=[msgspec.Raw(bad), msgspec.Raw(good)])
-    monkeypatch.setattr(api, "list_pages", lambda *_, **__: iter([page]))
+    api = Pages(Page(items=[msgspec.Raw(bad), msgspec.Raw(good)]))
 
-    listed = KubernetesCluster(api).list_workloads("Job", {("default", "a"), ("default", "b")})
-
-    assert [each.name for each in listed] == ["a"]
+    assert [each.name for each in KubernetesCluster(api).list_workloads("Job", A_AND_B)] == ["a"]
 
 
-def test_the_nodes_of_many_pools_are_asked_for_a_hundred_pools_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def list_pages(_path: str, _kind: object, params: dict[str, str]) -> Iterator[Page[Any]]:
-        asked.append(params["labelSelector"])
-        yield Page(items=[])
-
-    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
-    monkeypatch.setattr(api, "list_pages", list_pages)
+def test_the_nodes_of_many_pools_are_asked_for_a_hundred_pools_at_a_time() -> None:
+    api = Pages()
     KubernetesCluster(api).list_nodes([f"p{at}" for at in range(150)])
 
-    assert [each.count(",") + 1 for each in asked] == [100, 50]
+    assert [each.count(",") + 1 for each in api.selectors] == [100, 50]
 
 
 def test_what_is_said_again_with_other_words_changes_one_event(cluster_url: str) -> None:

@@ -70,19 +70,6 @@ def test_what_waits_for_nothing_is_not_reported(changes: dict[str, Any]) -> None
     assert not ObservedQueues(CLUSTER).see(queued(**changes))
 
 
-def test_after_a_listing_nothing_is_kept_of_what_has_left_but_of_what_cannot_be_read() -> None:
-    observed, other = ObservedQueues(CLUSTER), structs.replace(queued(), uid="other")
-    list(observed.see(queued()))
-    list(observed.see(other))
-
-    observed.begin_listing()
-    observed.miss("other")
-
-    assert not observed.finish_listing()
-    assert len(observed) == 1
-    assert not observed.see(other)
-
-
 @pytest.mark.parametrize(
     ("refusal", "missing"),
     [

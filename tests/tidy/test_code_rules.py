@@ -20,7 +20,7 @@ BUDGETS = {
     "shared/kinds": (1_403, 1_300),
     "shared/shapes": (854, 760),
     "standins demo benchmarks": (20_689, 20_000),
-    " ".join(DEPLOYED): (16_043, 14_000),
+    " ".join(DEPLOYED): (16_028, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
