@@ -41,6 +41,13 @@ def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     assert not demand.need.pin
 
 
+def test_a_part_of_a_workload_that_is_not_served_is_refused_by_the_name_of_the_whole() -> None:
+    decision = refused(a_pod(), jobset=structs.replace(a_jobset(), part_of="Workflow"))
+
+    assert decision.reason == Reason.OWNER_KIND_UNKNOWN
+    assert "part of Workflow" in decision.message
+
+
 def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation() -> None:
     by_affinity = a_demand(topology=None, node_affinity={labels.TOPOLOGY: ("4x4",)})
     by_annotation = a_demand(topology=None, annotations={labels.SLICE_TOPOLOGY: "4x4"})

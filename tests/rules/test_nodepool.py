@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from google.cloud.container_v1.types import NodePool
 from google.protobuf import json_format
+from msgspec import structs
 
 from shared.model import labels
 from shared.model.names import Owner, Try, build_name, parse_owner
@@ -134,6 +135,14 @@ def test_the_attempt_is_in_the_name_and_in_the_labels(attempt: int) -> None:
     assert body["name"] == build_name(a_claim(), attempt, 1)
     assert owner is not None
     assert (owner.attempt, owner.candidate, owner.round, owner.useless) == (attempt, 1, 2, 1)
+
+
+def test_no_label_of_a_pod_overwrites_one_that_says_whose_the_pool_is() -> None:
+    demand = structs.replace(a_demand(), node_labels={labels.OWNER_UID: "another", "team": "a"})
+
+    node_labels = a_pool_body(demand)["config"]["labels"]
+
+    assert (node_labels[labels.OWNER_UID], node_labels["team"]) == (a_claim().owner_uid, "a")
 
 
 def test_a_pool_that_gke_s_autoscaler_fills_begins_empty_with_room_for_its_hosts() -> None:

@@ -275,6 +275,7 @@ class SimCluster:
 
     def _leave(self, pod: SimPod, node: Node) -> None:
         node.pods.remove(pod)
+        node.pool.left_at = self.world.time.now
 
     # --- nodes ------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.engine.reconcile import Role
+from shared.kinds import jobset
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
@@ -106,7 +107,7 @@ class Judge:
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
         if made.elastic and sum(each.size for each in listed) < count_nodes_wanted(made):
             return  # what the zones of its pools do not have comes in another one
-        strangers = any(self._is_taken(each, made) for each in listed)
+        strangers = any(self._is_taken(each, made) or each.left_at > since for each in listed)
         most = 1 if made.elastic else count_slices(made)
         changed = sent - made.changed_at < CHANGED_SECONDS
         if fits(pool, made) and len(listed) - strangers >= most and not changed:
@@ -322,8 +323,11 @@ class Judge:
             )
 
     def _is_done_with(self, pool: Pool, made: Workload) -> bool:
-        """Return whether a pool was a finished slice's own, so that no other one may use it."""
-        wanted = {plan.slice_name for plan in list_wanted(made)}
+        """Return whether a pool is a finished slice's own, so that no other one may use it."""
+        plans, pinned = list_wanted(made), pool.labels.get(jobset.NAMESPACED_JOB)
+        wanted = {plan.slice_name for plan in plans}
+        if pinned and pinned not in {plan.pool_key for plan in plans}:
+            return True
         pods = self._world.clusters[pool.cluster].list_pods_of(made)
         return any(
             pod.plan.pool_key and pod.node and pod.node.pool is pool and pod.plan.slice_name not in wanted
@@ -348,6 +352,7 @@ class Judge:
         young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
         young = young and not any(follows(each, pool) for each in others)
         quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
+        quiet = quiet and not self._is_done_with(pool, made)
         if waits and few and young and quiet:
             self.report("needed pools", f"delete of {pool.name}, whose nodes come and for which pods wait")
 
@@ -371,7 +376,7 @@ class Judge:
             return
         if not made.terminal or pool.healthy_since is None or now - pool.healthy_since < LOOK_SECONDS:
             return
-        since = made.terminal_since or now
+        since = max(pool.left_at, pool.healthy_since)
         if now - since < min(owner.warm_seconds, self._world.scenario.idle_seconds) // 2 - 1:
             self.report("idle time", f"delete of {pool.name}, idle for {now - since:.0f} s")
 

@@ -60,6 +60,8 @@ class Pool:
     """Since when all of its nodes are there; of an elastic one, any."""
     relabelled_at: float = 0.0
     """When a person last changed its labels, or deleted it."""
+    left_at: float = 0.0
+    """When a pod last left one of its nodes."""
     made_nodes: int = 0
     asked: int = 0
     """How many machines the autoscaler wants it to have."""
