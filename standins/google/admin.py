@@ -7,6 +7,7 @@ cannot use it says by a ValueError.
 import base64
 import inspect
 import json
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -18,11 +19,12 @@ from starlette.routing import Route
 from standins.google.errors import ApiError, error_response
 from standins.google.gke.fake_gke import FakeGke
 from standins.google.gke.faults import parse_fault
-from standins.google.gke.front import CallLog
+from standins.google.gke.nodes import CallMade, Event
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.subscription import timestamp
 
 Json = dict[str, Any]
+_CALLS_KEPT = 200_000
 Action: TypeAlias = Callable[[Mapping[str, str], Any], Json | Awaitable[Json]]
 
 
@@ -51,16 +53,22 @@ def _serve(action: Action) -> Callable[[Request], Awaitable[Response]]:
 class GkeActions:
     """Calls, pools, faults and the clock of GKE."""
 
-    def __init__(self, gke: FakeGke, calls: CallLog) -> None:
+    def __init__(self, gke: FakeGke) -> None:
         self._gke = gke
+        self._calls: deque[CallMade] = deque(maxlen=_CALLS_KEPT)
         self.by_name: dict[str, Action] = {
-            "GET calls": lambda _query, _body: {"calls": calls.listed()},
+            "GET calls": lambda _query, _body: {"calls": [vars(call) for call in self._calls]},
             "GET pools": lambda _query, _body: {"pools": gke.pools()},
             "GET faults": lambda _query, _body: {"faults": gke.faults.listed()},
             "POST faults": self._add_faults,
             "DELETE faults": self._clear_faults,
             "POST clock": self._advance,
         }
+
+    def note(self, event: Event) -> None:
+        """Remember an event of the model if it is a call; `at` is Unix seconds."""
+        if isinstance(event, CallMade):
+            self._calls.append(event)
 
     def _add_faults(self, _query: Mapping[str, str], body: Any) -> Json:
         wanted = body.get("faults", [body]) if isinstance(body, dict) else body
@@ -102,7 +110,7 @@ class PubsubActions:
         rows = [
             {
                 "name": each.name,
-                "topic": each.topic,
+                "topic": each.terms.topic,
                 "pushEndpoint": each.terms.push_config.push_endpoint,
                 **each.counters,
                 "outstanding": each.outstanding,

@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import httpx
+from google.cloud.container_v1 import types
+from google.cloud.container_v1.services.cluster_manager.transports.rest_base import (
+    _BaseClusterManagerRestTransport,
+)
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,23 +23,24 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.google.admin import GkeActions, PubsubActions, build_routes
-from standins.google.api import HOST, Api, GrpcFront
+from standins.google.api import HOST, Api, Caller, GrpcFront, Message, read_rules
 from standins.google.cloud_logging import LogReader
 from standins.google.discovery import Documents
+from standins.google.errors import ApiError, Code
 from standins.google.generic import ROUTES, Generic
 from standins.google.gke.clock import Clock
 from standins.google.gke.compute import InstanceGroups
-from standins.google.gke.fake_gke import FakeGke
+from standins.google.gke.fake_gke import FakeGke, LostReply
 from standins.google.gke.faults import FaultPlan
-from standins.google.gke.front import CallLog, GkeFront, log_event
 from standins.google.gke.log_sink import LogSink
+from standins.google.gke.nodes import CallMade, Event, PoolState
 from standins.google.gke.registrar import Registrar, connect
 from standins.google.gke.scenario import load_scenario, parse_scenario
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
 from standins.google.pubsub.service import Service, list_services
 from standins.google.pubsub.subscription import PubsubMessage
-from standins.kit.addresses import write_ports
+from standins.kit.addresses import STAND_IN, write_ports
 from standins.kit.http_server import serving
 from standins.kit.lifecycle import note_signals, wait_for_the_end, write_record
 
@@ -169,20 +174,19 @@ class GkePart:
         self.gke = FakeGke(clock=Clock(speed), seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
         for cluster in settings.clusters or ():
             self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
-        calls = CallLog()
+        self._speed, actions = speed, GkeActions(self.gke)
         self._registrar = Registrar(partial(connect, settings.kubernetes))
         self._sink = LogSink(self.gke, partial(_publish, broker, settings.operations_topic))
         for listener, listens in (
-            (log_event, True),
-            (calls.note, True),
+            (_log_event, True),
+            (actions.note, True),
             (self._registrar.note, bool(settings.kubernetes)),
             (self._sink.note, bool(settings.operations_topic)),
         ):
             if listens:
                 self.gke.listen(listener)
-        self.api = GkeFront(self.gke, speed, CuttableProtocol.cut).api
-        actions = GkeActions(self.gke, calls).by_name
-        self.routes = [*build_routes(actions), *InstanceGroups(self.gke).routes()]
+        self.api = Api(read_rules([_BaseClusterManagerRestTransport], types), self._answer, lists=True)
+        self.routes = [*build_routes(actions.by_name), *InstanceGroups(self.gke).routes()]
         self.tasks: list[asyncio.Task[None]] = []
 
     async def start(self, running: contextlib.AsyncExitStack) -> dict[str, str]:
@@ -193,10 +197,34 @@ class GkePart:
             running.callback(task.cancel)
         return {}
 
+    async def _answer(self, method: str, message: Message, caller: Caller) -> Message:
+        """Answer a call after the time that it takes, unless the answer is to be lost."""
+        if self._speed:
+            await asyncio.sleep(self.gke.world.scenario.timings.latency(method) / self._speed)
+        agent = caller.request.headers.get("User-Agent") if caller.request else ""
+        try:
+            # Calls of stand-ins, such as the autoscaler's, have another name: no user makes them.
+            return self.gke.call(method, message, STAND_IN if agent == STAND_IN else "rest")
+        except LostReply as lost:
+            if lost.how == "drop" and caller.request is not None:
+                CuttableProtocol.cut(caller.request)
+            code = Code.DEADLINE_EXCEEDED if lost.how == "deadline" else Code.UNAVAILABLE
+            raise ApiError(code, "The service is currently unavailable.") from lost
+
     async def _pump(self) -> None:
         while True:
             self.gke.agenda.run_due()
             await asyncio.sleep(_TICK)
+
+
+def _log_event(event: Event) -> None:
+    """Write one event of the model, if it is one that a person looks for, into the log."""
+    if isinstance(event, CallMade):
+        fields = {name: value for name, value in vars(event).items() if name != "at"}
+        write_record("call", "INFO" if event.code == "OK" else "WARNING", **fields)
+    elif isinstance(event, PoolState):
+        severity = "WARNING" if "ERROR" in event.status else "INFO"
+        write_record("pool state", severity, cluster=event.cluster.cluster, pool=event.pool, status=event.status)
 
 
 def _publish(broker: Broker, topic: str, data: bytes, attributes: dict[str, str]) -> None:

@@ -186,17 +186,19 @@ class InstanceGroups:
         return status
 
     def _describe_check(self, pool: PoolRecord, zone: str) -> Json:
-        rounds = pool.wait.rounds_until(self._world.now) if pool.wait is not None else []
-        if pool.wait is None or pool.wait.error is None or not rounds or zone not in pool.waiting.values():
+        errors = [each for each in pool.list_errors(self._world.now) if each.instance in pool.waiting]
+        if not errors or zone not in pool.waiting.values():
             return {}
-        timestamp = rfc3339(self._world.clock.wall(rounds[-1]))
-        return {"lastProgressCheck": {"timestamp": timestamp, "error": {"errors": [_error(pool.wait.error)]}}}
+        timestamp = rfc3339(self._world.clock.wall(errors[-1].at))
+        return {"lastProgressCheck": {"timestamp": timestamp, "error": {"errors": [_error(errors[-1].error)]}}}
 
     def _states(self, pool: PoolRecord, zone: str) -> Iterator[tuple[str, Json]]:
         """Return each instance of a group with its state and action."""
         now = self._world.now
-        error = pool.wait.error_at(now) if pool.wait is not None else None
-        attempt: Json = {} if error is None else {"lastAttempt": {"errors": {"errors": [_error(error)]}}}
+        wait = pool.wait
+        attempt: Json = {}
+        if wait is not None and wait.last_try(now) is not None:
+            attempt = {"lastAttempt": {"errors": {"errors": [_error(wait.error)]}}}
         for name in _names(pool, zone):
             if name in pool.waiting:
                 yield name, {"currentAction": "CREATING", **attempt}
@@ -266,8 +268,8 @@ def _count_as(pool: PoolRecord, state: Json) -> str:
     return "pending" if pool.wait is not None and pool.wait.error is None else "nonExistent"
 
 
-def _error(error: InstanceError) -> Json:
-    return {"code": error.code, "message": error.message}
+def _error(error: InstanceError | None) -> Json:
+    return {"code": error.code, "message": error.message} if error is not None else {}
 
 
 def _instance_url(project: str, zone: str, name: str) -> str:

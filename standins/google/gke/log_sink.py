@@ -14,6 +14,7 @@ from typing import Any
 from standins.google.errors import ApiError
 from standins.google.gke.fake_gke import FakeGke
 from standins.google.gke.faults import Target
+from standins.google.gke.names import DOMAIN
 from standins.google.gke.nodes import Event, OperationMoved
 from standins.kit.lifecycle import write_record
 
@@ -21,7 +22,6 @@ _PAUSE_SECONDS = 0.5
 _API = "google.container.v1.ClusterManager."
 _METHODS = {"CREATE_NODE_POOL": f"{_API}CreateNodePool", "DELETE_NODE_POOL": f"{_API}DeleteNodePool"}
 _INTERNAL = "google.container.internal.ClusterManagerInternal.UpdateClusterInternal"
-_CALLER = "caller@example.com"
 Publish = Callable[[bytes, dict[str, str]], object]
 
 
@@ -67,40 +67,26 @@ class LogSink:
 
 
 def build_entry(event: OperationMoved, insert_id: str) -> dict[str, Any]:
-    """Return the entry about the beginning or the end of an operation.
-
-    The last entry has neither the request nor who made it.
-    """
+    """Return the entry about the beginning or the end of an operation."""
     cluster = event.cluster
-    name = f"{cluster.spelled}/nodePools/{event.pool}"
     payload: dict[str, Any] = {
         "@type": "type.googleapis.com/google.cloud.audit.AuditLog",
-        "serviceName": "container.googleapis.com",
+        "serviceName": DOMAIN,
         "methodName": _METHODS.get(event.kind, _INTERNAL),
-        "resourceName": name,
+        "resourceName": f"{cluster.spelled}/nodePools/{event.pool}",
     }
     if event.ended:
         payload["metadata"] = {"operationType": event.kind, "requestID": insert_id}
         payload["status"] = {"code": event.code, "message": event.text} if event.code else {}
     else:
-        granted = {"granted": True, "permission": "container.clusters.update", "resource": cluster.spelled}
-        payload |= {
-            "authenticationInfo": {"principalEmail": _CALLER},
-            "authorizationInfo": [granted],
-            "requestMetadata": {"callerIp": "127.0.0.1"},
-            "request": {"name": name, "nodePool": {"name": event.pool}},
-            "response": {"name": event.operation, "operationType": event.kind, "status": "RUNNING"},
-        }
+        payload["response"] = {"name": event.operation, "operationType": event.kind, "status": "RUNNING"}
     place = {"project_id": cluster.project, "location": cluster.location, "cluster_name": cluster.cluster}
+    when = "last" if event.ended else "first"
     return {
         "insertId": insert_id,
         "logName": f"projects/{cluster.project}/logs/cloudaudit.googleapis.com%2Factivity",
         "resource": {"type": "gke_nodepool", "labels": {**place, "nodepool_name": event.pool}},
-        "operation": {
-            "id": event.operation,
-            "producer": "container.googleapis.com",
-            **({"last": True} if event.ended else {"first": True}),
-        },
+        "operation": {"id": event.operation, "producer": DOMAIN, when: True},
         "protoPayload": payload,
         "severity": "ERROR" if event.code else "NOTICE",
         "timestamp": event.at,

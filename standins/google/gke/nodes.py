@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from standins.google.gke.machines import Machine, gpus_of
 from standins.google.gke.names import ClusterName, region_of
-from standins.google.gke.pools import VERSION, Message, is_queued, reservation_path, tier_of
+from standins.google.gke.pools import VERSION, Message, reservation_path, tier_of
 
 _GKE = "cloud.google.com"
 _PODS = 110
@@ -125,7 +125,6 @@ def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
         "google.com/tpu": ("present", machine.is_tpu),
         "nvidia.com/gpu": ("present", gpus_of(pool.config) is not None),
         "kubernetes.io/arch": (machine.architecture, machine.architecture != "amd64"),
-        f"{_GKE}/gke-queued": ("true", is_queued(pool)),
     }
     values = {(key, "NoSchedule"): value for key, (value, holds) in own.items() if holds}
     values |= {(each.key, _EFFECTS[each.effect]): each.value for each in pool.config.taints}

@@ -49,20 +49,15 @@ def is_autoscaled(pool: Message) -> bool:
     return bool(pool.autoscaling.enabled)
 
 
-def is_queued(pool: Message) -> bool:
-    """Return whether the pool gets nodes only through ProvisioningRequests."""
-    return bool(pool.queued_provisioning.enabled)
-
-
 def tier_of(pool: Message) -> str:
     """Return how machines are bought.
 
     `reservation`, `spot`, `preemptible`, `flex-start` or `on-demand`.
     """
     config = pool.config
-    flexible = config.flex_start or is_queued(pool)
     tiers = {"reservation": bool(reservation_of(pool)), "spot": config.spot, "preemptible": config.preemptible}
-    return next((name for name, holds in (tiers | {"flex-start": flexible}).items() if holds), "on-demand")
+    tiers["flex-start"] = config.flex_start
+    return next((name for name, holds in tiers.items() if holds), "on-demand")
 
 
 def reservation_of(pool: Message) -> str:

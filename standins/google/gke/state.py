@@ -5,7 +5,6 @@ Records only: who may change them and when is decided in `lifecycle`, `operation
 
 import random
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from standins.google.gke.clock import Agenda, Clock, Entry, rfc3339
@@ -18,7 +17,7 @@ from standins.google.gke.validation import Shape
 
 RETRY_SECONDS = 60.0
 """How often a group tries again to make an instance: a guess."""
-_ROUNDS_KEPT, _ERRORS_KEPT = 3, 200
+_ERRORS_KEPT = 200
 _STAGES = ((0.3, "PROVISIONING"), (0.6, "STAGING"))
 _HISTORY_SECONDS = 3600.0
 
@@ -68,16 +67,11 @@ class Wait:
     error: InstanceError | None = None
     fault: Fault | None = None
 
-    def error_at(self, now: float) -> InstanceError | None:
-        """Return what the last try to make an instance came to, None before it came to anything."""
-        return self.error if now >= self.errors_from else None
-
-    def rounds_until(self, now: float) -> list[float]:
-        """Return when the last tries failed, oldest first."""
-        if self.error_at(now) is None:
-            return []
-        count = int((now - self.errors_from) // RETRY_SECONDS) + 1
-        return [self.errors_from + number * RETRY_SECONDS for number in range(max(0, count - _ROUNDS_KEPT), count)]
+    def last_try(self, now: float) -> float | None:
+        """Return when the last try to make an instance failed, None before one has."""
+        if self.error is None or now < self.errors_from:
+            return None
+        return now - (now - self.errors_from) % RETRY_SECONDS
 
 
 @dataclass
@@ -139,7 +133,7 @@ class PoolRecord:
 
     def list_errors(self, now: float) -> list[PastError]:
         """Return the last errors of its groups, oldest first, those of instances given up too."""
-        return sorted([*self.past_errors, *self._present_errors(list(self.waiting), now)], key=lambda it: it.at)
+        return [*self.past_errors, *self._present_errors(list(self.waiting), now)]
 
     def forget_waiting(self, names: list[str], now: float) -> None:
         """Take instances off the waiting ones; their errors stay listed."""
@@ -149,11 +143,11 @@ class PoolRecord:
         if not self.waiting:
             self.wait = None
 
-    def _present_errors(self, names: list[str], now: float) -> Iterator[PastError]:
-        if self.wait is None or self.wait.error is None:
-            return
-        for at in self.wait.rounds_until(now):
-            yield from (PastError(name, self.waiting[name], at, self.wait.error) for name in names)
+    def _present_errors(self, names: list[str], now: float) -> list[PastError]:
+        at = self.wait.last_try(now) if self.wait is not None else None
+        if at is None or self.wait is None or self.wait.error is None:
+            return []
+        return [PastError(name, self.waiting[name], at, self.wait.error) for name in names]
 
 
 @dataclass

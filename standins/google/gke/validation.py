@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from standins.google.errors import ApiError
 from standins.google.gke.machines import Machine, check_accelerators, check_zone, find_machine, gpus_of, hosts_for
-from standins.google.gke.names import POOL_NAME, invalid, invalid_field, is_zone, region_of
+from standins.google.gke.names import POOL_NAME, invalid, invalid_field, is_zone, not_emulated, region_of
 from standins.google.gke.nodes import labels_by_gke
-from standins.google.gke.pools import Message, PlacementType, ReservationType, is_autoscaled, is_queued
+from standins.google.gke.pools import Message, PlacementType, ReservationType, is_autoscaled
 from standins.google.gke.scenario import Scenario
 
 NODE_LABEL_BUDGET = 1024
@@ -154,17 +154,14 @@ def _check_tier(pool: Message, machine: Machine) -> None:
         "preemptible": config.preemptible,
         "flex_start": config.flex_start,
         "reservation_affinity": config.reservation_affinity.consume_reservation_type not in kinds,
-        "queued_provisioning": is_queued(pool) and not config.flex_start,
     }
     chosen = [name for name, on in tiers.items() if on]
     if len(chosen) > 1:
         raise invalid(f"Node pool settings {' and '.join(chosen)} exclude each other.")
     if config.flex_start:
         _check_flex_start(pool, machine)
-    if is_queued(pool) and not is_autoscaled(pool):
-        raise invalid("Queued provisioning requires autoscaling enabled.")
-    if is_queued(pool) and (pool.initial_node_count or pool.autoscaling.min_node_count):
-        raise invalid("Queued provisioning requires initial and minimum node count to be set to 0.")
+    if pool.queued_provisioning.enabled:
+        raise not_emulated("queued provisioning")
 
 
 def _check_affinity(affinity: Message, machine: Machine) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from standins.google.errors import ApiError, Code
 from standins.google.pubsub.limits import (
-    DELETED_TOPIC,
     Message,
     check_messages,
     check_topic,
@@ -69,17 +68,6 @@ class Broker:
             raise _not_found(name)
         return self.topics[name]
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic; its subscriptions stay, and keep their backlog."""
-        self.topic(name)
-        del self.topics[name]
-        for subscription in self._list_attached(name):
-            subscription.topic = DELETED_TOPIC
-            self._tell(subscription.name)
-
-    def _list_attached(self, topic: str) -> list[Subscription]:
-        return [subscription for subscription in self.subscriptions.values() if subscription.topic == topic]
-
     def publish(self, topic: str, messages: Sequence[Message]) -> list[str]:
         """Publish messages, all or none, and return their ids in order."""
         self.topic(topic)
@@ -92,9 +80,9 @@ class Broker:
         message.message_id = str(self._last_number)
         message.publish_time.FromMicroseconds(round(self.clock() * 1_000_000))
         self.topics[topic].published.append(message)
-        for subscription in self._list_attached(topic):
-            if subscription.offer(message):
-                self._tell(subscription.name)
+        for name, subscription in self.subscriptions.items():
+            if subscription.terms.topic == topic and subscription.offer(message):
+                self._tell(name)
         return str(message.message_id)
 
     def _forward(self, topic: str, letter: Message) -> bool:
@@ -127,12 +115,6 @@ class Broker:
             raise _not_found(name)
         return self.subscriptions[name]
 
-    def delete_subscription(self, name: str) -> None:
-        """Delete a subscription with its backlog."""
-        self.subscription(name)
-        del self.subscriptions[name]
-        self._tell(name)
-
     def pull(self, name: str, limit: int) -> list[Delivery]:
         """Hand out up to `limit` messages, each for the subscription's ack deadline."""
         subscription = self.subscription(name)
@@ -159,8 +141,7 @@ class Broker:
     def seek(self, name: str, moment: float) -> None:
         """Put a subscription back to a Unix time."""
         subscription = self.subscription(name)
-        topic = self.topics.get(subscription.topic)
-        subscription.seek(moment, topic.list_kept(self.clock()) if topic else ())
+        subscription.seek(moment, self.topic(subscription.terms.topic).list_kept(self.clock()))
         self._tell(name)
 
     def settle(self) -> None:

@@ -21,7 +21,6 @@ def message_class(name: str) -> Any:
     return getattr(types, name).pb()
 
 
-DELETED_TOPIC = "_deleted-topic_"
 _IDENTIFIER = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}")
 _NAME = re.compile(r"projects/[a-z0-9.:-]{1,100}/(topics|subscriptions)/([^/]+)")
 _RULE = (

@@ -5,7 +5,6 @@ Everything answers at once except `Pull`, which may wait.
 
 import asyncio
 import re
-from typing import Any
 
 from google.protobuf.empty_pb2 import Empty
 from google.pubsub_v1 import types
@@ -18,7 +17,6 @@ from standins.google.pubsub.limits import Message, count_seconds, invalid, messa
 from standins.google.pubsub.push import Bells
 from standins.google.pubsub.subscription import Delivery, Subscription
 
-_PAGE_MAX = 1_000
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _TRANSPORTS = {"Publisher": _BasePublisherRestTransport, "Subscriber": _BaseSubscriberRestTransport}
 
@@ -59,16 +57,6 @@ class Service:
         """Return a topic."""
         return self.broker.topic(request.topic).terms
 
-    def delete_topic(self, request: Message) -> None:
-        """Delete a topic."""
-        self.broker.delete_topic(request.topic)
-
-    def list_topics(self, request: Message) -> Message:
-        """List the topics of a project."""
-        names, token = _page(self.broker.topics, request)
-        topics = [self.broker.topics[name].terms for name in names]
-        return message_class("ListTopicsResponse")(topics=topics, next_page_token=token)
-
     def publish(self, request: Message) -> Message:
         """Publish messages and return their ids."""
         return message_class("PublishResponse")(message_ids=self.broker.publish(request.topic, request.messages))
@@ -88,16 +76,6 @@ class Service:
         terms.CopyFrom(self.broker.subscription(request.subscription).terms)
         terms.push_config.CopyFrom(request.push_config)
         self.broker.change_subscription(terms)
-
-    def list_subscriptions(self, request: Message) -> Message:
-        """List the subscriptions of a project."""
-        names, token = _page(self.broker.subscriptions, request)
-        shown = [self._show(name) for name in names]
-        return message_class("ListSubscriptionsResponse")(subscriptions=shown, next_page_token=token)
-
-    def delete_subscription(self, request: Message) -> None:
-        """Delete a subscription."""
-        self.broker.delete_subscription(request.subscription)
 
     def acknowledge(self, request: Message) -> None:
         """Acknowledge deliveries."""
@@ -124,12 +102,11 @@ class Service:
     def _show(self, name: str) -> Message:
         """Return a subscription as the API shows it, with what it has of its topic."""
         subscription = self.broker.subscription(name)
-        topic = self.broker.topics.get(subscription.topic)
+        topic = self.broker.topic(subscription.terms.topic).terms
         shown = message_class("Subscription")()
         shown.CopyFrom(subscription.terms)
-        shown.topic = subscription.topic
-        if topic is not None and topic.terms.HasField("message_retention_duration"):
-            shown.topic_message_retention_duration.CopyFrom(topic.terms.message_retention_duration)
+        if topic.HasField("message_retention_duration"):
+            shown.topic_message_retention_duration.CopyFrom(topic.message_retention_duration)
         return shown
 
 
@@ -142,12 +119,3 @@ def _receive(subscription: Subscription, delivery: Delivery) -> Message:
 
 def _name_verb(method: str) -> str:
     return _CAPITAL.sub("_", method).lower()
-
-
-def _page(resources: dict[str, Any], request: Message) -> tuple[list[str], str]:
-    """Return one page of a project's names, sorted, and the token of the next: its last name."""
-    below = f"{request.project}/"
-    rest = [name for name in sorted(resources) if name.startswith(below) and name > request.page_token]
-    size = min(request.page_size or _PAGE_MAX, _PAGE_MAX)
-    page = rest[:size]
-    return page, page[-1] if len(rest) > size else ""

@@ -46,7 +46,7 @@ class Subscription:
     def __init__(
         self, terms: Message, clock: Callable[[], float], forward: Callable[[str, Message], bool]
     ) -> None:
-        self.name, self.topic, self.terms = terms.name, terms.topic, terms
+        self.name, self.terms = terms.name, terms
         self.counters = Counter(delivered=0, acked=0, nacked=0, expired=0, deadLettered=0, dropped=0, filtered=0)
         self._clock, self._forward = clock, forward
         self._matches = parse_filter(terms.filter)

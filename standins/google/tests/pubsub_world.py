@@ -2,22 +2,23 @@
 to ask.
 """
 
+import base64
 import contextlib
 import itertools
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 from google.api_core import exceptions
-from google.cloud.pubsub_v1 import PublisherClient as BatchingPublisherClient
-from google.cloud.pubsub_v1 import SubscriberClient
-from google.pubsub_v1 import PublisherClient
+from google.pubsub_v1 import PublisherClient, SubscriberClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
-from standins.google.tests.push_receiver import Receiver
-from standins.kit.processes import PATIENCE_SECONDS
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
+from standins.kit.processes import PATIENCE_SECONDS, wait_until
 
 PROJECT = "projects/conformance"
 ACCEPTED = "OK"
@@ -28,25 +29,52 @@ _FIRST_SECONDS = 20.0
 _numbers = itertools.count(1)
 
 
+@dataclass
+class Push:
+    """One request as it arrived."""
+
+    headers: Mapping[str, str]
+    document: dict[str, Any]
+    started: float
+    ended: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return base64.b64decode(self.document["message"].get("data", "")).decode()
+
+
+class Receiver(LocalAnswers):
+    """An endpoint that answers pushes with what `status_for` says, after so many seconds."""
+
+    def __init__(self, status_for: Callable[[Push], int] = lambda _: 200, seconds: float = 0.0) -> None:
+        self.pushes: list[Push] = []
+        self._status_for, self._seconds = status_for, seconds
+        super().__init__(self._record)
+
+    def _record(self, asked: Asked) -> Answer:
+        push = Push(asked.headers, json.loads(asked.body), time.monotonic())
+        self.pushes.append(push)
+        time.sleep(self._seconds)
+        push.ended = time.monotonic()
+        return Answer(self._status_for(push))
+
+    def wait_for(self, count: int) -> list[Push]:
+        wait_until(lambda: len(self.pushes) >= count, what=f"{count} pushes")
+        return self.pushes
+
+
 class World:
     """One server under test, seen through the official clients."""
 
     def __init__(self, addresses: dict[str, str]) -> None:
-        self.rest = addresses["rest"]
-        self.address = addresses["grpc"]
-        options = [("grpc.max_receive_message_length", 32 * 1024 * 1024)]
-        self._channels = [grpc.insecure_channel(self.address, options=options) for _ in range(2)]
-        transport = PublisherGrpcTransport(channel=self._channels[0])
-        self.publisher = BatchingPublisherClient(transport=transport)
-        self._raw_publisher = PublisherClient(transport=transport)  # publishes a request as it stands
-        self.subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=self._channels[1]))
-        self._receivers: list[Receiver] = []
+        channel = grpc.insecure_channel(addresses["grpc"])
+        self.publisher = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+        self.subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        self._open = contextlib.ExitStack()
+        self._open.enter_context(channel)
 
     def close(self) -> None:
-        for receiver in self._receivers:
-            receiver.stop()
-        for channel in self._channels:
-            channel.close()
+        self._open.close()
 
     def name(self, kind: str) -> str:
         return f"{PROJECT}/{kind}/{kind}-{next(_numbers)}"
@@ -66,16 +94,11 @@ class World:
         return topic, self.subscription(topic, **settings)
 
     def receiver(self, **settings: Any) -> Receiver:
-        receiver = Receiver(**settings)
-        receiver.start()
-        self._receivers.append(receiver)
-        return receiver
+        return self._open.enter_context(Receiver(**settings))
 
     def publish(self, topic: str, *texts: str, key: str = "", **attributes: str) -> list[str]:
         messages = [{"data": text.encode(), "attributes": attributes, "ordering_key": key} for text in texts]
-        request = {"topic": topic, "messages": messages}
-        response = self._raw_publisher.publish(request=request)
-        return list(response.message_ids)
+        return list(self.publisher.publish(request={"topic": topic, "messages": messages}).message_ids)
 
     def pull(self, subscription: str, limit: int = 100, *, seconds: float = 1.0) -> list[Any]:
         """Return the first answer that has messages, empty when none came in time."""

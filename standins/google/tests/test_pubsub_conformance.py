@@ -8,12 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-import standins.google.tests.scenarios_pull  # registers its scenarios
-import standins.google.tests.scenarios_push  # registers its scenarios
-import standins.google.tests.scenarios_resources  # noqa: F401  # registers its scenarios
 from standins.google.tests.emulator_process import DIFFERENCES, running_emulator
+from standins.google.tests.pubsub_scenarios import SCENARIOS
 from standins.google.tests.pubsub_world import World
-from standins.google.tests.scenarios_pull import SCENARIOS
 from standins.kit.processes import running_stand_in
 
 
