@@ -239,7 +239,7 @@ class GrpcFront:
             try:
                 return await self._answer(rule.method, request, Caller(_patience(context)))
             except ApiError as error:
-                await context.abort(grpc.StatusCode[error.code.name], error.message)
+                await context.abort(error.code, error.message)
 
         return grpc.unary_unary_rpc_method_handler(
             call,

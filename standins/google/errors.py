@@ -5,42 +5,14 @@ Which text is right when is decided by each API.
 
 import json
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import grpc
 from google.api_core import exceptions
 from starlette.responses import Response
 
-
-class Code(IntEnum):
-    """The canonical codes of `google.rpc.Code`."""
-
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
-
-    @property
-    def http(self) -> int:
-        """Return the HTTP status, as Google's own client library reads it."""
-        read: Any = exceptions.from_grpc_status
-        return int(read(grpc.StatusCode[self.name], "").code)
-
-
+Code: Any = grpc.StatusCode
+"""The canonical codes of `google.rpc.Code`; the number of one is ``code.value[0]``."""
 _REASONS = {
     Code.INVALID_ARGUMENT: "badRequest",
     Code.NOT_FOUND: "notFound",
@@ -59,7 +31,7 @@ class ApiError(Exception):
     Without a reason there is none.
     """
 
-    code: Code
+    code: Any
     message: str
     reason: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
@@ -68,6 +40,12 @@ class ApiError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
+
+    @property
+    def http(self) -> int:
+        """Return the HTTP status, as Google's own client library reads it."""
+        read: Any = exceptions.from_grpc_status
+        return int(read(self.code, "").code)
 
     def as_json(self) -> dict[str, Any]:
         """Return it in the form of Google's newer REST APIs."""
@@ -78,7 +56,7 @@ class ApiError(Exception):
         if self.reason:
             info: dict[str, Any] = {"@type": f"{kind}.ErrorInfo", "reason": self.reason, "domain": self.domain}
             details.append({**info, "metadata": self.metadata} if self.metadata else info)
-        body = {"code": self.code.http, "message": self.message, "status": self.code.name}
+        body = {"code": self.http, "message": self.message, "status": self.code.name}
         return {**body, "details": details} if details else body
 
 
@@ -93,7 +71,7 @@ def error_response(error: ApiError, *, listed: bool = False, canonical: bool = T
     if listed:
         reason = _REASONS.get(error.code, "backendError")
         body["errors"] = [{"message": error.message, "domain": "global", "reason": reason}]
-    return json_response({"error": body}, error.code.http)
+    return json_response({"error": body}, error.http)
 
 
 def json_response(body: dict[str, Any], status: int = 200) -> Response:

@@ -21,14 +21,16 @@ STATES = ["PENDING", "RUNNING", "DONE"]
 """Of an operation, in their order. GKE answers with either of the first two, the fake with the
 first; nothing of ours reads it."""
 ALLOWED_IN_A_POOL = {
-    "config.nodeImageConfig": "the name of an image, which nothing reads",
-    "config.kubeletConfig.maxParallelImagePulls": "depends on the machine's disk; nothing reads it",
-    "kubeletCertInfo": "when a certificate ends, which nothing reads",
-    "networkConfig.podIpv4CidrBlock": "an address",
-    "networkConfig.networkTierConfig": "GKE answers it since 1.34 only, and nothing reads it",
-    "networkConfig.podRange": "has the cluster's own random id",
+    **dict.fromkeys(
+        (
+            *("config.nodeImageConfig", "config.kubeletConfig", "config.effectiveCgroupMode"),
+            *("config.windowsNodeConfig", "kubeletCertInfo", "networkConfig", "podIpv4CidrSize"),
+        ),
+        "nothing reads it",
+    )
 }
 _NOT_READ_OF_A_GROUP = (
+    *("currentActions", "status.currentInstanceStatuses"),
     *("creationTimestamp", "fingerprint", "id", "instanceLifecyclePolicy", "instanceTemplate", "satisfiesPzi"),
     *("satisfiesPzs", "serviceAccount", "standbyPolicy", "status.allInstancesConfig", "status.stateful"),
     *("targetStoppedSize", "targetSuspendedSize", "targetSizePolicy", "updatePolicy", "versions"),
@@ -40,7 +42,6 @@ ALLOWED = {
         "controlPlaneEndpointsConfig": "an address, which is open here for gcloud",
         "endpoint": "an address",
         "releaseChannel.channel": "the fake's setting `release_channel` says it",
-        "nodePools[].networkConfig.podIpv4RangeUtilization": "how full a range is; nothing reads it",
         **{f"nodePools[].{path}": why for path, why in ALLOWED_IN_A_POOL.items()},
     },
     "nodePools": ALLOWED_IN_A_POOL,

@@ -4,7 +4,6 @@ What is answered here is in the form of https://cloud.google.com/compute/docs/re
 below ``/compute/v1/``; other paths are unknown to the fake.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
@@ -30,14 +29,6 @@ _GROUP = f"{_PROJECT}/zones/{{zone}}/instanceGroupManagers/{{name}}"
 _MEGABYTES = 1024
 _OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 _PAGE_MAX = 500
-_ACTIONS = (
-    "abandoning", "creating", "creatingWithoutRetries", "deleting", "none", "recreating", "refreshing",
-    "restarting", "resuming", "starting", "stopping", "suspending", "verifying",
-)  # fmt: skip
-_STATES = (
-    "deprovisioning", "nonExistent", "pending", "pendingStop", "provisioning", "repairing", "running", "staging",
-    "stopped", "stopping", "suspended", "suspending", "terminated",
-)  # fmt: skip
 
 
 class InstanceGroups:
@@ -74,7 +65,6 @@ class InstanceGroups:
         cluster, pool = self._find("get", project, zone, name)
         url, stem = group_url(cluster, pool, zone), group_name(cluster, pool, zone)
         states = [state for _, state in self._states(pool, zone)]
-        actions = Counter(each["currentAction"].lower() for each in states)
         return {
             "kind": "compute#instanceGroupManager",
             "name": url.rpartition("/")[2],
@@ -82,7 +72,6 @@ class InstanceGroups:
             "instanceTemplate": f"{API}/projects/{project}/global/instanceTemplates/{stem}",
             "zone": url.partition("/instanceGroupManagers/")[0],
             "targetSize": len(states),
-            "currentActions": dict.fromkeys(_ACTIONS, 0) | actions,
             "status": self._describe_status(pool, zone, states),
             "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
             "selfLink": url,
@@ -178,9 +167,6 @@ class InstanceGroups:
     def _describe_status(self, pool: PoolRecord, zone: str, states: list[Json]) -> Json:
         moving = any(each["currentAction"] != "NONE" for each in states)
         status: Json = {"isStable": not moving, "versionTarget": {"isReached": True}}
-        if pool.shape.machine.is_tpu:  # "Currently only shown for TPU MIGs"
-            counts = Counter(_count_as(pool, each) for each in states)
-            status["currentInstanceStatuses"] = dict.fromkeys(_STATES, 0) | counts
         if pool.shape.atomic:
             status["bulkInstanceOperation"] = {"inProgress": moving} | self._describe_check(pool, zone)
         return status
@@ -260,12 +246,6 @@ def _route(verb: str, path: str, answer: Callable[[dict[str, str], Mapping[str, 
 def _names(pool: PoolRecord, zone: str) -> list[str]:
     """Return the instances of a group: the nodes, those that come, and then those that wait."""
     return [name for name in (*pool.nodes, *pool.coming, *pool.waiting) if pool.zone_of(name) == zone]
-
-
-def _count_as(pool: PoolRecord, state: Json) -> str:
-    if "instanceStatus" in state:
-        return str(state["instanceStatus"]).lower()
-    return "pending" if pool.wait is not None and pool.wait.error is None else "nonExistent"
 
 
 def _error(error: InstanceError | None) -> Json:

@@ -43,7 +43,7 @@ class Failure:
     `cause` is the short text of the error, `summary` the long one shown elsewhere.
     """
 
-    code: Code
+    code: Any
     cause: str
     summary: str
     condition: int = int(ConditionCode.UNKNOWN)
@@ -54,10 +54,10 @@ class Failure:
         A coded one where a code exists, and an uncoded summary.
         """
         condition = raw_class("StatusCondition")
-        summary = condition(message=self.summary, canonical_code=int(self.code))
+        summary = condition(message=self.summary, canonical_code=self.code.value[0])
         if self.condition == ConditionCode.UNKNOWN:
             return [summary]
-        return [condition(code=self.condition, message=self.cause, canonical_code=int(self.code)), summary]
+        return [condition(code=self.condition, message=self.cause, canonical_code=self.code.value[0]), summary]
 
 
 def shortage_kind(pool: PoolRecord) -> str:
@@ -236,7 +236,7 @@ class OperationDesk:
         record.ended_at = self._world.now
         record.entry = None
         if failure is not None:
-            message.error.code = int(failure.code)
+            message.error.code = failure.code.value[0]
             message.error.message = failure.cause
             message.status_message = message.detail = failure.summary
             message.cluster_conditions.extend(failure.conditions())
@@ -255,7 +255,7 @@ class OperationDesk:
                 OperationType(record.message.operation_type).name,
                 self._world.timestamp(),
                 ended=record.ended_at is not None,
-                code=int(failure.code) if failure else 0,
+                code=failure.code.value[0] if failure else 0,
                 text=failure.summary if failure else "",
             )
             self._world.tell(moved)

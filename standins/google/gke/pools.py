@@ -7,15 +7,13 @@ taken from recordings of the real API in https://github.com/GoogleCloudPlatform/
 stays 0.
 """
 
-import math
-import zlib
 from typing import Any, TypeAlias
 
 from google.cloud.container_v1.types import cluster_service as types
 from google.protobuf import json_format
 
 from standins.google.gke.machines import Machine, list_zones
-from standins.google.gke.names import ClusterName, is_zone, region_of
+from standins.google.gke.names import ClusterName, is_zone
 
 Message: TypeAlias = Any
 PoolStatus: Any = types.NodePool.Status
@@ -105,11 +103,8 @@ def complete_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: 
     _fill(stored, usual)
     if stored.autoscaling.enabled:
         _fill(stored.autoscaling, {"location_policy": "BALANCED"})
-    _fill_network(stored.network_config, cluster)
     _fill_config(stored.config, machine)
     stored.config.resource_labels[_MODEL_LABEL] = tier
-    pods = stored.max_pods_constraint.max_pods_per_node
-    stored.pod_ipv4_cidr_size = 32 - math.ceil(math.log2(2 * pods))
     stored.self_link = cluster.pool_link(pool.name)
     return stored
 
@@ -118,17 +113,6 @@ def _fill(message: Message, usual: dict[str, Any]) -> None:
     """Set those fields of a message that it does not have."""
     present = {field.name for field, _ in message.ListFields()}
     json_format.ParseDict({name: value for name, value in usual.items() if name not in present}, message)
-
-
-def _fill_network(network: Message, cluster: ClusterName) -> None:
-    region, chance = region_of(cluster.location), zlib.crc32(cluster.path.encode())
-    usual = {
-        "subnetwork": f"projects/{cluster.project}/regions/{region}/subnetworks/default",
-        "pod_range": f"gke-{cluster.cluster}-pods-{chance:08x}",
-        "pod_ipv4_cidr_block": f"10.{chance % 64 * 4}.0.0/14",
-        "network_tier_config": {"network_tier": "NETWORK_TIER_DEFAULT"},
-    }
-    _fill(network, usual)
 
 
 def _fill_config(config: Message, machine: Machine) -> None:
@@ -142,13 +126,9 @@ def _fill_config(config: Message, machine: Machine) -> None:
         "service_account": "default",
         "oauth_scopes": scopes,
         "shielded_instance_config": {"enable_integrity_monitoring": True},
-        "effective_cgroup_mode": "EFFECTIVE_CGROUP_MODE_V2",
-        "windows_node_config": {},
     }
     _fill(config, usual)
     config.image_type = config.image_type.upper()
-    kubelet = {"insecure_kubelet_readonly_port_enabled": False, "max_parallel_image_pulls": 2}
-    _fill(config.kubelet_config, kubelet)
     config.metadata["disable-legacy-endpoints"] = config.metadata.get("disable-legacy-endpoints", "true")
     if machine.is_tpu:
         # Seen on live TPU pools: simultaneous multithreading is off, and the pool says so, asked or

@@ -120,10 +120,9 @@ def test_googles_client_reads_all_calls_about_groups(served: ServedWorld) -> Non
     served.advance(20)
 
     group = client.get(**at)
-    assert (group.target_size, group.target_size_policy.mode, group.current_actions.creating) == (4, "BULK", 4)
+    assert (group.target_size, group.target_size_policy.mode) == (4, "BULK")
     bulk = group.status.bulk_instance_operation
     assert (bulk.in_progress, bulk.last_progress_check.error.errors[0].code) == (True, MISSING)
-    assert group.status.current_instance_statuses.non_existent == 4
     rows = list(client.list_managed_instances(**at))
     assert [each.last_attempt.errors.errors[0].code for each in rows] == [MISSING] * 4
     errors = list(client.list_errors(**at))
