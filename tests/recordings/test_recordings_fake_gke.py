@@ -30,7 +30,7 @@ ALLOWED_IN_A_POOL = {
     )
 }
 _NOT_READ_OF_A_GROUP = (
-    *("currentActions", "status.currentInstanceStatuses"),
+    "currentActions",
     *("creationTimestamp", "fingerprint", "id", "instanceLifecyclePolicy", "instanceTemplate", "satisfiesPzi"),
     *("satisfiesPzs", "serviceAccount", "standbyPolicy", "status.allInstancesConfig", "status.stateful"),
     *("targetStoppedSize", "targetSuspendedSize", "targetSizePolicy", "updatePolicy", "versions"),
