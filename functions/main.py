@@ -48,7 +48,8 @@ def _answer(role: Role, request: Request) -> Response:
     if request.path == TICK_PATH:
         answer, counts = deliver_tick(role, request.args.get("cluster", ""), ports)
         return _respond(answer, jsonify(counts))
-    return _respond(deliver(role, request.get_data(cache=False), ports), Response(""))
+    body, headers = request.get_data(cache=False), dict(request.headers)
+    return _respond(deliver(role, body, ports, headers), Response(""))
 
 
 def _respond(answer: Answer, response: Response) -> Response:

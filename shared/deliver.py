@@ -47,13 +47,23 @@ class Push(msgspec.Struct, rename="camel"):
 
 
 _PUSH = msgspec.json.Decoder(Push)
+PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
+"""In a header of a push as a CloudEvent; the body is wrapped as in any other push."""
 
 
-def parse_push(body: bytes) -> Push:
-    """Return the delivery that the body of a request is."""
+def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
+    """Return the delivery that a request carries.
+
+    A message may be unwrapped: its data is the body, and its attributes are headers. That is the
+    binary form of a CloudEvent.
+    """
     if len(body) > BODY_BYTES_MAX:
         size, valid = f"{len(body)} bytes", f"≤ {BODY_BYTES_MAX}"
         raise errors.MalformedEvent("is too long", field="body", value=size, valid=valid)
+    attributes = {name.lower(): value for name, value in (headers or {}).items()}
+    if attributes.get("ce-type", PUBSUB_TYPE) != PUBSUB_TYPE:
+        own = {name: value for name, value in attributes.items() if name.startswith("ce-")}
+        return Push(message=PushedMessage(data=body, attributes=own))
     try:
         return _PUSH.decode(body)
     except errors.JSON_ERRORS as error:
@@ -176,11 +186,13 @@ class Journal(Struct):
         return answer
 
 
-def deliver(role: Role, body: bytes, ports: Ports) -> Answer:
+def deliver(
+    role: Role, body: bytes, ports: Ports, headers: Mapping[str, str] | None = None
+) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
     journal = Journal(role, Wake.MESSAGE, body)
     try:
-        journal.push = parse_push(body)
+        journal.push = parse_push(body, headers)
         message = journal.push.message
         if "ce-type" not in message.attributes:
             journal.wake = Wake.END

@@ -25,8 +25,7 @@ from shared.settings import Settings, read_settings
 
 _LOG = logging.getLogger("functions")
 _LOCK = threading.Lock()
-_KEPT: dict[Role, Ports] = {}
-"""What this process keeps from one request to the next, by function."""
+_KEPT: dict[Role, Ports] = {}  # what this process keeps from one request to the next, by function
 
 
 def check_settings() -> None:

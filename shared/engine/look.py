@@ -115,8 +115,7 @@ class Look(Struct, frozen=True, kw_only=True):
     """Of the pools about which GKE was asked; None: it gave no answer."""
     users: Mapping[str, Sequence[PodView]] = {}
     """The pods of others on the pools about which the nodes were asked."""
-    places: Mapping[str, str] = {}
-    """The pool of each pod that these nodes have, by its UID."""
+    places: Mapping[str, str] = {}  # the pool of each pod that these nodes have, by its UID
     unread: frozenset[str] = frozenset()
     """Pools of which a node gave no answer. Nothing is done to them: they may be in use."""
     scene: Scene

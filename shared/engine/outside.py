@@ -129,20 +129,16 @@ class Memory(Struct):
 
     missing_since: dict[tuple[str, str], float] = {}
     """By cluster and pool, when nodes were first seen to be missing, in unix seconds."""
-    spare: dict[str, frozenset[str]] = {}
-    """By cluster, the pools that the last tick found too many."""
-    inventories: dict[str, Inventory] = {}
-    """By cluster, the newest list of pools."""
+    spare: dict[str, frozenset[str]] = {}  # by cluster, the pools that the last tick found too many
+    inventories: dict[str, Inventory] = {}  # by cluster, the newest list of pools
     nodes: dict[str, Mapping[str, int]] = {}
     """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
     acted: dict[Key, float] = {}
     """When something was added for a workload; an older list of pools does not show it."""
     namespaces: dict[tuple[str, str], tuple[Namespace | None, float]] = {}
     """By cluster and name, and when it was read; none that stops something."""
-    notices: dict[tuple[str, ...], float] = {}
-    """What a tick has told, and when."""
-    wanted: dict[Key, tuple[object, Wanted]] = {}
-    """What a workload wants, and what that rests on."""
+    notices: dict[tuple[str, ...], float] = {}  # what a tick has told, and when
+    wanted: dict[Key, tuple[object, Wanted]] = {}  # what a workload wants, and what that rests on
     left: dict[str, tuple[Key, ...]] = {}
     """By cluster, the keys for which the last tick had no time."""
 

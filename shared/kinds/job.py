@@ -24,8 +24,7 @@ from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
-_UNINDEXED = 0
-"""`SliceGroup.slots` of pods of which nothing shows which form a slice."""
+_UNINDEXED = 0  # `SliceGroup.slots` of pods of which nothing shows which form a slice
 
 
 class Job(Kind):

@@ -40,8 +40,7 @@ _LEADERS, _WORKERS = "leaders", "workers"
 """The roles of pods. Groups have these names where leaders and workers share no slice; any other
 group is named by its sub-group index, or not at all without sub-groups."""
 _FIRST = "0"
-SUBGROUPS_MAX = 1024
-"""The most slices within one group; more are a mistake."""
+SUBGROUPS_MAX = 1024  # the most slices within one group; more are a mistake
 
 
 class LeaderWorkerSet(Kind):

@@ -26,8 +26,7 @@ POD_NAME = "statefulset.kubernetes.io/pod-name"
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#pod-name-label."""
 _SURGE_DEFAULT = "25%"
 _PARALLEL = "Parallel"
-_IN_TURN = 0
-"""`SliceGroup.slots` of a slice whose pods are created one after another."""
+_IN_TURN = 0  # `SliceGroup.slots` of a slice whose pods are created one after another
 
 
 class Deployment(Kind):

@@ -77,10 +77,8 @@ PARENT, judge_parent = RAYJOB, judge_rayjob
 """The kind that makes workloads of another kind, and what it keeps after its own end."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
 _BY_NAME = {kind.name: kind for kind in KINDS}
-find_kind = _BY_NAME.get
-"""Return the kind of a name, or None."""
-get_kind = _BY_NAME.__getitem__
-"""Return the kind of a name; KeyError if the table does not have it."""
+find_kind = _BY_NAME.get  # return the kind of a name, or None
+get_kind = _BY_NAME.__getitem__  # return the kind of a name; KeyError if the table does not have it
 
 
 def find_kind_of_pod(pod: PodView) -> Kind | None:

@@ -58,8 +58,7 @@ class QueuedWorkload(Struct, frozen=True, kw_only=True):
     owner: ObjectName = NOBODY  # the object that it is for
     flavors: dict[str, tuple[str, ...]] = {}
     """By pod set, the flavors whose node labels its pods get."""
-    counts: dict[str, int] = {}
-    """By pod set, for how many pods it has quota."""
+    counts: dict[str, int] = {}  # by pod set, for how many pods it has quota
     unmarked: tuple[str, ...] = ()
     """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""
     checks: tuple[CheckState, ...] = ()

@@ -89,8 +89,7 @@ class _Draft(Struct):
     adds: list[Act] = []
     takes: list[Act] = []
     answers: list[Answer] = []
-    first: set[str] = set()
-    """Failed pools that go before their successors are created."""
+    first: set[str] = set()  # failed pools that go before their successors are created
 
     def tell(self, reason: Reason, need: Need) -> None:
         self.answers.append(Answer(reason, need.key))

@@ -43,8 +43,7 @@ class Pool(Try, frozen=True, kw_only=True):
     whose: Whose = Whose.DEPLOYMENT
     status: PoolStatus = PoolStatus.RUNNING
     shape: PoolShape
-    node_labels: Mapping[str, str] = {}
-    """Of its nodes, with those that GKE sets."""
+    node_labels: Mapping[str, str] = {}  # of its nodes, with those that GKE sets
     taints: tuple[Taint, ...] = ()
     need: str = ""  # the key of the need that it was made for, by its label
     slot: Slot | None = None

@@ -10,10 +10,10 @@ import pytest
 from functions_framework import create_app
 
 from shared import wiring
-from shared.deliver import MESSAGE_BYTES_MAX, deliver, deliver_tick
+from shared.deliver import MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
 from shared.engine.reconcile import Role
 from shared.model.errors import Denied, Throttled, Unavailable
-from shared.model.messages import Message
+from shared.model.messages import Message, format_message
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push
 from tests.engine.world import World
@@ -128,10 +128,30 @@ def test_only_a_post_is_answered_so_that_a_probe_leaves_no_record(
     assert records.found == []
 
 
+def test_a_push_in_the_binary_form_of_cloud_events_is_read(client: tuple[Any, World]) -> None:
+    http, world = client
+    world.wait(0)
+    sent = format_message(a_demand_event())
+    headers = {name.title(): value for name, value in sent.attributes.items()}
+
+    assert http.post("/", data=sent.data, headers=headers).status_code == 200
+    assert len(world.gke.pools) == 1
+
+
 def test_a_wrapped_push_with_the_headers_of_a_cloud_event_is_read(client: tuple[Any, World]) -> None:
     http, world = client
     world.wait(0)
-    headers = {"ce-type": "google.cloud.pubsub.topic.v1.messagePublished"}
 
-    assert http.post("/", data=a_push(a_demand_event()), headers=headers).status_code == 200
+    assert http.post("/", data=a_push(a_demand_event()), headers={"ce-type": PUBSUB_TYPE}).status_code == 200
     assert len(world.gke.pools) == 1
+
+
+def test_a_cloud_event_of_others_is_acknowledged_with_one_record(
+    client: tuple[Any, World], records: Records
+) -> None:
+    http, world = client
+    headers = {"ce-type": "com.example.tick", "ce-id": "7", "ce-specversion": "1.0"}
+
+    assert http.post("/", data=b"{}", headers=headers).status_code == 200
+    (record,) = records.found
+    assert (record["reason"], record["event_id"], world.gke.calls) == ("event_malformed", "7", [])

@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_908, 2_000),
-    "shared/model": (2_015, 1_600),
+    "shared/model": (2_014, 1_600),
     "shared/needs": (1_803, 1_300),
-    "shared/plan": (1_771, 1_900),
-    "shared/engine": (2_782, 1_950),
+    "shared/plan": (1_769, 1_900),
+    "shared/engine": (2_777, 1_950),
     "shared/edges": (2_540, 2_100),
-    "shared/kinds": (1_403, 1_300),
+    "shared/kinds": (1_398, 1_300),
     "shared/shapes": (854, 760),
     "standins demo benchmarks": (20_387, 20_000),
-    " ".join(DEPLOYED): (16_028, 14_000),
+    " ".join(DEPLOYED): (16_027, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
