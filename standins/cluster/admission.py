@@ -45,14 +45,8 @@ _NAME_MAX, _LABEL_MAX = 253, 63
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_NAME_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
-    "must start and end with an alphanumeric character"
-)
-_LABEL_RULE = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    f"character, and be no more than {_LABEL_MAX} characters"
-)
+_NAME_RULE = "must be lower case letters, digits, '-' and '.', and start and end with a letter or a digit"
+_LABEL_RULE = "must be letters, digits, '-', '_' and '.', 63 at most, and start and end with a letter or a digit"
 _SERVER_OWNED = (
     "uid",
     "creationTimestamp",
@@ -287,18 +281,11 @@ def _admit_changed_pod(old: Json, new: Json) -> None:
         why = f"Forbidden: only deletion is allowed, but found new scheduling gate '{min(after - before)}'"
         raise invalid(POD, name, ("spec.schedulingGates", why))
     allowed = _CHANGEABLE + (_CHANGEABLE_WHILE_GATED if before else ())
-    if _take_fixed_part(old["spec"], allowed) != _take_fixed_part(spec, allowed):
-        why = f"Forbidden: pod updates may not change fields other than images and {', '.join(allowed)}"
-        raise invalid(POD, name, ("spec", why))
+    fields = (old["spec"].keys() | spec.keys()) - set(allowed)
+    if changed := sorted(field for field in fields if old["spec"].get(field) != spec.get(field)):
+        why = f"Forbidden: pod updates may change only {', '.join(allowed)}"
+        raise invalid(POD, name, (f"spec.{changed[0]}", why))
     read_pod(new)
-
-
-def _take_fixed_part(spec: Json, allowed: tuple[str, ...]) -> Json:
-    fixed = {key: value for key, value in spec.items() if key not in allowed}
-    for group in ("containers", "initContainers"):
-        if group in fixed:
-            fixed[group] = [{k: v for k, v in container.items() if k != "image"} for container in fixed[group]]
-    return fixed
 
 
 def _admit_new_job(body: Json) -> None:

@@ -36,10 +36,7 @@ from standins.kit.fitting import is_finished
 _WEBHOOK = "vjobset.kb.io"
 _LABEL_MAX = 63
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_LABEL_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    "character, and end with an alphanumeric character"
-)
+_LABEL_RULE = "a DNS-1035 label must be lower case letters, digits and '-', with a letter first and no '-' last"
 _IMMUTABLE = ("failurePolicy", "network", "startupPolicy", "successPolicy")
 _CHANGEABLE_WHEN_SUSPENDED = ("nodeSelector", "tolerations", "schedulingGates")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -29,11 +29,6 @@ class Kind:
         return self.api_version.rpartition("/")[0]
 
     @property
-    def custom(self) -> bool:
-        """Return whether a CustomResourceDefinition brings the kind, and not Kubernetes itself."""
-        return ".x-k8s.io" in self.group
-
-    @property
     def resource(self) -> str:
         """Return `plural.group`, the name that error messages use."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

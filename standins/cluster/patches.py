@@ -43,7 +43,7 @@ def read_patch(kind: Kind, wanted: str, body: bytes) -> Callable[[Json], Json]:
 
     Raises ApiError: 400 for an unreadable body, 415 for a patch type that the kind does not take.
     """
-    accepted = [JSON_PATCH, MERGE_PATCH] + ([] if kind.custom else [STRATEGIC_PATCH])
+    accepted = [JSON_PATCH, MERGE_PATCH] + ([] if kind.group.endswith(".x-k8s.io") else [STRATEGIC_PATCH])
     if wanted not in accepted:
         why = "the body of the request was in an unknown format - the embedded cluster accepts: "
         raise ApiError(415, why + ", ".join(accepted))

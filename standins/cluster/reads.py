@@ -121,7 +121,11 @@ def encode_list(kind: Kind, items: Iterable[Stored], version: str) -> bytes:
 
     Items of built-in kinds do not repeat their kind, as in the real server; custom resources do.
     """
-    head = b"" if kind.custom else encode({"apiVersion": kind.api_version, "kind": kind.kind})[:-1] + b","
+    head = (
+        b""
+        if kind.group.endswith(".x-k8s.io")
+        else encode({"apiVersion": kind.api_version, "kind": kind.kind})[:-1] + b","
+    )
     parts = []
     for stored in items:
         item = stored.encoded
