@@ -48,14 +48,8 @@ _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z
 _NAME_RULE = "must be lower case letters, digits, '-' and '.', and start and end with a letter or a digit"
 _LABEL_RULE = "must be letters, digits, '-', '_' and '.', 63 at most, and start and end with a letter or a digit"
 _SERVER_OWNED = (
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "namespace",
-    "name",
-    "generateName",
+    *("namespace", "name", "generateName", "uid", "generation"),
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
 )
 """What the server writes, whatever a client sends."""
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

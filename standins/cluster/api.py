@@ -82,8 +82,7 @@ class Api:
             watch.end(abruptly=abruptly)
         return len(watches)
 
-    async def _disconnect(self, request: Request) -> Response:
-        del request
+    async def _disconnect(self, _request: Request) -> Response:
         return JSONResponse({"dropped": self.end_watches(abruptly=True)})
 
     async def _serve(self, request: Request) -> Response:
@@ -110,11 +109,8 @@ class Api:
         read_number(query, "limit")
         if query.get("continue"):
             raise ApiError(400, "continue key is not valid: every list of the embedded cluster is one page")
-        items = [
-            stored for stored in self._store.objects(target.kind, target.namespace) if selection.matches(stored)
-        ]
         write = kubectl.encode_table if as_table else encode_list
-        return _json(write(target.kind, items, str(self._store.revision)))
+        return _json(write(target.kind, selection.find(self._store), str(self._store.revision)))
 
     async def _stream(self, watch: Watch) -> AsyncIterator[bytes]:
         self._watches.add(watch)
@@ -127,15 +123,11 @@ class Api:
     def _change(self, request: Request, body: bytes) -> Response:
         target, query = read_path(request.url.path), request.query_params
         if query.get("dryRun"):
-            raise ApiError(
-                400, "dryRun: the embedded cluster has no dry runs. CLUSTER=real has (docs/local-stack.md)"
-            )
+            raise ApiError(400, "dryRun: there are no dry runs here. CLUSTER=real has them (docs/local-stack.md)")
         media_type = read_media_type(request.headers.get("content-type", ""))
         if media_type == _PROTOBUF:
             # `kubectl create KIND NAME` sends it; `kubectl create -f FILE` sends JSON.
-            raise ApiError(
-                415, f"{_PROTOBUF}: the embedded cluster reads JSON and YAML. Use kubectl create -f FILE."
-            )
+            raise ApiError(415, f"{_PROTOBUF}: only JSON and YAML are read here. Use kubectl create -f FILE.")
         match request.method, bool(target.name):
             case "POST", False:
                 return self._create(request, target, body)
@@ -165,9 +157,7 @@ class Api:
     def _replace(self, target: Target, new: Json) -> Stored:
         name = new.get("metadata", {}).get("name", target.name)
         if name != target.name:
-            raise ApiError(
-                400, f"the name of the object ({name}) does not match the name on the URL ({target.name})"
-            )
+            raise ApiError(400, f"the object is named {name}, and the one on the URL {target.name}")
         return self._registry.replace(self._get(target), new, status_only=bool(target.subresource))
 
     def _delete(self, request: Request, target: Target, body: bytes) -> Response:
@@ -175,9 +165,8 @@ class Api:
         kind, query = target.kind, request.query_params
         options = read_options(body, dict(query))
         if not target.name:
-            selection = Selection.read(kind, target.namespace, query)
-            items = [each for each in self._store.objects(kind, target.namespace) if selection.matches(each)]
-            left = [delete(self._registry, stored, options)[0] for stored in items]
+            selected = Selection.read(kind, target.namespace, query).find(self._store)
+            left = [delete(self._registry, stored, options)[0] for stored in selected]
             return _json(encode_list(kind, left, str(self._store.revision)))
         stored = self._get(target)
         last, gone = delete(self._registry, stored, options)
@@ -209,8 +198,7 @@ def _json(body: bytes, code: int = _OK) -> Response:
     return Response(body, status_code=code, media_type=_JSON)
 
 
-async def _say_ok(request: Request) -> Response:
-    del request
+async def _say_ok(_request: Request) -> Response:
     return PlainTextResponse("ok")
 
 

@@ -22,14 +22,13 @@ from standins.kit.fitting import is_finished
 FOREGROUND = "foregroundDeletion"
 _DEFAULT_GRACE_SECONDS = 30
 _LOOK_AGAIN_SECONDS = 0.1
-Policy = Literal["Background", "Foreground"]
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
     """The options of a delete request that this cluster knows."""
 
     grace_period_seconds: int | None = None
-    propagation_policy: Policy | None = None
+    propagation_policy: Literal["Background", "Foreground"] | None = None
     preconditions: dict[str, str] = msgspec.field(default_factory=dict)
     """What must still be true of the object for the delete to happen: its `uid` here."""
 

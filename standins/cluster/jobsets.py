@@ -164,7 +164,10 @@ class _Pass:
     def _apply_failure_policy(self) -> None:
         """Fail or restart the JobSet because of its failed Jobs."""
         policy = self._spec.get("failurePolicy")
-        first = f"(first failed job: {min(self._failed, key=_find_failure_time).name})"
+        times = {
+            job.name: (find_condition(job.json, "Failed") or {})["lastTransitionTime"] for job in self._failed
+        }
+        first = f"(first failed job: {min(times, key=lambda name: str(times[name]))})"
         if policy is None:
             self._fail("FailedJobs", f"jobset failed due to one or more job failures {first}")
         elif self._status["restarts"] >= policy["maxRestarts"]:
@@ -253,10 +256,6 @@ class _Pass:
         merge_template(body["spec"]["template"], template)
         body["spec"]["suspend"] = False
         self._registry.replace(job, body)
-
-
-def _find_failure_time(job: Stored) -> str:
-    return str((find_condition(job.json, "Failed") or {}).get("lastTransitionTime", ""))
 
 
 def merge_template(target: Json, template: Json) -> None:

@@ -64,13 +64,9 @@ class NodeController(Controller):
         since = {"timeAdded": self.registry.clock.timestamp()}
         after = [taint for taint in before if taint["key"] not in over]
         after += [taint | since for taint, holds in own if holds and taint["key"] not in present]
-
-        def set_taints(body: Json) -> None:
-            body["spec"]["taints"] = after
-            if not after:
-                del body["spec"]["taints"]
-
-        self.registry.change(stored, set_taints)
+        others = {field: value for field, value in stored.json["spec"].items() if field != "taints"}
+        spec = others | ({"taints": after} if after else {})
+        self.registry.change(stored, lambda body: body.update(spec=spec))
 
     def _remove(self, stored: Stored) -> None:
         if not is_finished(stored.json):

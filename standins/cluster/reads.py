@@ -31,15 +31,7 @@ _EQUAL = re.compile(rf"^({_KEY})\s*(==|=|!=)\s*({_VALUE})$")
 _EXISTS = re.compile(rf"^(!?)\s*({_KEY})$")
 _COMMA_OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
 _FIELD = re.compile(r"^([^=!]+?)(==|!=|=)(.*)$")
-_OPERATORS = {
-    "in": "In",
-    "notin": "NotIn",
-    "=": "In",
-    "==": "In",
-    "!=": "NotIn",
-    "": "Exists",
-    "!": "DoesNotExist",
-}
+_OPERATORS = {"in": "In", "=": "In", "==": "In", "notin": "NotIn", "!=": "NotIn"}
 _BOOKMARK_SECONDS = 60.0
 """After so long without an event a client is told where it is."""
 _BACKLOG_MAX = 20_000
@@ -61,12 +53,9 @@ def _read_part(part: str) -> Requirement:
     if found := _EQUAL.match(part):
         return Requirement(found[1], _OPERATORS[found[2]], (found[3],))
     if found := _EXISTS.match(part):
-        return Requirement(found[2], _OPERATORS[found[1]])
-    raise ApiError(
-        400,
-        f'unable to parse requirement: labelSelector part "{part}" is none of key=value, key!=value, '
-        "key in (a,b), key notin (a,b), key, !key",
-    )
+        return Requirement(found[2], "DoesNotExist" if found[1] else "Exists")
+    forms = "key=value, key!=value, key in (a,b), key notin (a,b), key, !key"
+    raise ApiError(400, f'labelSelector: "{part}" cannot be read; valid: {forms}')
 
 
 def parse_fields(text: str, selectable: Iterable[str]) -> Selector:
@@ -106,6 +95,10 @@ class Selection:
         if self.namespace is not None and stored.namespace != self.namespace:
             return False
         return meets(stored.labels, self.labels) and meets(stored.fields, self.fields)
+
+    def find(self, store: Store) -> list[Stored]:
+        """Return the selected objects, in order."""
+        return [stored for stored in store.objects(self.kind, self.namespace) if self.matches(stored)]
 
 
 def read_number(query: Mapping[str, str], name: str) -> int:
@@ -161,9 +154,8 @@ class Watch:
         """Queue what the client has missed, then subscribe, before anything else is written."""
         version, kind = self._version, self._selection.kind
         if not version:
-            for stored in self._store.objects(kind, self._selection.namespace):
-                if self._selection.matches(stored):
-                    self._emit("ADDED", stored)
+            for stored in self._selection.find(self._store):
+                self._emit("ADDED", stored)
         else:
             for change in self._store.changes_since(kind, version):
                 self._see(change)

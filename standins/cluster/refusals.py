@@ -5,6 +5,7 @@ Source of codes and reasons: https://kubernetes.io/docs/reference/kubernetes-api
 """
 
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 from standins.cluster.kinds import Json, Kind
@@ -34,16 +35,8 @@ PLAYED_OF_JOBSETS: dict[str, tuple[str, ...]] = {
     "successPolicy.operator": ("All",),
     "volumeClaimPolicies": (),
 }
-REASONS = {
-    400: "BadRequest",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    409: "Conflict",
-    410: "Expired",
-    415: "UnsupportedMediaType",
-    422: "Invalid",
-}
+_REASONS = {410: "Expired", 422: "Invalid"}
+"""Where the reason is not HTTP's own phrase."""
 Problem = tuple[str, str]
 """One wrong field, and what would be valid."""
 
@@ -54,7 +47,7 @@ class ApiError(Exception):
     def __init__(self, code: int, message: str, *, reason: str = "", details: Json | None = None) -> None:
         super().__init__(message)
         self.code, self.message = code, message
-        self.reason = reason or REASONS[code]
+        self.reason = reason or _REASONS.get(code) or HTTPStatus(code).phrase.replace(" ", "")
         self.details = details or {}
 
     def status(self) -> Json:

@@ -6,7 +6,7 @@ with many writes does not shorten the history of the others.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -83,28 +83,14 @@ class Change:
         return Stored(self.kind, (self.old or self.subject).body(), self.version)
 
 
-class Shelf:
-    """All objects of one kind, in the order of namespace and name, with their recent history."""
+@dataclass
+class _Shelf:
+    """All objects of one kind, with their recent history."""
 
-    def __init__(self) -> None:
-        self.objects: dict[Key, Stored] = {}
-        self.history: deque[Change] = deque(maxlen=_HISTORY)
-        self.compacted = 0
-        self._sorted: list[Key] | None = None
-
-    def remember(self, change: Change) -> None:
-        """Add a change to the history, forgetting the oldest one when the window is full."""
-        if len(self.history) == self.history.maxlen:
-            self.compacted = self.history[0].version
-        self.history.append(change)
-        if change.new is None or change.old is None:
-            self._sorted = None
-
-    def list_keys(self) -> list[Key]:
-        """Return the keys in order."""
-        if self._sorted is None:
-            self._sorted = sorted(self.objects)
-        return self._sorted
+    objects: dict[Key, Stored] = field(default_factory=dict)
+    history: deque[Change] = field(default_factory=lambda: deque(maxlen=_HISTORY))
+    compacted: int = 0
+    """The version of the last change that the history has forgotten."""
 
 
 class Store:
@@ -112,7 +98,7 @@ class Store:
 
     def __init__(self) -> None:
         self.revision = 1
-        self._shelves: dict[Kind, Shelf] = {kind: Shelf() for kind in KINDS}
+        self._shelves: dict[Kind, _Shelf] = {kind: _Shelf() for kind in KINDS}
         self._by_uid: dict[str, Stored] = {}
         self._dependents: dict[str, dict[str, None]] = {}
         self._subscribers: list[Callable[[Change], None]] = []
@@ -136,8 +122,8 @@ class Store:
 
     def objects(self, kind: Kind, namespace: str | None = None) -> list[Stored]:
         """Return the objects of a kind in order of namespace and name."""
-        shelf = self._shelves[kind]
-        return [shelf.objects[key] for key in shelf.list_keys() if namespace in (None, key[0])]
+        objects = self._shelves[kind].objects
+        return [objects[key] for key in sorted(objects) if namespace in (None, key[0])]
 
     def changes_since(self, kind: Kind, version: int) -> list[Change]:
         """Return the changes of a kind after a version, oldest first.
@@ -182,6 +168,9 @@ class Store:
             del self._by_uid[old.uid]
 
     def _publish(self, change: Change) -> None:
-        self._shelves[change.kind].remember(change)
+        shelf = self._shelves[change.kind]
+        if len(shelf.history) == _HISTORY:
+            shelf.compacted = shelf.history[0].version
+        shelf.history.append(change)
         for subscriber in tuple(self._subscribers):
             subscriber(change)
