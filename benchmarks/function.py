@@ -168,24 +168,25 @@ class ServedFunction:
         self._connection.close()
         self.process.__exit__(*given)
 
-    def push(self, *numbers: int) -> None:
+    def push(self, numbers: Iterable[int]) -> None:
         """Send an event about each JobSet over the kept connection and wait for its answer.
 
         Raises Failed: an answer is no success, the function ended, or the events did not lead to
         exactly the creates that they should.
         """
+        bodies = [demand_push(number) for number in numbers]  # before the first is sent
         self._cloud.take_creates()
-        for number in numbers:
+        for body in bodies:
             if self._connection.sock is None:
                 self.process.wait_until(f"{self._variant.name} to listen", self._connect)
-            self._connection.request("POST", "/", demand_push(number), _HEADERS)
+            self._connection.request("POST", "/", body, _HEADERS)
             response = self._connection.getresponse()
             answer = response.read()
             if not 200 <= response.status < 300:
                 raise Failed(f"{self._variant.name}: {response.status}: {answer[:200]!r}\n{self.process.tail()}")
-        creates, wanted = self._cloud.take_creates(), self._variant.creates * len(numbers)
+        creates, wanted = self._cloud.take_creates(), self._variant.creates * len(bodies)
         if creates != wanted:
-            raise Failed(f"{self._variant.name}: {creates} creates for {len(numbers)} events, not {wanted}")
+            raise Failed(f"{self._variant.name}: {creates} creates for {len(bodies)} events, not {wanted}")
 
     def _connect(self) -> bool:
         with suppress(ConnectionError):
@@ -218,7 +219,7 @@ def measure_cold(site: Staged, runs: int, say: Callable[[str], None]) -> list[Fi
 
     def start(variant: Variant, cloud: CloudStandIn) -> float:
         with ServedFunction(variant, site, cloud) as function:
-            function.push(7)
+            function.push([7])
             return function.process.consumption().cpu_seconds * 1_000
 
     samples = _take_turns((HELLO, OURS), runs + 1, start, lambda text: say(f"cold start, {text}"))
@@ -234,9 +235,9 @@ def measure_warm(site: Staged, runs: int, say: Callable[[str], None]) -> list[Fi
 
     def send(variant: Variant, cloud: CloudStandIn) -> tuple[float, Consumption]:
         with ServedFunction(variant, site, cloud) as function:
-            function.push(*range(WARMING_EVENTS))
+            function.push(range(WARMING_EVENTS))
             before = function.process.consumption()
-            function.push(*range(WARMING_EVENTS, WARMING_EVENTS + EVENTS))
+            function.push(range(WARMING_EVENTS, WARMING_EVENTS + EVENTS))
             after = function.process.consumption()
         return (after.cpu_seconds - before.cpu_seconds) * 1_000 / EVENTS, after
 
