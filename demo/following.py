@@ -153,6 +153,7 @@ class Run:
         environment = operator_environment(stack.layout, stack.settings, stack.addresses)
         self._deployment: Deployment = open_deployment(environment)
         self._readings = Readings(self._deployment)
+        self._applier = Applier(stack.addresses.kubeconfig)
         self._began_at = time.time()
         self._feed = Feed(self._began_at)
         self._outcome = Outcome(stories=self._feed.stories)
@@ -167,43 +168,43 @@ class Run:
             ProcessDied: a part of the stack ended for good.
         """
         wanted = list(documents)
-        with closing(Applier(self._stack.addresses.kubeconfig)) as applier:
+        with closing(self._applier):
             self._later = [each for each in wanted if each.after]
-            self._apply([each for each in wanted if not each.after], applier)
+            self._apply([each for each in wanted if not each.after])
             if not self._workloads:
                 self._outcome.problems.append("no workload was created")
-            self._follow(applier)
+            self._follow()
         self._conclude()
         return self._outcome
 
-    def _apply(self, documents: list[Document], applier: Applier) -> None:
-        created, notes = applier.create(documents)
+    def _apply(self, documents: list[Document]) -> None:
+        created, notes = self._applier.create(documents)
         for note in notes:
             self._view.say(note)
         now = time.time()
         self._workloads += [Followed(each, now) for each in created if each.is_workload]
 
-    def _follow(self, applier: Applier) -> None:
+    def _follow(self) -> None:
         """Follow to the end, or note what is missing when the time is up."""
         deadline = self._began_at + self._options.bound_run(self._speed)
         while not self._outcome.problems:
-            status = self._look(applier)
-            self._apply_due(applier)
-            self._end_standing(applier)
+            status = self._look()
+            self._apply_due()
+            self._end_standing()
             if not (status.pools or status.errors or self._later or self._list_unfinished()):
                 return
-            self._withdraw_still(status, applier)
+            self._withdraw_still(status)
             if time.time() > deadline:
                 self._outcome.problems += self._list_missing(status)
             time.sleep(_LOOK_SECONDS)
 
-    def _look(self, applier: Applier) -> Status:
+    def _look(self) -> Status:
         self._outcome.page = self._readings.read()
         status, now = self._readings.status, time.time()
         lines = self._feed.take(status, now)
         for each in self._list_unfinished():
             try:
-                each.take(applier.read(each.document), status, now)
+                each.take(self._applier.read(each.document), status, now)
             except httpx.HTTPError:
                 continue  # a part of the stack may just be starting again
             if each.over:
@@ -224,24 +225,24 @@ class Run:
         mixed = [f"{each.about}: {each.text}" for each in status.troubles if each.reason == Reason.SLICE_MIXED]
         self._outcome.problems += mixed
 
-    def _apply_due(self, applier: Applier) -> None:
+    def _apply_due(self) -> None:
         """Apply the workloads that waited for the end of another one."""
         over = {each.name: each.document.name for each in self._workloads if each.over}
         for document in self._later.copy():
             if f"{document.namespace}/{document.after}" in over:
                 self._later.remove(document)
                 self._view.say(f"applying {document.kind} {document.name}, because {document.after} is over")
-                self._apply([document], applier)
+                self._apply([document])
 
-    def _end_standing(self, applier: Applier) -> None:
+    def _end_standing(self) -> None:
         """Delete what has run and would never end."""
         now = time.time()
         for each in self._list_unfinished():
             ran = each.ran_at is not None and now - each.ran_at > _RUNS_SECONDS
             if ran and each.document.kind in _STANDING:
-                self._delete(each, "all of it has run", applier)
+                self._delete(each, "all of it has run")
 
-    def _withdraw_still(self, status: Status, applier: Applier) -> None:
+    def _withdraw_still(self, status: Status) -> None:
         """Ask `why` once nothing happens to any workload.
 
         All of them, because what one of them still does may free what another one waits for.
@@ -256,17 +257,17 @@ class Run:
         for each in unfinished:
             history = tell(self._deployment, CLUSTER_PATH, each.document.namespace, each.document.name)
             nothing = (SILENT, f"nothing tells why {each.document.kind} {each.document.name} does not go on")
-            self._withdraw(each, list_reasons(history) or [nothing], applier)
+            self._withdraw(each, list_reasons(history) or [nothing])
 
-    def _withdraw(self, each: Followed, reasons: list[tuple[str, str]], applier: Applier) -> None:
+    def _withdraw(self, each: Followed, reasons: list[tuple[str, str]]) -> None:
         for reason, message in reasons:
             self._outcome.refusals.append(Refusal(each.name, reason, message))
             self._view.say(f"{each.name} does not go on: {message} [{reason}]")
-        self._delete(each, "it cannot continue", applier)
+        self._delete(each, "it cannot continue")
 
-    def _delete(self, each: Followed, why: str, applier: Applier) -> None:
+    def _delete(self, each: Followed, why: str) -> None:
         self._view.say(f"deleting {each.document.kind} {each.name}, because {why}")
-        applier.delete(each.document)
+        self._applier.delete(each.document)
         each.over = True
         self._outcome.endings[each.name] = ""
 

@@ -156,7 +156,6 @@ class Layout:
         """Remove the data and keys of a real control plane that has ended; its logs remain."""
         shutil.rmtree(self.accounts, ignore_errors=True)
         for path in self.control_plane.glob("*"):
-            if path.is_dir() and path != self.control_plane_logs:
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.is_file():
+            if path != self.control_plane_logs:
+                shutil.rmtree(path, ignore_errors=True)  # it leaves files
                 path.unlink(missing_ok=True)
