@@ -133,11 +133,7 @@ def list_reasons(history: History) -> list[tuple[str, str]]:
 class Run:
     """Applies documents to a running stack and follows them to their end.
 
-    Args:
-        stack: A running stack.
-        view: Who is told meanwhile.
-        options: The person's choices.
-        on_look: Called after every look with the seconds since the apply; a test kills here.
+    `on_look` is called after every look with the seconds since the apply; a test kills here.
     """
 
     def __init__(

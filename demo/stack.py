@@ -49,8 +49,7 @@ class Stack:
         home: The folder for everything that it writes.
         settings: Speed, faults and so on.
         say: Told, in a few words, what is being waited for.
-        plane: A running control plane of the caller's to use, who can then strike its parts; None
-            starts the chosen cluster as one of the stack's own processes.
+        plane: A running control plane, which the caller can strike; None starts the chosen cluster.
         keep_ports: Listen where every stack of this folder does, if these ports are free.
     """
 
