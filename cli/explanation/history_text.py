@@ -108,12 +108,12 @@ def _print_present(console: Console, history: History) -> None:
 
 
 def _describe_others(history: History) -> list[Text]:
-    """Return what the owner is told beside what the rows say."""
-    told = {row.message for row in (*history.now.waiting, *history.now.left_alone)}
+    """Return what the owner reads beside what the rows say."""
+    shown = {row.message for row in (*history.now.waiting, *history.now.left_alone)}
     return [
         styled(f"now: {each.verdict}: {each.message} [{each.reason}]", "bad" if needs_a_person(each) else "")
         for each in history.decisions
-        if each.message not in told
+        if each.message not in shown
     ]
 
 

@@ -45,7 +45,7 @@ _OURS = "NodePool"
 """Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PODS_SHOWN = 4
-"""So many pods are told in the narrow history; those of one workload mostly tell the same."""
+"""So many pods are in the narrow history; those of one workload mostly say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +227,7 @@ class History:
     entries: list[Entry] = field(default_factory=list)
     now: Status = field(default_factory=Status)
     decisions: list[Decision] = field(default_factory=list)
-    """What its owner is told now."""
+    """What its owner reads now."""
     suspended: str = ""
     """What it waits for if it is suspended."""
     unread: list[str] = field(default_factory=list)

@@ -287,8 +287,8 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
     if pool.name in one.plan.spare:
         return SPARE, str(Reason.POOL_SURPLUS), "its workload does not need it; a later tick deletes it"
     if pool.name in one.census.mixed:
-        told = [each for each in list_decisions(one) if each.reason == Reason.SLICE_MIXED]
-        return KEPT, str(Reason.SLICE_MIXED), "".join(each.message for each in told[:1])
+        words = [each.message for each in list_decisions(one) if each.reason == Reason.SLICE_MIXED]
+        return KEPT, str(Reason.SLICE_MIXED), "".join(words[:1])
     trouble = one.census.troubles.get(pool.name, Trouble.NONE)
     if trouble:
         error = one.look.pools[pool.name].error
@@ -396,22 +396,24 @@ def _list_creates(need: Need, one: Planned) -> list[Act]:
 
 def decide_need(need: Need, one: Planned) -> Decision:
     """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
-    told = [answer for answer in one.plan.answers if answer.need in (need.key, "")]
+    answers = [answer for answer in one.plan.answers if answer.need in (need.key, "")]
     creates = _list_creates(need, one)
-    own = [answer for answer in told if answer.need and not (creates and answer.reason == Reason.SLICES_MAY_MIX)]
+    own = [
+        answer for answer in answers if answer.need and not (creates and answer.reason == Reason.SLICES_MAY_MIX)
+    ]
     if own:
         return explain_answer(own[0], one.look)
     if creates:
         decision = explain_act(creates[0], one.look)
         more = f" (and {len(creates) - 1} more)" if len(creates) > 1 else ""
         return Decision(decision.verdict, decision.reason, decision.message + more)
-    if told and not one.look.pools:
-        return explain_answer(told[0], one.look)
+    if answers and not one.look.pools:
+        return explain_answer(answers[0], one.look)
     return describe_wait(one.look).decision
 
 
 def list_decisions(one: Planned) -> list[Decision]:
-    """Return what the owner of a workload is told now, in the words of its Events."""
+    """Return what the owner of a workload reads now, in the words of its Events."""
     return [explain_answer(answer, one.look) for answer in one.plan.answers]
 
 

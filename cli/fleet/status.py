@@ -36,7 +36,7 @@ from shared.model.errors import ProvisionerError
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -167,8 +167,8 @@ def _print_sums(console: Console, status: Status) -> None:
     if not (status.errors and status.is_empty):
         print_line(console, _sum_up(status))
     for cluster, rooms in status.room.items():
-        told = ", ".join(f"{count(room, 'chip')} in namespace {name}" for name, room in sorted(rooms.items()))
-        print_line(console, f"{short_cluster(cluster)}: the limits leave room for {told}")
+        left = ", ".join(f"{count(room, 'chip')} in namespace {name}" for name, room in sorted(rooms.items()))
+        print_line(console, f"{short_cluster(cluster)}: the limits leave room for {left}")
     if status.left_alone:
         print_line(console, tell_left_alone(status.left_alone))
     for cluster, why in status.stops.items():
@@ -223,7 +223,7 @@ class Status:
     left_alone: list[WaitingRow] = field(default_factory=list)
     """What waits and gets no pools from this provisioner."""
     notices: list[Trouble] = field(default_factory=list)
-    """What the owners of workloads without a waiting pod are told."""
+    """What the owners of workloads without a waiting pod read."""
     errors: list[str] = field(default_factory=list)
     """What could not be asked."""
     unread: list[str] = field(default_factory=list)
@@ -264,11 +264,12 @@ class Status:
 
 
 def needs_records(status: Status) -> bool:
-    """Return whether something waits that GKE may have refused at once: only records tell that."""
-    return any(row.decision in _MAY_BE_REFUSED for row in status.waiting)
+    """Return whether GKE may have refused something at once: only records have that."""
+    waits = any(row.decision in _MAY_BE_REFUSED for row in status.waiting)
+    return waits or any(row.decision == Verdict.DELETE for row in status.pools)
 
 
-def add_refusals(status: Status, records: Iterable[Record]) -> None:
+def add_refusals(status: Status, records: Collection[Record]) -> None:
     """Show what GKE refused at once, where that is the last record, in place of what is planned."""
     by_owner: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for _, record in sorted(records, key=itemgetter(0)):
@@ -280,6 +281,16 @@ def add_refusals(status: Status, records: Iterable[Record]) -> None:
         own = by_owner.get((row.cluster, row.owner), [])
         if row.decision in _MAY_BE_REFUSED and own and own[-1].get("decision") != Verdict.CREATE:
             status.waiting[place] = _refuse(row, own)
+    last = {str(record.get("pool")): record for _, record in sorted(records, key=itemgetter(0))}
+    for place, pool in enumerate(status.pools):
+        record = last.get(pool.pool, {})
+        if (
+            pool.decision == Verdict.DELETE
+            and record.get("decision") in _REFUSALS
+            and record.get("reason") in _OF_GKE
+        ):
+            words = {"reason": str(record["reason"]), "message": str(record.get("message") or "")}
+            status.pools[place] = replace(pool, stuck=True, **words)
 
 
 def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow:
@@ -329,7 +340,7 @@ def _add_workload(status: Status, one: Planned, reading: Reading) -> None:
     status.pools += list_pool_rows(one, reading)
     status.left_alone += [row for row in rows if row.decision == Verdict.NOTHING]
     status.waiting += [row for row in rows if row.decision != Verdict.NOTHING]
-    told = [] if rows else [each for each in list_decisions(one) if needs_a_person(each)]
-    status.notices += [Trouble(f"{namespace}/{name}", str(each.reason), each.message) for each in told]
+    alone = [] if rows else [each for each in list_decisions(one) if needs_a_person(each)]
+    status.notices += [Trouble(f"{namespace}/{name}", str(each.reason), each.message) for each in alone]
     if room < UNLIMITED:
         status.room.setdefault(reading.cluster, {})[namespace] = max(0, room)

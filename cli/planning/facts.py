@@ -63,7 +63,7 @@ class Facts:
 
     @property
     def assumptions(self) -> list[str]:
-        """What the plan assumes because nothing told it."""
+        """What the plan assumes because nothing says it."""
         return [f"assumed: {what} ({why})" for what, why in self._unread.items()]
 
     def _find_disk(self, namespace: str, claim: str) -> Disk | None:

@@ -95,12 +95,12 @@ def read_documents(text: str) -> Iterator[Document]:
             body = None if root is None else _convert(loader.construct_document(root), itertools.count())
         except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:
             mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-            at, told = mark.line if mark else first, isinstance(error, _Refused) and f"{error}; "
+            at, cause = mark.line if mark else first, isinstance(error, _Refused) and f"{error}; "
             got = f"from line {begin + at} on (got {dict(enumerate(lines)).get(at, '')[:60]!r}); "
             template = any("{{" in each and "}}" in each for each in lines)
             valid = "it is a template: valid: the output of `helm template`, which has no {{ }}"
             valid = valid if template else "valid: YAML as kubectl reads it, with spaces in place of tabs"
-            yield Document(begin + first, problem=f"is not YAML: {told or got}{valid}")
+            yield Document(begin + first, problem=f"is not YAML: {cause or got}{valid}")
         else:
             if body is not None:
                 yield Document(begin + first, body, begin=begin, root=root)

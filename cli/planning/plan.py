@@ -177,9 +177,9 @@ def _list_pods(need: Need) -> Iterator[Pod]:
 def _plan_need(need: Need, look: Look, found: Plan, later: int) -> PlannedNeed:
     creates = tuple(act for act in found.adds if act.need == need.key)
     demand = look.wanted.demands.get(need.key)
-    told = [answer for answer in found.answers if answer.need == need.key]
+    answers = [answer for answer in found.answers if answer.need == need.key]
     if not creates or demand is None:
-        decision = explain_answer(told[0], look) if told else _explain_other(look.wanted.needs)
+        decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     decision = explain_act(creates[0], look)
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
@@ -188,9 +188,9 @@ def _plan_need(need: Need, look: Look, found: Plan, later: int) -> PlannedNeed:
         body = _build(first, creates[0], look)
     except Rejected as error:
         return dataclasses.replace(planned, decision=error.decision)
-    cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
+    cut = [answer for answer in answers if answer.reason == Reason.LIMIT_REACHED]
     notes = [f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}" for _ in cut]
-    mixing = [answer for answer in told if answer.reason == Reason.SLICES_MAY_MIX]
+    mixing = [answer for answer in answers if answer.reason == Reason.SLICES_MAY_MIX]
     notes += [f"warning: {explain_answer(answer, look).message} [{answer.reason}]" for answer in mixing]
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=tuple(notes))
 

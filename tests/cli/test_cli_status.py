@@ -170,3 +170,15 @@ def test_workloads_that_cannot_be_read_are_one_error_for_each_cause(
 
     assert result.exit_code == 3
     assert result.stderr == f"error: {CLUSTER}: JobSet default/train: jobsets is forbidden (and 2 more)\n"
+
+
+def test_a_deletion_that_gke_refuses_needs_a_person(world: World) -> None:
+    (name,) = world.run_all()
+    world.finish(replicas=1)
+    status = read_status(a_deployment(world).ports)
+    at, record = an_answer(5, "refuse", "permission_denied")
+
+    add_refusals(status, [(at, record | {"pool": name})])
+
+    (trouble,) = status.troubles
+    assert (trouble.about, trouble.reason) == ("default/train", "permission_denied")
