@@ -11,33 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from standins.google.errors import ApiError, Code
+from standins.google.gke import names, pools
 from standins.google.gke.clock import Clock
 from standins.google.gke.faults import Fault, FaultPlan, Target
 from standins.google.gke.lifecycle import Lifecycle
-from standins.google.gke.names import (
-    DOMAIN,
-    ClusterName,
-    already_exists,
-    incompatible_operation,
-    is_location,
-    is_zone,
-    not_emulated,
-    parse_name,
-    pool_not_found,
-    region_of,
-    too_many_operations,
-)
+from standins.google.gke.names import ClusterName
 from standins.google.gke.nodes import CallMade, Listener
 from standins.google.gke.operations import OperationDesk
-from standins.google.gke.pools import (
-    Message,
-    OperationType,
-    PoolStatus,
-    copy_of,
-    default_zones,
-    describe_cluster,
-    raw_class,
-)
+from standins.google.gke.pools import Message
 from standins.google.gke.scenario import Scenario
 from standins.google.gke.state import ClusterRecord, PoolRecord, World, find_target
 from standins.google.gke.validation import check_autoscaling, check_pool
@@ -105,13 +86,17 @@ class FakeGke:
 
         Raises ValueError for a location that is none, and a zone that is not one of the location's.
         """
-        if not is_location(location):
+        if not names.is_location(location):
             raise ValueError(f"location: {location!r} is no region or zone; valid: us-east5, us-east5-b, …")
         for zone in zones or []:
-            if not is_zone(zone) or region_of(zone) != region_of(location):
-                raise ValueError(f"zone: {zone!r} is not a zone of {region_of(location)!r}, such as {location}-b")
+            if not names.is_zone(zone) or names.region_of(zone) != names.region_of(location):
+                raise ValueError(
+                    f"zone: {zone!r} is not a zone of {names.region_of(location)!r}, such as {location}-b"
+                )
         name = ClusterName(project, location, cluster)
-        self.world.clusters[name] = ClusterRecord(name, zones or default_zones(location), self.world.timestamp())
+        self.world.clusters[name] = ClusterRecord(
+            name, zones or pools.default_zones(location), self.world.timestamp()
+        )
         return name
 
     def listen(self, listener: Listener) -> None:
@@ -126,7 +111,7 @@ class FakeGke:
         self.agenda.run_due()
         verb = self._verbs.get(method)
         if verb is None:
-            raise not_emulated(f"the method {method}")
+            raise names.not_emulated(f"the method {method}")
         call, code = self._read_call(method, request), Code.INTERNAL
         try:
             self._refuse_scripted(call.target)
@@ -134,7 +119,7 @@ class FakeGke:
             code = Code.OK
         except ApiError as error:
             code = error.code
-            error.domain = error.domain or DOMAIN
+            error.domain = error.domain or names.DOMAIN
             error.request_id = f"0x{self.world.chance('request').getrandbits(64):016x}"
             raise
         finally:
@@ -152,7 +137,7 @@ class FakeGke:
             {
                 "cluster": cluster.name.cluster,
                 "pool": pool.name,
-                "status": PoolStatus(pool.status).name,
+                "status": pools.PoolStatus(pool.status).name,
                 "machine_type": pool.message.config.machine_type,
                 "topology": pool.shape.topology,
                 "nodes": len(pool.nodes),
@@ -166,7 +151,7 @@ class FakeGke:
         ]
 
     def _read_call(self, method: str, request: Message) -> Call:
-        name, leaf = parse_name(request.parent if method in _IN_PARENT else request.name)
+        name, leaf = names.parse_name(request.parent if method in _IN_PARENT else request.name)
         cluster = self.world.clusters.get(name)
         if method == "CreateNodePool":
             zones = list(request.node_pool.locations) or (cluster.zones if cluster else [])
@@ -194,13 +179,13 @@ class FakeGke:
         if self._desk.blocking(cluster.name, "") is None:
             busy = self.faults.take("cluster_busy", call.target)
             if busy is not None:
-                self._lifecycle.occupy_cluster(cluster, OperationType[busy.type], busy.seconds or 0.0)
+                self._lifecycle.occupy_cluster(cluster, pools.OperationType[busy.type], busy.seconds or 0.0)
         return cluster
 
     def _find_pool(self, call: Call) -> tuple[ClusterRecord, PoolRecord]:
         cluster = self._find_cluster(call)
         if call.leaf not in cluster.pools:
-            raise pool_not_found(call.leaf)
+            raise names.pool_not_found(call.leaf)
         return cluster, cluster.pools[call.leaf]
 
     def _admit(self, call: Call, pool: str) -> None:
@@ -209,23 +194,26 @@ class FakeGke:
         fault = self.faults.find("max_inflight_ops", call.target)
         most = fault.value if fault else _MOST_IN_FLIGHT
         if self._desk.in_flight(call.cluster) >= most:
-            raise too_many_operations(call.cluster.cluster, most)
+            raise names.too_many_operations(call.cluster.cluster, most)
         self._refuse_scripted(call.target, at_quota=True)
 
     def _refuse_locked(self, cluster: ClusterName, pool: str) -> None:
         blocking = self._desk.blocking(cluster, pool)
         if blocking is not None:
-            raise incompatible_operation(blocking.message.name)
+            raise names.incompatible_operation(blocking.message.name)
 
     def _refuse_taken(self, cluster: ClusterRecord, name: str, target: Target) -> None:
         pool = cluster.pools.get(name)
         if pool is None:
             return
-        switches = {PoolStatus.PROVISIONING: "dup_create_inflight", PoolStatus.STOPPING: "create_while_stopping"}
+        switches = {
+            pools.PoolStatus.PROVISIONING: "dup_create_inflight",
+            pools.PoolStatus.STOPPING: "create_while_stopping",
+        }
         fault = self.faults.find(switches.get(pool.status, ""), target)
         if pool.status in switches and (fault is None or fault.answer == "precondition"):
             self._refuse_locked(cluster.name, name)
-        raise already_exists(cluster.name, name)
+        raise names.already_exists(cluster.name, name)
 
     def _create_node_pool(self, call: Call) -> Message:
         cluster, wanted = self._find_cluster(call), call.request.node_pool
@@ -235,12 +223,12 @@ class FakeGke:
         shape = check_pool(wanted, cluster.name.location, zones, self.world.scenario, late_count=late)
         self._refuse_taken(cluster, wanted.name, call.target)
         self._admit(call, wanted.name)
-        return copy_of(self._lifecycle.create(cluster, wanted, shape, zones).message)
+        return pools.copy_of(self._lifecycle.create(cluster, wanted, shape, zones).message)
 
     def _delete_node_pool(self, call: Call) -> Message:
         cluster, pool = self._find_pool(call)
         self._admit(call, pool.name)
-        return copy_of(self._lifecycle.delete(cluster, pool).message)
+        return pools.copy_of(self._lifecycle.delete(cluster, pool).message)
 
     def _set_node_pool_autoscaling(self, call: Call) -> Message:
         """Replace the autoscaling of a pool; its nodes stay as many as they are."""
@@ -251,12 +239,12 @@ class FakeGke:
         policy = wanted.location_policy or stored.location_policy
         stored.CopyFrom(wanted)
         stored.location_policy = policy
-        return copy_of(self._lifecycle.reconcile(cluster, pool).message)
+        return pools.copy_of(self._lifecycle.reconcile(cluster, pool).message)
 
     def _set_node_pool_size(self, call: Call) -> Message:
         _, pool = self._find_pool(call)
         if not pool.shape.atomic:
-            raise not_emulated("a manual resize")
+            raise names.not_emulated("a manual resize")
         text = f'Node pool "{pool.name}" is a multi-host TPU slice: manual resize is not supported.'
         raise ApiError(Code.UNIMPLEMENTED, text, "UNIMPLEMENTED")
 
@@ -264,17 +252,17 @@ class FakeGke:
         cluster = self._find_cluster(call)
         shown = cluster.look_back(call.leaf, self.world.now - self._find_lag("read_lag", call.target))
         if shown is None or shown.message is None or self.faults.take("get_404_after_create", call.target):
-            raise pool_not_found(call.leaf)
-        return copy_of(shown.message)
+            raise names.pool_not_found(call.leaf)
+        return pools.copy_of(shown.message)
 
     def _list_node_pools(self, call: Call) -> Message:
-        pools = self._list_shown(self._find_cluster(call))
-        return raw_class("ListNodePoolsResponse")(node_pools=pools)
+        shown = self._list_shown(self._find_cluster(call))
+        return pools.raw_class("ListNodePoolsResponse")(node_pools=shown)
 
     def _list_shown(self, cluster: ClusterRecord) -> list[Message]:
         """Return every pool of a cluster as a list shows it now, by name."""
-        names = sorted(set(cluster.pools) | set(cluster.history))
-        shown = (self._look_listed(cluster, name) for name in names)
+        present = sorted(set(cluster.pools) | set(cluster.history))
+        shown = (self._look_listed(cluster, name) for name in present)
         return [message for message in shown if message is not None]
 
     def _look_listed(self, cluster: ClusterRecord, name: str) -> Message | None:
@@ -294,11 +282,11 @@ class FakeGke:
         return (fault.seconds or 0.0) if fault is not None else 0.0
 
     def _get_operation(self, call: Call) -> Message:
-        return copy_of(self._desk.find(call.leaf, call.cluster.project, call.cluster.location))
+        return pools.copy_of(self._desk.find(call.leaf, call.cluster.project, call.cluster.location))
 
     def _list_operations(self, call: Call) -> Message:
         operations = self._desk.listed(call.cluster.project, call.cluster.location)
-        return raw_class("ListOperationsResponse")(operations=operations)
+        return pools.raw_class("ListOperationsResponse")(operations=operations)
 
     def _get_cluster(self, call: Call) -> Message:
         return self._describe(self._find_cluster(call))
@@ -309,11 +297,11 @@ class FakeGke:
             for name, cluster in sorted(self.world.clusters.items())
             if name.project == call.cluster.project and call.cluster.location in ("-", name.location)
         ]
-        return raw_class("ListClustersResponse")(clusters=here)
+        return pools.raw_class("ListClustersResponse")(clusters=here)
 
     def _describe(self, cluster: ClusterRecord) -> Message:
         channel = self.world.scenario.release_channel
-        message = describe_cluster(cluster.name, cluster.zones, cluster.created, channel)
+        message = pools.describe_cluster(cluster.name, cluster.zones, cluster.created, channel)
         message.node_pools.extend(self._list_shown(cluster))
         message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
         return message

@@ -5,18 +5,10 @@ resting -> STOPPING -> absent. Failed creates stay, their name stays taken. Whet
 at all is decided in `fake_gke`.
 """
 
+from standins.google.gke import operations
 from standins.google.gke.faults import Fault, Target
 from standins.google.gke.nodes import PoolState
-from standins.google.gke.operations import (
-    Failure,
-    OperationDesk,
-    OperationRecord,
-    Work,
-    failure_of,
-    shortage_kind,
-    try_seconds,
-    wrong_gang_size,
-)
+from standins.google.gke.operations import Failure, OperationDesk, OperationRecord, Work
 from standins.google.gke.pools import Message, OperationType, PoolStatus, complete_pool, reservation_of
 from standins.google.gke.state import ClusterRecord, PoolRecord, World, find_target
 from standins.google.gke.supply import Fleet, Supply, group_url
@@ -66,15 +58,15 @@ class Lifecycle:
                 self._fleet.expect(cluster, pool, pool.planned_nodes)
                 self._fleet.grant(cluster, pool, list(pool.waiting), seconds)
             else:
-                seconds = self._try_seconds(cluster, pool, shortage_kind(pool))
+                seconds = self._try_seconds(cluster, pool, operations.shortage_kind(pool))
                 self.supply.expect(cluster, pool, pool.planned_nodes)
             return exact.seconds or 0.0 if exact else seconds
 
         def end(waited: float) -> Failure | None:
-            failure = wrong_gang_size(pool) if unfit else None
+            failure = operations.wrong_gang_size(pool) if unfit else None
             if faults or pool.short:
-                kind = faults[0].kind if faults else shortage_kind(pool)
-                failure = failure_of(kind, pool, cluster.name, waited)
+                kind = faults[0].kind if faults else operations.shortage_kind(pool)
+                failure = operations.failure_of(kind, pool, cluster.name, waited)
             if pool.all_or_none or faults:
                 self._fleet.forget(pool, list(pool.waiting))
             self._end_creation(cluster, pool, failure)
@@ -93,7 +85,7 @@ class Lifecycle:
     def _try_seconds(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> float:
         timings = self._world.scenario.timings
         jitter = self._world.draw("jitter", cluster.name, pool.name, timings.stockout_jitter)
-        return try_seconds(kind, pool, timings, jitter)
+        return operations.try_seconds(kind, pool, timings, jitter)
 
     def _end_creation(self, cluster: ClusterRecord, pool: PoolRecord, failure: Failure | None) -> None:
         pool.finished_at, pool.failed = self._world.now, failure is not None
@@ -112,7 +104,7 @@ class Lifecycle:
         """Let an operation whose machines are taken back try as long as GKE tries."""
         operation = self._find_creation(cluster, pool)
         if operation is not None and operation.started_at is not None:
-            seconds = self._try_seconds(cluster, pool, shortage_kind(pool))
+            seconds = self._try_seconds(cluster, pool, operations.shortage_kind(pool))
             self._desk.end_in(operation, operation.started_at + seconds - self._world.now)
 
     def _find_creation(self, cluster: ClusterRecord, pool: PoolRecord) -> OperationRecord | None:

@@ -14,18 +14,12 @@ from typing import Any
 import yaml
 
 from standins.google.errors import ApiError, Code
+from standins.google.gke import pools
 from standins.google.gke.clock import Entry
 from standins.google.gke.faults import Target
 from standins.google.gke.names import ClusterName, is_zone, region_of
 from standins.google.gke.nodes import OperationMoved
-from standins.google.gke.pools import (
-    ConditionCode,
-    Message,
-    OperationStatus,
-    OperationType,
-    raw_class,
-    reservation_of,
-)
+from standins.google.gke.pools import Message
 from standins.google.gke.scenario import Timings
 from standins.google.gke.state import InstanceError, PoolRecord, World
 
@@ -46,23 +40,23 @@ class Failure:
     code: Any
     cause: str
     summary: str
-    condition: int = int(ConditionCode.UNKNOWN)
+    condition: int = int(pools.ConditionCode.UNKNOWN)
 
     def conditions(self) -> list[Message]:
         """Return the conditions as recorded.
 
         A coded one where a code exists, and an uncoded summary.
         """
-        condition = raw_class("StatusCondition")
+        condition = pools.raw_class("StatusCondition")
         summary = condition(message=self.summary, canonical_code=self.code.value[0])
-        if self.condition == ConditionCode.UNKNOWN:
+        if self.condition == pools.ConditionCode.UNKNOWN:
             return [summary]
         return [condition(code=self.condition, message=self.cause, canonical_code=self.code.value[0]), summary]
 
 
 def shortage_kind(pool: PoolRecord) -> str:
     """Return the kind of cause for a pool that lacks machines: a stockout, or its reservation."""
-    return "reservation" if reservation_of(pool.message) else "stockout"
+    return "reservation" if pools.reservation_of(pool.message) else "stockout"
 
 
 def try_seconds(kind: str, pool: PoolRecord, timings: Timings, jitter: float) -> float:
@@ -80,7 +74,7 @@ def instance_error(kind: str, pool: PoolRecord, cluster: ClusterName) -> Instanc
 def _cause_text(kind: str, pool: PoolRecord, cluster: ClusterName) -> str:
     zone = pool.zones[0]
     place = {"project": cluster.project, "zone": zone, "region": region_of(zone)}
-    reservation = reservation_of(pool.message) or "unknown"
+    reservation = pools.reservation_of(pool.message) or "unknown"
     return str(_WORDS[kind]["text"].format(**place, reservation=reservation))
 
 
@@ -98,7 +92,7 @@ def failure_of(kind: str, pool: PoolRecord, cluster: ClusterName, waited: float)
     )
     if pool.shape.atomic and not running:
         summary = f"{_GCE}Atomic resize failed with [{short}]: {cause}"
-    known = ConditionCode[short] if short in ConditionCode.__members__ else ConditionCode.UNKNOWN
+    known = pools.ConditionCode[short] if short in pools.ConditionCode.__members__ else pools.ConditionCode.UNKNOWN
     return Failure(code, cause, summary, int(known))
 
 
@@ -159,12 +153,12 @@ class OperationDesk:
         world = self._world
         milliseconds = int(world.clock.wall(world.now) * 1000)
         name = f"operation-{milliseconds}-{world.new_uuid('operation')}"
-        message = raw_class("Operation")(
+        message = pools.raw_class("Operation")(
             name=name,
             zone=cluster.location,
             location="" if is_zone(cluster.location) else cluster.location,
             operation_type=kind,
-            status=OperationStatus.PENDING,
+            status=pools.OperationStatus.PENDING,
             self_link=cluster.operation_link(name),
             target_link=cluster.target_link(pool),
             start_time=world.timestamp(),
@@ -225,13 +219,13 @@ class OperationDesk:
         if sum(other.started_at is not None for other in others) >= most:
             return
         record.started_at = self._world.now
-        record.message.status = OperationStatus.RUNNING
+        record.message.status = pools.OperationStatus.RUNNING
         record.entry = self._world.agenda.after(record.work.start(), lambda: self._end(record))
 
     def _end(self, record: OperationRecord) -> None:
         waited = self._world.now - (record.started_at or 0.0)
         failure, message = record.work.end(waited), record.message
-        message.status = OperationStatus.DONE
+        message.status = pools.OperationStatus.DONE
         message.end_time = self._world.timestamp()
         record.ended_at = self._world.now
         record.entry = None
@@ -252,7 +246,7 @@ class OperationDesk:
                 record.cluster,
                 record.pool,
                 record.message.name,
-                OperationType(record.message.operation_type).name,
+                pools.OperationType(record.message.operation_type).name,
                 self._world.timestamp(),
                 ended=record.ended_at is not None,
                 code=failure.code.value[0] if failure else 0,

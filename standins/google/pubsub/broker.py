@@ -8,14 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from standins.google.errors import ApiError, Code
-from standins.google.pubsub.limits import (
-    Message,
-    check_messages,
-    check_topic,
-    complete_subscription,
-    count_seconds,
-    invalid,
-)
+from standins.google.pubsub import limits
+from standins.google.pubsub.limits import Message
 from standins.google.pubsub.subscription import Delivery, PubsubMessage, Subscription
 
 _ACK_DEADLINE_MAX = 600
@@ -30,12 +24,9 @@ class Topic:
 
     def list_kept(self, now: float) -> list[Message]:
         """Return the messages within the topic's own retention, none if it has no retention."""
-        seconds = count_seconds(self.terms.message_retention_duration)
-        return (
-            [each for each in self.published if count_seconds(each.publish_time) >= now - seconds]
-            if seconds
-            else []
-        )
+        seconds = limits.count_seconds(self.terms.message_retention_duration)
+        oldest = now - seconds
+        return [each for each in self.published if seconds and limits.count_seconds(each.publish_time) >= oldest]
 
 
 class Broker:
@@ -58,7 +49,7 @@ class Broker:
 
     def create_topic(self, terms: Message) -> None:
         """Create a topic. Raises ApiError: its name is taken, or a field is wrong."""
-        check_topic(terms)
+        limits.check_topic(terms)
         self._refuse_taken(terms.name)
         self.topics[terms.name] = Topic(terms)
 
@@ -71,7 +62,7 @@ class Broker:
     def publish(self, topic: str, messages: Sequence[Message]) -> list[str]:
         """Publish messages, all or none, and return their ids in order."""
         self.topic(topic)
-        check_messages(messages)
+        limits.check_messages(messages)
         return [self._publish_one(topic, message) for message in messages]
 
     def _publish_one(self, topic: str, draft: Message) -> str:
@@ -104,7 +95,7 @@ class Broker:
         self._tell(terms.name)
 
     def _complete(self, terms: Message) -> Message:
-        complete = complete_subscription(terms)
+        complete = limits.complete_subscription(terms)
         if dead := terms.dead_letter_policy.dead_letter_topic:
             self.topic(dead)
         return complete
@@ -119,7 +110,7 @@ class Broker:
         """Hand out up to `limit` messages, each for the subscription's ack deadline."""
         subscription = self.subscription(name)
         if limit < 1:
-            raise invalid("max_messages", limit, "1 or more")
+            raise limits.invalid("max_messages", limit, "1 or more")
         batch = subscription.lease(limit)
         if batch:
             self._tell(name)
@@ -134,7 +125,7 @@ class Broker:
         """Let leases end `seconds` from now; 0 is a nack. Stale ids are ignored."""
         subscription = self.subscription(name)
         if not 0 <= seconds <= _ACK_DEADLINE_MAX:
-            raise invalid("ack_deadline_seconds", seconds, f"0 to {_ACK_DEADLINE_MAX} seconds")
+            raise limits.invalid("ack_deadline_seconds", seconds, f"0 to {_ACK_DEADLINE_MAX} seconds")
         subscription.modify(_present(ack_ids), seconds)
         self._tell(name)
 
@@ -162,7 +153,7 @@ class Broker:
 
 def _present(ack_ids: Sequence[str]) -> Sequence[str]:
     if not ack_ids:
-        raise invalid("ack_ids", [], "at least one ack id")
+        raise limits.invalid("ack_ids", [], "at least one ack id")
     return ack_ids
 
 
