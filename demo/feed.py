@@ -205,15 +205,19 @@ class View:
 
     def say(self, text: str) -> None:
         """Show a word about the demo itself."""
-        self._console.print(Text(text, style="dim"), soft_wrap=True)
+        self._print(Text(text, style="dim"))
 
     def show(self, lines: Sequence[Text], stories: Sequence[Story]) -> None:
         """Show new lines, and the pools as they are."""
         for line in lines:
-            self._console.print(line, soft_wrap=True)
+            self._print(line)
         if self._console.is_terminal:
             rows_max = max(1, self._console.height - _LINES_MIN)
             self._live.update(draw_table(stories, rows_max=rows_max))
+
+    def _print(self, text: Text) -> None:
+        """Print a text; in a pipe a line stays one."""
+        self._console.print(text, soft_wrap=not self._console.is_terminal)
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
