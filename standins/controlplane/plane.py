@@ -9,8 +9,7 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -120,15 +119,11 @@ class ControlPlane:
         """The process id of every process that runs, by its name."""
         return {each.name: each.pid for each in self._processes.states() if each.exit_code is None}
 
-    def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
-        """Start one process, or one that was killed, and return once it is ready.
-
-        `environment` is added to its own until it is killed again.
-        """
+    def start(self, name: str) -> None:
+        """Start one process, or one that was killed, and return once it is ready."""
         if name in self.processes:
             raise ValueError(f"process {name!r} runs already")
-        command = self._command(name)
-        self._processes.start(replace(command, environment={**command.environment, **(environment or {})}))
+        self._processes.start(self._command(name))
         self._wait(name)
 
     def kill(self, name: str) -> None:
