@@ -10,16 +10,18 @@ from typing import Any, Self
 
 import httpx
 import msgspec
+import yaml
 
-from benchmarks.processes import Failed
+from benchmarks.processes import ROOT, Failed
 from demo.stack import Stack
 from standins.kit.addresses import STAND_IN
 from standins.kit.kubernetes import STRATEGIC, Json, ResourceWatch, open_client
 from standins.kubelet.statuses import ended
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
-HOSTS, CHIPS = 4, 4
+HOSTS = 4
 """Of one v6e slice of 4x4 chips."""
+_EXAMPLE = ROOT / "examples/v6e-two-slices.yaml"
 NEVER_SECONDS = 1_000_000.0
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
@@ -144,29 +146,15 @@ def has_condition(body: Json, name: str, status: str = "True") -> bool:
 
 
 def build_jobset(name: str, slices: int, *, hosts: int = HOSTS, topology: str = "4x4") -> Json:
-    """Return a JobSet of v6e slices, as the examples of both provisioners have it."""
-    container = {"name": "trainer", "image": "trainer", "resources": {"limits": {"google.com/tpu": CHIPS}}}
-    selector = {
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-        "cloud.google.com/gke-tpu-topology": topology,
-    }
-    pod = {
-        "metadata": {"annotations": {"local.tpu-provisioner/run-seconds": f"{NEVER_SECONDS:g}"}},
-        "spec": {"restartPolicy": "Never", "nodeSelector": selector, "containers": [container]},
-    }
-    counts = {"parallelism": hosts, "completions": hosts, "completionMode": "Indexed", "backoffLimit": 0}
-    exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name, "namespace": "default", "annotations": exclusive},
-        "spec": {
-            "failurePolicy": {"maxRestarts": 3},
-            "replicatedJobs": [
-                {"name": "s", "replicas": slices, "template": {"spec": {**counts, "template": pod}}}
-            ],
-        },
-    }
+    """Return the JobSet of the example with so many slices, whose pods run until they are ended."""
+    body: Json = yaml.safe_load(_EXAMPLE.read_text(encoding="utf-8"))
+    body["metadata"]["name"] = name
+    (replicated,) = body["spec"]["replicatedJobs"]
+    job = replicated["template"]["spec"]
+    replicated["replicas"], job["parallelism"], job["completions"] = slices, hosts, hosts
+    job["template"]["metadata"] = {"annotations": {"local.tpu-provisioner/run-seconds": f"{NEVER_SECONDS:g}"}}
+    job["template"]["spec"]["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = topology
+    return body
 
 
 def write_faults(path: Path, *, operation_seconds: float, **settings: Any) -> str:
