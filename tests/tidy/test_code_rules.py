@@ -19,7 +19,7 @@ BUDGETS = {
     "shared/edges": (2_540, 2_100),
     "shared/kinds": (1_398, 1_300),
     "shared/shapes": (854, 760),
-    "standins demo benchmarks": (20_280, 20_000),
+    "standins demo benchmarks": (20_268, 20_000),
     " ".join(DEPLOYED): (16_027, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
