@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import ssl
-import threading
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -83,24 +82,20 @@ class GkeConnection(Connection):
 
     def __init__(self, locate: Callable[[], tuple[str, str]], token: Callable[[], str]) -> None:
         """Prepare; `locate` returns the URL, and the authority to trust if no public one signs."""
-        self._locate, self._token, self._lock = locate, token, threading.Lock()
-        self._place, self._current = ("", ""), Connection(url="http://unknown")
+        self._locate, self._token = locate, token
+        self._connect = lru_cache(maxsize=1)(lambda url, ca: Connection(url=url, ca_data=ca))
 
     def reach(self) -> tuple[str, urllib3.PoolManager]:
-        """Return the URL, and the connections to it; `Unavailable` if GKE's answer is of no use."""
+        """Return the URL, and the kept connections to it; `Unavailable` if neither is of use."""
         place = self._locate()
-        with self._lock:
-            if place != self._place:
-                try:
-                    self._current = Connection(url=place[0], ca_data=place[1])
-                except ValueError as error:
-                    raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-                self._place = place
-            return self._current.reach()
+        try:
+            return self._connect(*place).reach()
+        except ValueError as error:
+            raise Unavailable(f"GKE's answer cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Close the kept connections."""
-        self._current.close()
+        """Let go of the kept connections."""
+        self._connect.cache_clear()
 
 
 class TokenFile:

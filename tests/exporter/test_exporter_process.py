@@ -5,11 +5,7 @@ It is a subprocess, between a scripted API server and the local Pub/Sub.
 
 import base64
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,7 @@ import pytest
 
 from shared.model.messages import parse_message
 from shared.version import VERSION
-from standins.kit.processes import PATIENCE_SECONDS
+from standins.kit.processes import PATIENCE_SECONDS, Child, Command, wait_until
 from tests.contract.stand_ins import stand_in
 from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
@@ -28,41 +24,25 @@ from tests.log_records import read_records
 ROOT = Path(__file__).parents[2]
 
 
-class Process:
-    """A subprocess whose log lines are read as records."""
+class Process(Child):
+    """An exporter, whose log lines are read as records."""
 
-    def __init__(self, arguments: list[str], folder: Path, environ: dict[str, str]) -> None:
-        self.log = folder / f"{len(list(folder.glob('*.log')))}.log"
-        self.ports_file = self.log.with_suffix(".ports")
-        with self.log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", *arguments, "--ports-file", str(self.ports_file)],
-                cwd=ROOT,
-                env=os.environ | environ,
-                stdout=output,
-            )
+    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
+        log = folder / f"{len(list(folder.glob('*.log')))}.log"
+        self.ports_file = log.with_suffix(".ports")
+        arguments = (sys.executable, "-m", "exporter", "--ports-file", str(self.ports_file))
+        super().__init__(Command(name="exporter", arguments=arguments, folder=ROOT, environment=environ), log)
 
     def records(self) -> list[dict[str, Any]]:
-        return read_records(self.log)
+        return read_records(self.log, among_text=True)
 
     def messages(self, text: str) -> list[dict[str, Any]]:
         return [record for record in self.records() if record["message"] == text]
 
     def ports(self) -> dict[str, str]:
-        wait_until(self.ports_file.exists, self)
+        wait_until(self.ports_file.exists)
         found: dict[str, str] = json.loads(self.ports_file.read_text())
         return found
-
-    def end(self, seconds: float = PATIENCE_SECONDS) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(seconds)
-
-
-def wait_until(is_true: Callable[[], object], process: Process, seconds: float = PATIENCE_SECONDS) -> None:
-    until = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < until, f"not in time: {process.log.read_text()}"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +76,12 @@ def start(
             "KINDS": "JobSet",
         } | environ
         prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
-        running.append(Process(["exporter"], folder, {"PUBSUB_EMULATOR_HOST": pubsub_host, **prefixed}))
+        running.append(Process(folder, {"PUBSUB_EMULATOR_HOST": pubsub_host, **prefixed}))
         return running[-1]
 
     yield start_one
     for process in running:
-        process.process.kill()
-        process.process.wait(PATIENCE_SECONDS)
+        process.kill()
 
 
 def create_topic(pubsub: dict[str, str], topic: str) -> str:
@@ -121,7 +100,7 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
 ) -> None:
     topic = create_topic(pubsub, "projects/p/topics/whole-life")
     exporter = start(TOPIC=topic)
-    wait_until(lambda: len(exporter.messages("published")) == 3, exporter)
+    wait_until(lambda: len(exporter.messages("published")) == 3)
 
     events = [parse_message(base64.b64decode(each["data"]), each["attributes"]) for each in stored(pubsub, topic)]
     assert {(each.subject.uid, each.cause) for each in events} == {
@@ -137,14 +116,15 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
 
     url = exporter.ports()["http"]
     # What is listed is published one by one, and only then the listing is over.
-    wait_until(lambda: json.loads(_readyz(exporter))["ready"], exporter)
+    wait_until(lambda: json.loads(_readyz(exporter))["ready"])
     for path in ("/healthz", "/readyz", "/metrics"):
         shown = httpx.get(url + path, timeout=30).raise_for_status().text
     assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
     assert "tpu_provisioner_exporter_is_leader 1.0" in shown
     assert f'tpu_provisioner_exporter_build_info{{version="{VERSION}"}} 1.0' in shown
 
-    assert exporter.end() == 0
+    exporter.end(PATIENCE_SECONDS)
+    assert exporter.exit_code == 0
     (ended,) = exporter.messages("ended")
     assert (ended["events_left_to_the_next_start"], ended["lease_released"]) == (0, True)
     assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
@@ -155,22 +135,23 @@ def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
 ) -> None:
     topic = create_topic(pubsub, "projects/p/topics/handover")
     leader = start(TOPIC=topic, LEASE_SECONDS="15")
-    wait_until(lambda: len(leader.messages("published")) == 3, leader)
+    wait_until(lambda: len(leader.messages("published")) == 3)
     standby = start(TOPIC=topic, LEASE_SECONDS="15")
     standby.ports()
-    wait_until(lambda: json.loads(_readyz(standby))["role"] == "standby", standby)
+    wait_until(lambda: json.loads(_readyz(standby))["role"] == "standby")
     assert len(kubernetes.asked("pods", watch=False)) == 1
-    assert leader.end() == 0
-    wait_until(lambda: len(standby.messages("published")) == 3, standby)
+    leader.end(PATIENCE_SECONDS)
+    assert leader.exit_code == 0
+    wait_until(lambda: len(standby.messages("published")) == 3)
     # What stands is reported again under the same ids: harmless to whoever reads the world.
     assert len({each["attributes"]["ce-id"] for each in stored(pubsub, topic)}) == 3
     assert len(stored(pubsub, topic)) == 6
-    assert standby.end() == 0
 
 
 def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:
     exporter = start(TOPIC="x", LEASE_SECONDS="1000", SUBJECT="?")
-    assert exporter.process.wait(PATIENCE_SECONDS) == 2
+    wait_until(lambda: exporter.exit_code is not None)
+    assert exporter.exit_code == 2
     assert [each["message"].split(":")[0] for each in exporter.records()] == [
         "TPU_PROVISIONER_SUBJECT",
         "TPU_PROVISIONER_TOPIC",

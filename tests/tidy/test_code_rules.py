@@ -16,11 +16,11 @@ BUDGETS = {
     "shared/needs": (1_803, 1_300),
     "shared/plan": (1_769, 1_900),
     "shared/engine": (2_777, 1_950),
-    "shared/edges": (2_540, 2_100),
+    "shared/edges": (2_535, 2_100),
     "shared/kinds": (1_398, 1_300),
     "shared/shapes": (854, 760),
     "standins demo benchmarks": (20_268, 20_000),
-    " ".join(DEPLOYED): (16_027, 14_000),
+    " ".join(DEPLOYED): (16_022, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if " " not in room)
