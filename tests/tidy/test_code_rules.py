@@ -19,11 +19,15 @@ BUDGETS = {
     "shared/edges": (2_535, 2_100),
     "shared/kinds": (1_398, 1_300),
     "shared/shapes": (854, 760),
+    "demo": (2_736, 2_500),
+    "benchmarks": (1_958, 1_900),
+    "standins/controlplane": (1_462, 1_900),
+    "standins/kit": (1_584, 1_600),
     "standins demo benchmarks": (20_268, 20_000),
     " ".join(DEPLOYED): (16_022, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
-ROOMS = tuple(room for room in BUDGETS if " " not in room)
+ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)
 COMPLEXITY_MAX, PARAMETERS_MAX = 10, 5
 JUDGES = ("shared/plan/", "shared/deliver.py", "shared/engine/tell.py", "shared/model/decisions.py")
 """Where a reason may decide what happens next."""
