@@ -76,7 +76,7 @@ def build_workload(words: Json, name: str) -> Json:
         own = {DOES + key: value for key, value in does.items()} | words.get("marks", {})
         template["metadata"]["annotations"] = own | annotations
         template["spec"].setdefault("terminationGracePeriodSeconds", 30)
-        if "nodeSelector" in template["spec"] or (asks_for_accelerators(template) and not words.get("queued")):
+        if not words.get("queued") and ("nodeSelector" in template["spec"] or asks_for_accelerators(template)):
             template["spec"].setdefault("nodeSelector", {}).setdefault(LIFE, name)
     return body
 
@@ -174,7 +174,7 @@ def _raycluster(words: Json, _name: str) -> Json:
     template = _template(words, "worker", restarts=True)
     group = {"groupName": "g", "replicas": words.get("replicas", 1), "minReplicas": 0, "maxReplicas": 4}
     group |= {"numOfHosts": _count_pods(words), "rayStartParams": {}, "template": template}
-    if "nodeSelector" in template["spec"]:
+    if "gpu" not in words:
         template["spec"]["affinity"] = _keep_apart("ray.io/worker-group-replica-name")
     head: Json = {"spec": {"containers": [{"name": "ray-head", "image": "ray"}]}}
     groups = {"headGroupSpec": {"rayStartParams": {}, "template": head}, "workerGroupSpecs": [group]}

@@ -18,7 +18,7 @@ from tests.loop.bodies import Json, find_kind, read_range
 from tests.loop.cloud import EVENTS, wait_for
 from tests.loop.queues import Queue, Queued
 from tests.loop.storage import Stored
-from tests.loop.workload import OWN_REASON, RELEASE_SECONDS
+from tests.loop.workload import OWN_REASON
 
 if TYPE_CHECKING:
     from tests.loop.cloud import Cloud
@@ -171,11 +171,7 @@ class Life:
     def _wait_right(self) -> None:
         wanted, kind = self.row.reasons, find_kind(self.row.workload)
         late = {"owner_gone", "workload_over", "pool_surplus"}
-        wait_for(
-            f"{self.row.life}: told {wanted}",
-            lambda: wanted - late <= self._list_told(kind),
-            seconds=RELEASE_SECONDS,
-        )
+        wait_for(f"{self.row.life}: told {wanted}", lambda: wanted - late <= self._list_told(kind))
         least = sum(read_range(count)[0] for count in self.row.pools.values())
         main = self._find("")
         wait_for(f"{self.row.life}: {least} pools", lambda: len(main.list_pools_ever()) >= least)

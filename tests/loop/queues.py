@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shared.edges.kueue import CONTROLLER
 from tests.loop.bodies import LIFE, TOPOLOGY, TPU_TYPE, Json
 from tests.loop.cloud import wait_for
-from tests.loop.workload import RELEASE_SECONDS, Workload, list_labels
+from tests.loop.workload import Workload, list_labels
 
 if TYPE_CHECKING:
     from tests.loop.cloud import Cloud
@@ -87,7 +87,7 @@ class Queued(Workload):
 
     def check(self, state: str) -> None:
         """Its admission check has this state."""
-        self._wait(f"check {state}", lambda: self._read_check().get("state") == state, seconds=RELEASE_SECONDS)
+        self._wait(f"check {state}", lambda: self._read_check().get("state") == state)
 
     def labelled(self, word: str) -> None:
         """All its pods have a label with this word."""

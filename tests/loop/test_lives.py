@@ -83,7 +83,6 @@ def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> 
     with ExitStack() as things:
         if real := cluster_kind is ClusterKind.REAL:
             plane = things.enter_context(ControlPlane(*CONTROLLERS))
-            plane.apply(read_local_chart(CHART, {"kueue": True}))
         settings = StackSettings(
             speed=SPEED,
             cluster=cluster_kind,
@@ -93,7 +92,8 @@ def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> 
         )
         stack = things.enter_context(Stack(home, settings, plane=plane if real else None))
         cloud = things.enter_context(Cloud(stack))
-        if real:
+        if real:  # only now: the stack has applied the chart without it
+            plane.apply(read_local_chart(CHART, {"kueue": True}))
             make_check(cloud)
         yield Run(cloud, read_lives(real=real))
 

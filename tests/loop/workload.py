@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 OWN_REASON = re.compile(r"\[([a-z_]+)\]$")
 TICKS_SECONDS = 3.0
-RELEASE_SECONDS = 100.0
-"""For what comes after the grace of a suspended workload, on a busy machine."""
 
 
 class Workload:
@@ -149,11 +147,11 @@ class Workload:
 
     def has_pools(self, count: int) -> None:
         """So many pools exist."""
-        self._wait(f"{count} pools", lambda: len(self.list_pools()) == count, seconds=RELEASE_SECONDS)
+        self._wait(f"{count} pools", lambda: len(self.list_pools()) == count)
 
     def on_pools(self, count: int) -> None:
         """Its running pods are on so many pools, and it has no other pool."""
-        self._wait(f"only {count} pools with pods", lambda: self._stands_on(count), seconds=RELEASE_SECONDS)
+        self._wait(f"only {count} pools with pods", lambda: self._stands_on(count))
 
     def pool_is(self, status: str) -> None:
         """A pool of it has this status; one that is deleted takes no pods any more."""
@@ -196,8 +194,7 @@ class Workload:
 
     def served_by(self, count: int) -> None:
         """Its pods ever were on so many pools."""
-        pools = {pool for _, pool in self.list_bindings()}
-        assert len(pools) == count, pools
+        self._wait(f"{count} pools that served", lambda: len({pool for _, pool in self.list_bindings()}) == count)
 
     # --- what is seen
 
