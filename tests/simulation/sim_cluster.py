@@ -358,6 +358,9 @@ class SimCluster:
         self.world.tell(f"pod {pod.view.name} is bound to {node.name}")
         pod.node, pod.bound_at = node, now
         node.pods.append(pod)
+        owner = self.find_owner(node.pool)
+        if owner is not None and owner is not pod.workload:
+            owner.lent = True
         pod.view = replace(
             pod.view, node_name=node.name, phase="Running", unschedulable=False, unschedulable_since=None
         )

@@ -171,24 +171,22 @@ class Judge:
         if old is None or new is None or before.made_nodes or old.created_at is None:
             return
         ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate
-        rounds = old.round if self._loses_records(pool, made) else self._rounds.get(key, 0)
+        rounds = old.round if self._loses_records(made) else self._rounds.get(key, 0)
         self._rounds[key] = self._rounds.get(key, 0) + ended
         passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(rounds, 5), 1800)
         if ended and passed < pause - 5 and before.status != PoolStatus.RUNNING:
             self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
 
-    def _loses_records(self, pool: Pool, made: Workload) -> bool:
+    def _loses_records(self, made: Workload) -> bool:
         """Return whether a record may go before its successor, so that a list begins anew.
 
         One that holds a reservation or room under a limit may, and one of a slice that ran for a
         while on a pool of somebody else. So may one beside a pool that others have taken, which
         counts again while they get one of their own.
         """
-        scenario, owned = self._world.scenario, self._world.gke.list_owned(pool.cluster, made)
-        if any(self._is_taken(each, made) for each in owned):
-            return True
+        scenario = self._world.scenario
         elsewhere = self._count_done("visitor", "static-pool", "go-pool", "finish-slice", name=made.name)
-        return bool(elsewhere or scenario.limit_chips or "reservation" in scenario.tiers)
+        return bool(made.lent or elsewhere or scenario.limit_chips or "reservation" in scenario.tiers)
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
         """Report that one instance passes a limit; what a second one passes is counted."""

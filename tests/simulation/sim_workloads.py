@@ -51,6 +51,8 @@ class Workload:
     """Kueue decides when it is suspended."""
     finished: frozenset[int] = frozenset()
     """Slices of it that have ended while it lives."""
+    lent: bool = False
+    """Pods of others have run on a pool of it."""
     version: int = 0
     made_at: float = 0.0
     changed_at: float = 0.0
