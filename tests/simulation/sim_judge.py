@@ -165,6 +165,8 @@ class Judge:
             text = f"{pool.name} is created less than {TWO_SECONDS:.0f} s after {before.name}"
             self.report("one pool per slot", text)
             return
+        if made.lent and not self._world.gke.is_there(before):
+            return  # what others had taken counted again for a while, so the record went
         old, new = before.owner, pool.owner
         if before.made_nodes or made.changed_at > before.made_at:
             self._rounds[key] = 0
@@ -181,12 +183,11 @@ class Judge:
         """Return whether a record may go before its successor, so that a list begins anew.
 
         One that holds a reservation or room under a limit may, and one of a slice that ran for a
-        while on a pool of somebody else. So may one beside a pool that others have taken, which
-        counts again while they get one of their own.
+        while on a pool of somebody else.
         """
         scenario = self._world.scenario
         elsewhere = self._count_done("visitor", "static-pool", "go-pool", "finish-slice", name=made.name)
-        return bool(made.lent or elsewhere or scenario.limit_chips or "reservation" in scenario.tiers)
+        return bool(elsewhere or scenario.limit_chips or "reservation" in scenario.tiers)
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
         """Report that one instance passes a limit; what a second one passes is counted."""
