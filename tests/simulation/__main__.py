@@ -13,7 +13,6 @@ from tests.numbers_given import parse_count
 from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
 from tests.simulation.mutations import MUTATIONS, QUIET
 
-SCENARIOS_TOLD_MAX = 0
 PROGRESS_SECONDS = 20.0
 
 
@@ -82,9 +81,6 @@ def _report(figures: Figures, seeds: range, seconds: float) -> int:
         _say(f"  {count:,} {name}")
     for text, found in sorted(figures.violated.items(), key=lambda each: -len(each[1])):
         _say(f"VIOLATED in {len(found):,} scenarios, first in {found[0]}: {text}")
-    told = sorted({found[0] for found in figures.violated.values()})[:SCENARIOS_TOLD_MAX]
-    for seed in told:
-        _say("\n".join(["", *tell_scenario(seed)]))
     return 1 if figures.violated else 0
 
 

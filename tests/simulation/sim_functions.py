@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from shared.capacity_texts import CapacityPolicy
 from shared.deliver import deliver, deliver_tick
-from shared.engine import reads
 from shared.engine.budget import Budget
 from shared.engine.outside import Memory, Ports
 from shared.engine.reconcile import Role
@@ -30,8 +29,6 @@ from tests.simulation.sim_scenario import CLUSTERS, ZONE, Rollout, Scenario
 from tests.simulation.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
-    from shared.model.workloads import PodView, WorkloadView
-    from shared.needs.wanted import Wanted
     from tests.simulation.sim_world import World
 
 T = TypeVar("T")
@@ -39,8 +36,6 @@ OBJECTS_MAX = 100_000
 """After so many new objects garbage is collected: some stories' worth."""
 BEGIN_SECONDS = 60.0
 """For so long a new instance counts neither the other one's creates nor all of its deletions."""
-MEMORY_MAX = 500
-"""So many answers of a pure function are remembered."""
 
 
 class SimCrew(Crew):
@@ -242,11 +237,7 @@ def prepared() -> Iterator[None]:
     gc.freeze()
     gc.set_threshold(OBJECTS_MAX)
     try:
-        with (
-            patch.object(pods, "make_key", make_key),
-            patch.object(wanted, "make_key", make_key),
-            patch.object(reads, "list_wanted", _remember_wanted()),
-        ):
+        with patch.object(pods, "make_key", make_key), patch.object(wanted, "make_key", make_key):
             yield
     finally:
         gc.set_threshold(*thresholds)
@@ -257,36 +248,6 @@ def prepared() -> Iterator[None]:
 
 
 _RELEASES: dict[str, object] = {}
-
-
-def _remember_wanted() -> Callable[..., Wanted]:
-    """Return `list_wanted` with a memory: it is pure, and ticks ask the same again.
-
-    It knows values by identity, and keeps them, so that no other value can have that identity.
-    """
-    plain = wanted.list_wanted
-    memory: dict[tuple[object, ...], tuple[object, Wanted]] = {}
-
-    def list_wanted(
-        cluster: str,
-        workload: WorkloadView,
-        pods: Sequence[PodView],
-        pools_of: Mapping[str, str],
-        settings: Settings,
-        **more: Mapping[str, str],
-    ) -> Wanted:
-        run = VirtualTime.get_owner()
-        release = run.version if isinstance(run, Invocation) else 0
-        homes = tuple(pools_of.get(pod.node_name, "") for pod in pods)
-        key = (cluster, id(workload), *map(id, pods), homes, id(settings), release, str(more))
-        if key not in memory:
-            if len(memory) > MEMORY_MAX:
-                memory.clear()
-            answer = plain(cluster, workload, pods, pools_of, settings, **more)
-            memory[key] = (workload, list(pods), settings), answer
-        return memory[key][1]
-
-    return list_wanted
 
 
 class _Bugs(logging.Handler):
