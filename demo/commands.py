@@ -39,7 +39,6 @@ Report = Annotated[str, typer.Option(help="Write the board with the run inside: 
 Timeout = Annotated[
     float, typer.Option(help="Stop after this many real seconds. 0: a limit that depends on the speed.", min=0)
 ]
-ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused workload as a failure.")]
 IdleSeconds = Annotated[
     int, typer.Option(help="Real seconds for which a workload may keep its pools when it is over.", min=0)
 ]
@@ -55,7 +54,6 @@ def run(
     timeout: Timeout = 0.0,
     *,
     idle_seconds_max: IdleSeconds = 0,
-    expect_all: ExpectAll = False,
 ) -> None:
     """Start a stack, apply the manifests, show the run, verify that nothing is left, stop all."""
     # Imported late: `up` should not wait for what a run shows.
@@ -65,7 +63,7 @@ def run(
     catch_interrupts()
     exit_on_sigterm()
     settings = StackSettings(speed=speed, faults=faults, cluster=cluster, idle_seconds_max=idle_seconds_max)
-    options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
+    options = RunOptions(timeout_seconds=timeout)
     if not run_manifests(manifests or [], settings, options, report):
         raise typer.Exit(1)
 

@@ -46,8 +46,6 @@ class RunOptions:
 
     timeout_seconds: float = 0.0
     """0 for a default that follows the speed."""
-    expect_all: bool = False
-    """Whether a refusal is a failure."""
     patience_seconds: float = 0.0
     """How long nothing must happen, at least, before a workload is given up. Where something kills
     the exporter or the API server, it must be longer than their restart takes."""
@@ -289,5 +287,3 @@ class Run:
             {"about": each.workload, "reason": each.reason, "text": each.message} for each in outcome.refusals
         ]
         outcome.page["status"] |= {"pools": pools, "waiting": [], "troubles": troubles}
-        if self._options.expect_all:
-            outcome.problems += [f"{each.workload} was refused: {each.reason}" for each in outcome.refusals]
