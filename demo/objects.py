@@ -25,10 +25,6 @@ from standins.kit.kubernetes import MERGE, open_client
 
 ACK_DEADLINE_SECONDS = 60
 DELIVERY_ATTEMPTS_MAX = 20
-BACKOFF_MIN_SECONDS = 1
-BACKOFF_MAX_SECONDS = 10
-REPLAY_SECONDS = 7 * 86_400
-PUSH_IDENTITY = f"push@{PROJECT}.iam.gserviceaccount.com"
 FILTERS = {
     "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
     "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
@@ -39,7 +35,6 @@ ENDS = {name: f"{name}-ends" for name in FILTERS}
 NODE = "cpu-0"
 _SYSTEM = {"os": "linux", "arch": "amd64"}
 _OLD_PLACE = "failure-domain.beta.kubernetes.io"
-NAMESPACE = "tpu-provisioner"
 _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
 
 
@@ -51,7 +46,7 @@ def subscription_path(name: str) -> str:
 def create_subscriptions(pubsub_rest: str, functions: Mapping[str, str]) -> None:
     """Create the topics, then a push subscription for each of the functions, by name."""
     # Kept by the topic, so that a replay by time brings back what was acknowledged.
-    kept = {"messageRetentionDuration": f"{REPLAY_SECONDS}s"}
+    kept = {"messageRetentionDuration": f"{7 * 86_400}s"}
     resources: dict[str, Any] = {TOPIC: kept, OPERATIONS_TOPIC: kept, DEAD_LETTER_TOPIC: {}}
     resources[DEAD_LETTER_SUBSCRIPTION] = {"topic": DEAD_LETTER_TOPIC, "expirationPolicy": {}}
     policy = {"deadLetterTopic": DEAD_LETTER_TOPIC, "maxDeliveryAttempts": DELIVERY_ATTEMPTS_MAX}
@@ -66,12 +61,12 @@ def create_subscriptions(pubsub_rest: str, functions: Mapping[str, str]) -> None
 
 
 def _push_to(endpoint: str, topic: str) -> dict[str, Any]:
-    token = {"serviceAccountEmail": PUSH_IDENTITY, "audience": endpoint}
+    token = {"serviceAccountEmail": f"push@{PROJECT}.iam.gserviceaccount.com", "audience": endpoint}
     return {
         "topic": topic,
         "ackDeadlineSeconds": ACK_DEADLINE_SECONDS,
         "pushConfig": {"pushEndpoint": endpoint, "oidcToken": token},
-        "retryPolicy": {"minimumBackoff": f"{BACKOFF_MIN_SECONDS}s", "maximumBackoff": f"{BACKOFF_MAX_SECONDS}s"},
+        "retryPolicy": {"minimumBackoff": "1s", "maximumBackoff": "10s"},
         "expirationPolicy": {},
     }
 
@@ -84,7 +79,7 @@ def prepare_cluster(kubeconfig: Path) -> None:
     status = {"status": _describe_status()}
     with open_client(kubeconfig) as client:
         for path, body in (
-            ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
+            ("/api/v1/namespaces", {"metadata": {"name": "tpu-provisioner"}}),
             ("/api/v1/nodes", describe_node()),
         ):
             created = client.post(path, json=body)

@@ -113,8 +113,6 @@ class Layout:
         self.home = home
         self.logs = home / "logs"
         """The folder with one log file per process."""
-        self.ports = home / "ports"
-        """The folder with one ports file per server process."""
         self.bundle = home / "functions"
         """The staged functions, as they would be uploaded."""
         self.kubeconfig = home / "kubeconfig"
@@ -140,16 +138,15 @@ class Layout:
 
     def ports_file(self, name: str) -> Path:
         """Return the file that one server process writes once it listens."""
-        return self.ports / f"{name}.json"
+        return self.home / f"{name}.ports"
 
     def create(self) -> None:
         """Create the folders and drop what an earlier stack left in them."""
-        for folder in (self.home, self.logs, self.ports):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.logs.mkdir(parents=True, exist_ok=True)
         for folder in (self.bundle, self.control_plane, self.accounts):
             shutil.rmtree(folder, ignore_errors=True)
         logs = [path for path in self.logs.glob("*.log") if path != self.log(SUPERVISOR)]
-        for path in (self.state, self.kubeconfig, *self.ports.glob("*.json"), *logs):
+        for path in (self.state, self.kubeconfig, *self.home.glob("*.ports"), *logs):
             path.unlink(missing_ok=True)
 
     def drop_control_plane(self) -> None:

@@ -13,8 +13,10 @@ from demo.following import Followed, find_ending, is_moving, list_reasons
 from demo.manifests import BadManifest, Document, load
 from demo.run import check_report, choose_controllers
 from demo.settings import BadSettings, ClusterKind
+from demo.tests.local_commands import ROOT
 from tests.cli.board_rows import FIRST, a_row, a_wait
 from tests.field.field_world import INPUTS
+from tests.program_runs import run_python
 
 NOW = 1000.0
 
@@ -117,3 +119,10 @@ def test_a_kind_chooses_its_controller_and_the_embedded_cluster_names_its_own() 
 def test_a_report_that_cannot_be_written_is_refused_before_the_run(path: str) -> None:
     with pytest.raises(BadSettings, match="ending in"):
         check_report(path)
+
+
+def test_an_interrupt_ends_the_imports_without_a_traceback_and_a_run_in_order() -> None:
+    code = "import signal; from demo import __main__, commands; print(signal.getsignal(2).name)"
+    later = "commands.catch_interrupts(); print(signal.getsignal(2).__name__)"
+
+    assert run_python("-c", f"{code}; {later}", cwd=ROOT).stdout.split() == ["SIG_DFL", "default_int_handler"]
