@@ -63,8 +63,7 @@ def run(
     catch_interrupts()
     exit_on_sigterm()
     settings = StackSettings(speed=speed, faults=faults, cluster=cluster, idle_seconds_max=idle_seconds_max)
-    options = RunOptions(timeout_seconds=timeout)
-    if not run_manifests(manifests or [], settings, options, report):
+    if not run_manifests(manifests or [], settings, RunOptions(timeout_seconds=timeout), report):
         raise typer.Exit(1)
 
 

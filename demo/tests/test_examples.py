@@ -42,9 +42,9 @@ SPEEDS = {ClusterKind.EMBEDDED: 60.0, ClusterKind.REAL: 20.0}
 
 @pytest.fixture(scope="module")
 def outcome(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    options = RunOptions(timeout_seconds=350)
-    home = tmp_path_factory.mktemp("examples")
-    found, shown = perform(home, [str(EXAMPLES)], cluster_kind, options=options, speed=SPEEDS[cluster_kind])
+    home, files = tmp_path_factory.mktemp("examples"), [str(EXAMPLES / "*.yaml")]
+    options, speed = RunOptions(timeout_seconds=350), SPEEDS[cluster_kind]
+    found, shown = perform(home, files, cluster_kind, options=options, speed=speed)
     assert not found.problems, shown[-6000:]
     return found
 
