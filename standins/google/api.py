@@ -166,14 +166,14 @@ def _read_message(rule: Rule, names: tuple[str, ...], request: Request, body: di
 def _read_query(message: Message, request: Request) -> dict[str, Any]:
     """Return the fields that the query sets; raises ApiError for one that does not exist."""
     fields = {name: field for field in message.DESCRIPTOR.fields for name in (field.json_name, field.name)}
-    found: dict[str, Any] = {}
+    query: dict[str, Any] = {}
     for key in request.query_params:
         if key in fields:
             values = request.query_params.getlist(key)
-            found[fields[key].json_name] = values if fields[key].is_repeated else values[-1]
+            query[fields[key].json_name] = values if fields[key].is_repeated else values[-1]
         elif key not in _SYSTEM_PARAMETERS:
             raise _invalid(f'Unknown name "{key}": Cannot bind query parameter.')
-    return found
+    return query
 
 
 def _describe_parse(text: str) -> str:

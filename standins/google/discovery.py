@@ -89,10 +89,10 @@ class Document:
 
         Raises ApiError: no method has this path.
         """
-        found = self.find(verb, path) or self.find(verb, self.data["servicePath"] + path)
-        if found is None:
+        match = self.find(verb, path) or self.find(verb, self.data["servicePath"] + path)
+        if match is None:
             raise ApiError(Code.NOT_FOUND, f"{self.name}: no method has {verb} {path}")
-        return found
+        return match
 
     def find(self, verb: str, path: str) -> tuple[Method, tuple[str, ...]] | None:
         """Return the method that a request means, and what its path holds."""

@@ -85,8 +85,7 @@ class Generic:
             if request.query_params.get("alt") == "media":
                 return Response(self._read_content(unquote(raw)))
             document = self._documents.find(name, path)
-            found = document.match(request.method, path)
-            method, names = found
+            method, names = document.match(request.method, path)
             body = read_object(await request.body())
             document.check(method.request, body)
             place = _CUSTOM.sub("", unquote(path.removeprefix(document.data["servicePath"])))
@@ -287,8 +286,8 @@ def _split_body(call: Call) -> tuple[Json, str]:
         if call.method.resource == "ServiceAccount":
             name = f"{name}@{call.names[0]}.iam.gserviceaccount.com"
         return own, name
-    given = (value for key, value in call.query.items() if key.endswith("Id") and key != "requestId")
-    name = next(given, "") or str(body.get("name", "")).rpartition("/")[2]
+    ids = (value for key, value in call.query.items() if key.endswith("Id") and key != "requestId")
+    name = next(ids, "") or str(body.get("name", "")).rpartition("/")[2]
     if not name:
         raise ApiError(Code.INVALID_ARGUMENT, "name: is required")
     return body, name
@@ -296,5 +295,5 @@ def _split_body(call: Call) -> tuple[Json, str]:
 
 def _name_account(path: str) -> str:
     """Return the path of a service account without the wildcard for its project."""
-    found = re.search(r"projects/-/serviceAccounts/[^@/]+@([^.]+)\.", path)
-    return path.replace("projects/-/", f"projects/{found[1]}/") if found else path
+    account = re.search(r"projects/-/serviceAccounts/[^@/]+@([^.]+)\.", path)
+    return path.replace("projects/-/", f"projects/{account[1]}/") if account else path

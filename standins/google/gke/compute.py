@@ -47,10 +47,14 @@ class InstanceGroups:
             _route(
                 "POST",
                 f"{_GROUP}/listManagedInstances",
-                lambda at, sent: self.managed_instances(**at, page=sent.get("pageToken", "")),
+                lambda at, options: self.managed_instances(**at, page=options.get("pageToken", "")),
             ),
-            _route("POST", f"{_GROUP}/resize", lambda at, sent: self.resize(**at, size=sent.get("size", ""))),
-            _route("POST", f"{_GROUP}/deleteInstances", lambda at, sent: self.delete_instances(**at, body=sent)),
+            _route(
+                "POST", f"{_GROUP}/resize", lambda at, options: self.resize(**at, size=options.get("size", ""))
+            ),
+            _route(
+                "POST", f"{_GROUP}/deleteInstances", lambda at, options: self.delete_instances(**at, body=options)
+            ),
         ]
 
     def template(self, project: str, name: str) -> Json:
@@ -234,8 +238,8 @@ def _describe_template(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> J
 def _route(verb: str, path: str, answer: Callable[[dict[str, str], Mapping[str, Any]], Json]) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
-            sent = {**request.query_params, **read_object(await request.body())}
-            return JSONResponse(answer(dict(request.path_params), sent))
+            options = {**request.query_params, **read_object(await request.body())}
+            return JSONResponse(answer(dict(request.path_params), options))
         except ApiError as error:
             return error_response(error, listed=True, canonical=False)
 

@@ -92,8 +92,10 @@ def failure_of(kind: str, pool: PoolRecord, cluster: ClusterName, waited: float)
     )
     if pool.shape.atomic and not running:
         summary = f"{_GCE}Atomic resize failed with [{short}]: {cause}"
-    known = pools.ConditionCode[short] if short in pools.ConditionCode.__members__ else pools.ConditionCode.UNKNOWN
-    return Failure(code, cause, summary, int(known))
+    condition = (
+        pools.ConditionCode[short] if short in pools.ConditionCode.__members__ else pools.ConditionCode.UNKNOWN
+    )
+    return Failure(code, cause, summary, int(condition))
 
 
 def wrong_gang_size(pool: PoolRecord) -> Failure:

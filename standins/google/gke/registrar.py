@@ -144,8 +144,8 @@ class Registrar:
     async def _list_pods(self, node: str) -> list[str]:
         """Return the path of every pod that is bound to a node."""
         answer = await self._call("GET", "/api/v1/pods", params={"fieldSelector": f"spec.nodeName={node}"})
-        found = [pod["metadata"] for pod in answer.json()["items"]]
-        return [f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}" for pod in found]
+        pods = [pod["metadata"] for pod in answer.json()["items"]]
+        return [f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}" for pod in pods]
 
     async def _delete_pods(self, node: str, **parameters: str) -> None:
         for path in await self._list_pods(node):

@@ -88,12 +88,7 @@ class Stock(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, eq=False):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be played."""
-        units = {tuple(unit for unit in _UNITS if unit in _list_set(each)) for each in (self, *self.changes)}
-        if len(units) != 1 or units <= {(), _UNITS}:
-            raise ValueError("a rule and its changes need one unit; valid: nodes or chips, not both")
-        moments = [each.at for each in self.changes]
-        if any(after <= before for before, after in itertools.pairwise(moments)):
-            raise ValueError(f"changes: {moments} are no seconds that grow")
+        self._check_amounts()
         if _is_exact(self.machine_type) and find_machine(self.machine_type) is None:
             raise ValueError(f"machine_type: {self.machine_type!r}; valid: a machine type of GKE, or a pattern")
         if _is_exact(self.zone) and not is_zone(self.zone):
@@ -101,6 +96,14 @@ class Stock(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, eq=False):
         tiers = [tier for tier in TIERS if fnmatchcase(tier, self.tier)]
         if not tiers or (self.reservation != "*" and "reservation" not in tiers):
             raise ValueError(f"tier: {self.tier!r}; valid: one of {', '.join(TIERS)}, that of a reservation only")
+
+    def _check_amounts(self) -> None:
+        units = {tuple(unit for unit in _UNITS if unit in _list_set(each)) for each in (self, *self.changes)}
+        if len(units) != 1 or units <= {(), _UNITS}:
+            raise ValueError("a rule and its changes need one unit; valid: nodes or chips, not both")
+        moments = [each.at for each in self.changes]
+        if any(after <= before for before, after in itertools.pairwise(moments)):
+            raise ValueError(f"changes: {moments} are no seconds that grow")
 
     @property
     def unit(self) -> str:

@@ -130,7 +130,7 @@ def _check_marks(config: Message) -> None:
 
 def _check_taints(taints: Iterable[Message]) -> None:
     """Refuse taints without a valid key or effect, and two with the same key and effect."""
-    seen: set[tuple[str, int]] = set()
+    keys: set[tuple[str, int]] = set()
     for taint in taints:
         _check_key("config.taints.key", taint.key)
         field = f"config.taints[{taint.key}]"
@@ -139,9 +139,9 @@ def _check_taints(taints: Iterable[Message]) -> None:
         if taint.effect not in (1, 2, 3):
             wanted = "Must be one of NO_SCHEDULE (1), PREFER_NO_SCHEDULE (2), NO_EXECUTE (3)."
             raise invalid_field(f"{field}.effect", taint.effect, wanted)
-        if (taint.key, taint.effect) in seen:
+        if (taint.key, taint.effect) in keys:
             raise invalid_field("config.taints", taint.key, "A key and effect may stand only once.")
-        seen.add((taint.key, taint.effect))
+        keys.add((taint.key, taint.effect))
 
 
 def _check_tier(pool: Message, machine: Machine) -> None:

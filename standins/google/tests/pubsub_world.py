@@ -125,11 +125,11 @@ class World:
         """Return the texts of everything that is delivered until nothing comes for a while;
         acknowledge it all.
         """
-        found: list[str] = []
-        while batch := self.pull(subscription, seconds=_QUIET_SECONDS if found else first_seconds):
-            found += texts(batch)
+        drained: list[str] = []
+        while batch := self.pull(subscription, seconds=_QUIET_SECONDS if drained else first_seconds):
+            drained += texts(batch)
             self.ack(subscription, batch)
-        return found
+        return drained
 
     def ack(self, subscription: str, received: list[Any]) -> None:
         self.subscriber.acknowledge(
