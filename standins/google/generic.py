@@ -27,7 +27,7 @@ from standins.google.discovery import Document, Documents, Json, Method
 from standins.google.errors import ApiError, Code, error_response, json_response
 
 ROOT = "/apis/"
-ROUTES = ("/apis/{path:path}", "/upload/{path:path}", "/resumable/{path:path}", "/download/{path:path}")
+ROUTES = ("/apis/{path:path}", "/upload/{path:path}", "/download/{path:path}")
 _VERSION = re.compile(r"/?(v\d+\w*)/")
 _CUSTOM = re.compile(r":\w+$|/iam$|/iam/testPermissions$")
 _STATES = {"pause": "PAUSED", "resume": "ENABLED", "enable": "ENABLED", "disable": "DISABLED"}
@@ -60,7 +60,6 @@ class Generic:
         self._policies: dict[tuple[str, str], Json] = {}
         self._contents: dict[str, bytes] = {}
         """Of storage's objects, by their path."""
-        self._uploads: dict[str, Json] = {}
         self._numbers = itertools.count(1)
         self._verbs: dict[str, Callable[[Call], Json]] = {
             **dict.fromkeys(("create", "insert"), self._create),
@@ -80,7 +79,7 @@ class Generic:
         raw = request.scope.get("raw_path", request.url.path.encode()).decode().partition("?")[0]
         name, _, path = raw.removeprefix(ROOT).partition("/")
         try:
-            if "/upload/" in raw or "upload_id" in request.query_params:
+            if "/upload/" in raw:
                 return await self._upload(raw, request)
             if request.query_params.get("alt") == "media":
                 return Response(self._read_content(unquote(raw)))
@@ -231,23 +230,15 @@ class Generic:
         return self._kept(call).get(_name_account(call.path), {})
 
     async def _upload(self, raw: str, request: Request) -> Response:
-        """Take an object of storage: in one request with its metadata, or after its metadata."""
+        """Take an object of storage, in one request with its metadata or without."""
         bucket = re.search(r"/b/([^/]+)/o", raw)
         body, query = await request.body(), request.query_params
-        if upload := query.get("upload_id"):
-            return self._keep_object(self._uploads[upload], body)
         metadata: Json = {"bucket": unquote(bucket[1]) if bucket else "", "name": query.get("name", "")}
-        kind = request.headers.get("content-type", "")
-        if query.get("uploadType") == "multipart":
-            mark = b"--" + kind.partition("boundary=")[2].strip("\"'").encode()
-            texts = [part.partition(b"\n\n")[2] for part in body.replace(b"\r\n", b"\n").split(mark)[1:3]]
-            return self._keep_object(metadata | json.loads(texts[0]), texts[1].removesuffix(b"\n"))
-        if query.get("uploadType") == "resumable":
-            upload = f"upload-{next(self._numbers)}"
-            self._uploads[upload] = metadata | read_object(body)
-            where = f"{request.url.scheme}://{request.headers['host']}{raw}?upload_id={upload}"
-            return Response(headers={"Location": where, "X-GUploader-UploadID": upload})
-        return self._keep_object(metadata, body)
+        if query.get("uploadType") != "multipart":
+            return self._keep_object(metadata, body)
+        mark = b"--" + request.headers["content-type"].partition("boundary=")[2].strip("\"'").encode()
+        texts = [part.partition(b"\n\n")[2] for part in body.replace(b"\r\n", b"\n").split(mark)[1:3]]
+        return self._keep_object(metadata | json.loads(texts[0]), texts[1].removesuffix(b"\n"))
 
     def _keep_object(self, metadata: Json, content: bytes) -> Response:
         kept = self.resources.setdefault("storage", {})
@@ -257,8 +248,6 @@ class Generic:
         number = str(next(self._numbers))
         resource: Json = {
             **metadata,
-            "kind": "storage#object",
-            "id": f"{metadata['bucket']}/{metadata['name']}/{number}",
             "generation": number,
             "metageneration": "1",
             "size": str(len(content)),
