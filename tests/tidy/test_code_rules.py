@@ -22,6 +22,7 @@ BUDGETS = {
     "demo": (2_736, 2_500),
     "benchmarks": (1_958, 1_900),
     "standins/controlplane": (1_462, 1_900),
+    "standins/google": (6_804, 6_350),
     "standins/kit": (1_584, 1_600),
     "standins demo benchmarks": (20_268, 20_000),
     " ".join(DEPLOYED): (16_022, 14_000),
