@@ -24,7 +24,7 @@ BUDGETS = {
     "standins/controlplane": (1_462, 1_900),
     "standins/google": (6_804, 6_350),
     "standins/kit": (1_584, 1_600),
-    "standins demo benchmarks": (20_268, 20_000),
+    "standins demo benchmarks": (20_265, 20_000),
     " ".join(DEPLOYED): (16_022, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
