@@ -31,6 +31,7 @@ CALLS_PER_POOL_MAX = 8
 Every try that GKE refuses because it is busy with another operation costs two more."""
 CALLS_PER_MESSAGE_MAX = 2
 """For a message about a pool that is there: the create is refused, and the pool is looked at."""
+NAME_LETTERS_MAX = 23
 PASSING = {"pool_in_progress", "gke_busy", "no_operation_slot", "view_stale", "unavailable", "throttled"}
 """What an owner may be told on the way, as the other lives keep GKE busy."""
 LATE = "Pod owner_kind_unknown"
@@ -40,7 +41,7 @@ CREATED = "pool_created"
 
 
 class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """One life. No life's name begins with another's."""
+    """One life. Its pools begin with its name, of which GKE's names have room for 22 letters."""
 
     life: str
     says: str
@@ -204,6 +205,9 @@ def read_lives(*, real: bool) -> list[Row]:
         for path in sorted(FOLDER.glob("*.yaml"))
         for row in msgspec.yaml.decode(path.read_bytes(), type=list[Row])
     ]
+    names = [f"{row.life}-" for row in rows]
+    assert not [one for one in names for other in names if one != other and other.startswith(one)]
+    assert max(map(len, names)) <= NAME_LETTERS_MAX
     return [row for row in rows if real or not row.needs_controllers]
 
 
