@@ -16,6 +16,7 @@ from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.replicas import TEMPLATE_HASH
 from shared.model import labels
+from shared.model.errors import StaleView
 from shared.model.pools import PoolNode
 from shared.model.workloads import Disk, PodView, WorkloadView
 from standins.kit.processes import wait_until
@@ -233,6 +234,22 @@ def test_a_mark_is_put_on_one_node_replaced_and_taken_off(cluster: KubernetesClu
     cluster.mark_idle("m1", NOW + 60, closed=True)
     assert read_marks(cluster) == [("m1", NOW + 60, True), ("m2", None, False)]
     cluster.mark_idle("m1", None)
+    assert read_marks(cluster) == [("m1", None, False), ("m2", None, False)]
+
+
+def test_a_mark_does_not_overwrite_what_others_change_meanwhile(
+    cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = KubernetesApi.patch
+
+    def patch_late(api: KubernetesApi, path: str, body: Any) -> None:
+        plain(api, path, {"metadata": {"labels": {"changed": "meanwhile"}}})
+        plain(api, path, body)
+
+    monkeypatch.setattr(KubernetesApi, "patch", patch_late)
+
+    with pytest.raises(StaleView):
+        cluster.mark_idle("m1", NOW)
     assert read_marks(cluster) == [("m1", None, False), ("m2", None, False)]
 
 

@@ -205,3 +205,13 @@ def test_an_object_that_a_listing_shows_but_that_cannot_be_read_is_not_reported_
     watches = [EXPIRED, Stream((event("ADDED", over("over", "103")),))]
 
     follow(JOBSETS, lists=lists, watches=watches).wait_for(("Completed", "over"))
+
+
+def test_a_pod_that_a_listing_shows_but_that_cannot_be_read_is_not_reported_once_more(follow: Follow) -> None:
+    strange = a_leader("stays") | {"status": {"phase": 7}}
+    lists = [Listing((a_leader("stays"),)), Listing((strange,), "102")]
+    again = (event("MODIFIED", a_leader("stays", "103")), event("ADDED", a_leader("other", "104")))
+
+    follow(LEADER_PODS, lists=lists, watches=[EXPIRED, Stream(again)]).wait_for(
+        ("demand", "stays"), ("demand", "other")
+    )
