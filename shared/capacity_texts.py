@@ -133,6 +133,10 @@ class _Policy(_Words):
     accelerators: tuple[str, ...] = ("*",)
 
 
+_LEARNT = msgspec.json.Decoder(tuple[_Policy, ...])
+"""Before threads use it: two that learn a struct at one time would crash the process."""
+
+
 @lru_cache(maxsize=256)
 def read_ways(text: str) -> tuple[Way, ...]:
     """Return the ways of a list, in their order; `UnreadableList` for any other text."""

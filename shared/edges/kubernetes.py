@@ -160,7 +160,7 @@ Body = Mapping[str, Any] | msgspec.Struct
 Params = Mapping[str, str]
 Answer = tuple[urllib3.BaseHTTPResponse, bytes]
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {Stored: msgspec.json.Decoder(Stored)}
 _BUILDING = threading.Lock()
 _logger = logging.getLogger(__name__)
 

@@ -33,6 +33,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
     """What must still be true of the object for the delete to happen: its `uid` here."""
 
 
+_LEARNT = msgspec.json.Decoder(DeleteOptions)
+"""Before threads use it: two that learn a struct at one time would crash the process."""
 BACKGROUND_NOW = DeleteOptions(grace_period_seconds=0, propagation_policy="Background")
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 IN_FOREGROUND = DeleteOptions(propagation_policy="Foreground")

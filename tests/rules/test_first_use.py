@@ -1,0 +1,39 @@
+"""Threads that use a struct of msgspec for the first time at one moment must not crash the process."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+{imports}
+start = threading.Barrier(16)
+def work():
+    start.wait()
+    {call}
+threads = [threading.Thread(target=work) for _ in range(16)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+"""
+READERS = {
+    "a fallback list": (
+        "from shared.capacity_texts import read_ways",
+        "read_ways('[{spot: true, location: {zones: [us-east5-b]}}, {}]')",
+    ),
+    "the identity of an object": (
+        "from types import SimpleNamespace as Object; from shared.edges.kubernetes import read_identity",
+        "read_identity(Object(metadata=Object(name='a', namespace='b', uid='c')))",
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_many_threads_may_be_the_first_to_read(reader: str) -> None:
+    imports, call = READERS[reader]
+    program = PROGRAM.format(imports=imports, call=call)
+
+    codes = [subprocess.run([sys.executable, "-c", program], check=False).returncode for _ in range(5)]
+
+    assert codes == [0] * 5, "msgspec learns a struct at its first use: learn it at import"
