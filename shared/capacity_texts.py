@@ -133,8 +133,8 @@ class _Policy(_Words):
     accelerators: tuple[str, ...] = ("*",)
 
 
+# Learnt before threads use it: two that learn a struct at one time crash the process.
 _LEARNT = msgspec.json.Decoder(tuple[_Policy, ...])
-"""Before threads use it: two that learn a struct at one time would crash the process."""
 
 
 @lru_cache(maxsize=256)

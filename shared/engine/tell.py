@@ -86,8 +86,6 @@ ENDED_BY_OPERATIONS = frozenset(
 """The end of an operation may let a workload go on that waits for one of these."""
 TAKERS_MAX = 3  # so many other workloads are named that use a pool
 _CHANGES = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
-
-
 _SHRINKS = Verdict.RESIZE, Reason.POOL_SHRINKS, "may have at most {maximum} nodes"
 _ACTS = {
     Verb.RAISE: (Verdict.RESIZE, Reason.POOL_GROWS, "may have {maximum} nodes"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from shared.model.decisions import Reason
 from shared.plan.attempts import may_use
 from shared.plan.counting import Census, Slice, list_demands
-from shared.plan.scene import Answer, Need, Pool, Word
+from shared.plan.scene import Answer, Need, Word
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 
@@ -43,12 +43,11 @@ def _is_held_for_long(census: Census) -> bool:
 
 def is_complete(census: Census) -> bool:
     """Return whether each slice of a queued workload has a pool with all of its nodes."""
-    kept = census.kept
-    return not kept.unserved and all(_is_full(want, pool) for want, pool in kept.served)
-
-
-def _is_full(want: Slice, pool: Pool) -> bool:
-    return is_whole(pool) and (pool.ready or 0) >= (want.need.nodes or 0)
+    whole = (
+        is_whole(pool) and (pool.ready or 0) >= (want.need.nodes or 0)
+        for want, pool in census.kept.served
+    )
+    return not census.kept.unserved and all(whole)
 
 
 def list_notices(census: Census) -> list[Answer]:

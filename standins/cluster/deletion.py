@@ -29,12 +29,10 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
 
     grace_period_seconds: int | None = None
     propagation_policy: Literal["Background", "Foreground"] | None = None
-    preconditions: dict[str, str] = msgspec.field(default_factory=dict)
-    """What must still be true of the object for the delete to happen: its `uid` here."""
+    preconditions: dict[str, str] = {}  # what must be true of the object: its `uid` here
 
 
-_LEARNT = msgspec.json.Decoder(DeleteOptions)
-"""Before threads use it: two that learn a struct at one time would crash the process."""
+_LEARNT = msgspec.json.Decoder(DeleteOptions)  # two threads that learn it at one time would crash
 BACKGROUND_NOW = DeleteOptions(grace_period_seconds=0, propagation_policy="Background")
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 IN_FOREGROUND = DeleteOptions(propagation_policy="Foreground")

@@ -1,4 +1,4 @@
-"""Threads that use a struct of msgspec for the first time at one moment must not crash the process."""
+"""Threads that use a struct of msgspec for the first time at once do not crash the process."""
 
 import subprocess
 import sys
