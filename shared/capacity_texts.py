@@ -133,8 +133,7 @@ class _Policy(_Words):
     accelerators: tuple[str, ...] = ("*",)
 
 
-# Learnt before threads use it: two that learn a struct at one time crash the process.
-_LEARNT = msgspec.json.Decoder(tuple[_Policy, ...])
+_LEARNT = msgspec.json.Decoder(tuple[_Policy, ...])  # two threads that learn it at once crash
 
 
 @lru_cache(maxsize=256)
