@@ -289,8 +289,8 @@ def add_refusals(status: Status, records: Collection[Record]) -> None:
             and record.get("decision") in _REFUSALS
             and record.get("reason") in _OF_GKE
         ):
-            words = {"reason": str(record["reason"]), "message": str(record.get("message") or "")}
-            status.pools[place] = replace(pool, stuck=True, **words)
+            reason, message = str(record["reason"]), str(record.get("message") or "")
+            status.pools[place] = replace(pool, stuck=True, reason=reason, message=message)
 
 
 def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow:

@@ -69,7 +69,8 @@ def lack_nodes(world: World) -> None:
     """A pool lacks its nodes for long, in GKE's words."""
     world.wait(0)
     world.provision()
-    fail(world, *world.gke.pools, "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity.")
+    (name,) = world.gke.pools
+    fail(world, name, "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity.")
 
 
 def scale_down(world: World) -> None:
