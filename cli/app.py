@@ -28,8 +28,8 @@ app = typer.Typer(
 app.add_typer(dead_letters, name="dead-letters", epilog=EPILOG)
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
-    if asked:
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- how typer calls it
+    if wanted:
         typer.echo(f"tpu-provisioner {VERSION}")
         raise typer.Exit
 

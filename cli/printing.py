@@ -38,7 +38,7 @@ _VALID = "RFC 3339 with a zone (2026-11-21T08:00:00Z), or how long ago (90s, 15m
 def parse_since(text: str, *, now: float) -> float:
     """Return the unix seconds of a moment in the past."""
     if ago := _AGO.fullmatch(text.strip()):
-        found = now - int(ago[1]) * _SECONDS[ago[2]]
+        seconds = now - int(ago[1]) * _SECONDS[ago[2]]
     else:
         try:
             moment = datetime.fromisoformat(text.strip())
@@ -46,13 +46,13 @@ def parse_since(text: str, *, now: float) -> float:
             raise BadInput(f"--since: is not a time (got {text!r}); valid: {_VALID}") from error
         if moment.tzinfo is None:
             raise BadInput(f"--since: has no time zone (got {text!r}); valid: {_VALID}")
-        found = moment.timestamp()
-    if found > now:
+        seconds = moment.timestamp()
+    if seconds > now:
         # Pub/Sub accepts a future time, and then drops all waiting messages.
         raise BadInput(f"--since: is in the future (got {text!r}); valid: the past")
-    if found < _EARLIEST:
+    if seconds < _EARLIEST:
         raise BadInput(f"--since: is before 1971 (got {text!r}); valid: a later time")
-    return found
+    return seconds
 
 
 def format_moment(seconds: float) -> str:

@@ -35,10 +35,10 @@ def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
     from google.cloud.logging_v2 import Client  # noqa: PLC0415 -- see above
 
     options = {"api_endpoint": endpoint.rstrip("/")}
-    made: Client = cast("Any", Client)(
+    client: Client = cast("Any", Client)(
         project=project, credentials=credentials, client_options=options, _use_grpc=False
     )
-    return made
+    return client
 
 
 def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
@@ -93,8 +93,8 @@ def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float 
     It is None if it published none in the last day.
     """
     wanted = f'jsonPayload.message="published" AND jsonPayload.cluster="{cluster}"'
-    found = list_of_day(open_logs, cluster, wanted, now=now, most=1)
-    return read_moment(found[0]) if found else None
+    entries = list_of_day(open_logs, cluster, wanted, now=now, most=1)
+    return read_moment(entries[0]) if entries else None
 
 
 def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
@@ -109,13 +109,13 @@ def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float,
     project = cluster.split("/")[1]
     with translate_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)
-        found = client.list_entries(
+        entries = client.list_entries(
             filter_=f'timestamp>="{format_moment(since)}" AND {wanted}',
             order_by="timestamp desc",
             page_size=most,
             max_results=most,
         )
-        return list(found)
+        return list(entries)
 
 
 def read_record(entry: Any) -> dict[str, Any]:

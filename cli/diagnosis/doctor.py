@@ -241,11 +241,13 @@ def check_permissions(deployment: Deployment, cluster: str, needed: Sequence[Per
 
 def _may(api: KubernetesApi, permission: Permission) -> bool:
     group, (resource, _, part), verb = permission[0], permission[1].partition("/"), permission[2]
-    asked = {"group": group, "resource": resource, "subresource": part, "verb": verb}
+    attributes = {"group": group, "resource": resource, "subresource": part, "verb": verb}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value or key == "group"}},
+        "spec": {
+            "resourceAttributes": {key: value for key, value in attributes.items() if value or key == "group"}
+        },
     }
     return api.create(_REVIEWS, body, _Review).status.allowed
 

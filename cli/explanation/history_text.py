@@ -61,15 +61,15 @@ def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
     for each in entries:
         about, text = _VARIES.sub("#", each.about), _VARIES.sub("#", each.text)
         alike.setdefault((each.source, about, text), []).append(each)
-    found = []
+    collapsed = []
     for same in alike.values():
         first, last = same[0], same[-1]
         if len(same) > 1:
             ago = format_age(max(0.0, now - last.at))
             text = f"{len(same)} x, last {ago} ago: {last.text}"
             first = replace(last, at=first.at, text=text)
-        found.append(first)
-    return sorted(found, key=lambda each: each.at)
+        collapsed.append(first)
+    return sorted(collapsed, key=lambda each: each.at)
 
 
 def print_history(
@@ -153,15 +153,15 @@ def show_why(
     if kind == "Pod":
         named = {each: find_owner(deployment, each, home, name) for each in clusters}
     histories = [tell(deployment, each, home, owner, of) for each, (of, owner) in named.items()]
-    known = [each for each in histories if each.known]
+    with_entries = [each for each in histories if each.known]
     if form.for_programs:
-        print_data([each.as_data(since=begin) for each in known], form)
-    elif known:
-        for each in known:
+        print_data([each.as_data(since=begin) for each in with_entries], form)
+    elif with_entries:
+        for each in with_entries:
             wide = form is Format.WIDE
             print_history(open_console(), each, several=len(clusters) > 1, wide=wide, now=now, since=begin)
-    if known:
-        stuck = any(each.now.troubles or each.now.errors for each in known)
+    if with_entries:
+        stuck = any(each.now.troubles or each.now.errors for each in with_entries)
         return ExitCode.FINDINGS if stuck else ExitCode.FINE
     unread = [text for each in histories for text in each.unread]
     what = "could not be read: no source that answers" if unread else "is unknown: no object, Event, pool or log"

@@ -127,26 +127,26 @@ def explain_suspension(kind: Resource, body: JsonObject) -> str:
 
 def read_pods(pods: Iterable[PodView]) -> list[Entry]:
     """Return when each pod was made, and what the scheduler says of those that wait."""
-    found = []
+    entries = []
     for number, pod in enumerate(sorted(pods, key=lambda pod: pod.name)):
         about, detail = f"Pod {pod.name}", number >= PODS_SHOWN
         if pod.created_at is not None:
-            found.append(Entry(at=pod.created_at, source="pod", about=about, text="created", detail=detail))
+            entries.append(Entry(at=pod.created_at, source="pod", about=about, text="created", detail=detail))
         if pod.unschedulable and pod.unschedulable_since is not None:
             text = f"Unschedulable ({pod.scheduler_message})"
-            found.append(Entry(at=pod.unschedulable_since, source="pod", about=about, text=text, detail=detail))
-    return found
+            entries.append(Entry(at=pod.unschedulable_since, source="pod", about=about, text=text, detail=detail))
+    return entries
 
 
 def read_events(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
     """Return the Events of a workload, its parts and its pods. Kubernetes keeps them 1 hour."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
         for event in page.items:
             about = event.involved_object
             if about.name == name or about.name.startswith(f"{name}-"):
-                found += _read_event(event, name)
-    return found
+                entries += _read_event(event, name)
+    return entries
 
 
 def _read_event(event: _Event, name: str) -> Iterator[Entry]:

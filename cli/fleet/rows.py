@@ -58,11 +58,11 @@ class Planned:
         claims = [
             make_claim(key, uid, need.key, slot) for need in self.look.scene.needs for slot in list_slots(need)
         ]
-        found = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in claims}
+        slots = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in claims}
         for pool in self.look.scene.pools:
             if parsed := parse_name(pool.name):
-                found.setdefault(parsed.hash, "" if pool.slot is None else str(pool.slot))
-        return found
+                slots.setdefault(parsed.hash, "" if pool.slot is None else str(pool.slot))
+        return slots
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +82,8 @@ class Reading:
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
         operations = self.lists.operations if self.lists else {}
-        found = [each for key in hashes for _, each in operations.get(key, ())]
-        return sorted(found, key=lambda each: each.began_at or 0.0)
+        listed = [each for key in hashes for _, each in operations.get(key, ())]
+        return sorted(listed, key=lambda each: each.began_at or 0.0)
 
 
 def read_cluster(
@@ -99,8 +99,8 @@ def read_cluster(
         return reading
     owners = [key for key in list_owners(reading.lists) if chooses(key)]
     _plan_all(owners, reading, ports)
-    found = [*_list_waiting(reading), *_list_queued(reading, ports), *also]
-    waiting = [key for key in found if chooses(key)]
+    keys = [*_list_waiting(reading), *_list_queued(reading, ports), *also]
+    waiting = [key for key in keys if chooses(key)]
     live = {_name(one.look.key) for one in reading.planned if one.look.workload}
     _plan_all([key for key in dict.fromkeys(waiting) if _name(key) not in live], reading, ports)
     return reading

@@ -86,13 +86,13 @@ class Report:
 
     dead_letters: list[DeadLetter] = field(default_factory=list)
     """Those that were chosen."""
-    seen: set[str] = field(default_factory=set)
+    present: set[str] = field(default_factory=set)
     """The IDs of all dead letters that are there, chosen or not."""
 
     @property
     def left(self) -> int:
         """How many were not chosen."""
-        return len(self.seen) - len(self.dead_letters)
+        return len(self.present) - len(self.dead_letters)
 
 
 def walk_dead_letters(
@@ -112,9 +112,9 @@ def walk_dead_letters(
                 continue
             admin.hold(subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
             held |= {each.ack_id for each in pulled}
-            fresh = {each.message_id: each for each in pulled if each.message_id not in report.seen}
+            fresh = {each.message_id: each for each in pulled if each.message_id not in report.present}
             empty = 0 if fresh else empty + 1
-            report.seen |= fresh.keys()
+            report.present |= fresh.keys()
             chosen = [each for each in fresh.values() if choice.fits(read_dead_letter(each))]
             if chosen and handle:
                 handle([strip(each.message) for each in chosen])
@@ -245,7 +245,7 @@ def discard(ids: tuple[str, ...], deployment: Deployment, form: Format, *, sure:
         confirm(f"Remove {_count(deployment, choice)} for good?")
     report = _walk(deployment, choice, lambda _messages: None)
     _print_done(report, form, "discarded", "removed")
-    absent = sorted(set(ids) - report.seen)
+    absent = sorted(set(ids) - report.present)
     for each in absent:
         hint = "tpu-provisioner dead-letters list shows them"
         typer.echo(f"no dead letter has the ID {each[:80]!r}; {hint}", err=True)

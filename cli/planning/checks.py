@@ -200,12 +200,12 @@ def _compare(name: str, request: Any, limit: Any) -> tuple[str, str]:
     if limit is None:
         problem = "Limit must be set for non overcommitable resources"
         return (problem, f"limits.{name}: {request}") if extended else ("", "")
-    asked, most = parse_quantity(str(request)), parse_quantity(str(limit))
-    if asked is None or most is None:
+    least, most = parse_quantity(str(request)), parse_quantity(str(limit))
+    if least is None or most is None:
         return "", ""
-    if extended and asked != most:
+    if extended and least != most:
         return f"must be equal to {name} limit of {limit}", str(limit)
-    if asked > most:
+    if least > most:
         return f"must be less than or equal to {name} limit of {limit}", f"at most {limit}"
     return "", ""
 

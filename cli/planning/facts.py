@@ -52,8 +52,8 @@ class Facts:
     def find_labels(self, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace, which may opt out of pools; none if none are read."""
         if namespace not in self._labels:
-            found = self._ask(_LABELS, lambda cluster: cluster.get_namespace(namespace))
-            self._labels[namespace] = found.labels if found else {}
+            namespace_view = self._ask(_LABELS, lambda cluster: cluster.get_namespace(namespace))
+            self._labels[namespace] = namespace_view.labels if namespace_view else {}
         return self._labels[namespace]
 
     def add_disks(self, workload: WorkloadView) -> WorkloadView:
@@ -94,10 +94,10 @@ class Facts:
 
     def _complete(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a claim with what the API server and the binder add to it."""
-        asked = body.get("spec") or {}
-        if body.get("kind") != "PersistentVolumeClaim" or not isinstance(asked, dict):
+        own_spec = body.get("spec") or {}
+        if body.get("kind") != "PersistentVolumeClaim" or not isinstance(own_spec, dict):
             return body
-        own, spec = _name(body["metadata"]), {"storageClassName": _GKES_DEFAULT, **asked}
+        own, spec = _name(body["metadata"]), {"storageClassName": _GKES_DEFAULT, **own_spec}
         for each in self._objects.values():
             volume = each.get("spec")
             kept_for = volume.get("claimRef") if isinstance(volume, dict) else None

@@ -206,9 +206,9 @@ def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
     """Return a replicated job of a runtime with the nodes and the resources of a TrainJob."""
     step = read_texts(job, "template", "metadata", "labels").get("trainer.kubeflow.org/trainjob-ancestor-step")
     pods = read_object(job, "template", "spec", "template")
-    asked = read_object(body, "spec", "trainer", "resourcesPerNode")
+    resources = read_object(body, "spec", "trainer", "resourcesPerNode")
     containers = [
-        {**each, "resources": asked} if asked and read_text(each, "name") == "node" else each
+        {**each, "resources": resources} if resources and read_text(each, "name") == "node" else each
         for each in read_objects(pods, "spec", "containers")
     ]
     spec = dict(read_object(job, "template", "spec"))

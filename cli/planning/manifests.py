@@ -79,10 +79,10 @@ class Place:
 
     def explain(self, error: Exception) -> str:
         """Return where an error is, and what it says: by the line of the field if it names one."""
-        found = self.document.find(self.path + error.field) if isinstance(error, WrongField) else None
-        if found is None or not isinstance(error, WrongField):
+        spot = self.document.find(self.path + error.field) if isinstance(error, WrongField) else None
+        if spot is None or not isinstance(error, WrongField):
             return f"{self}: {error}"
-        line, written = found
+        line, written = spot
         return f"{self.file}, document {self.number} (line {line}): {error.describe(written)}"
 
     def __str__(self) -> str:
@@ -125,17 +125,17 @@ class Found:
 
 def read_manifests(paths: Iterable[str]) -> Found:
     """Return the workloads of files, folders and patterns; ``-`` is standard input."""
-    found = Found()
+    contents = Found()
     for path in paths:
         for name, text in read_texts(path):
-            _add(found, name, text)
-    runtimes = [each for own, each in found.defined.items() if own[0] in _RUNTIMES]
-    for where, body in found.late:
-        _add_object(found, where, body | {RUNTIMES: runtimes})
-    if not (found.workloads or found.others or found.problems):
+            _add(contents, name, text)
+    runtimes = [each for own, each in contents.defined.items() if own[0] in _RUNTIMES]
+    for where, body in contents.late:
+        _add_object(contents, where, body | {RUNTIMES: runtimes})
+    if not (contents.workloads or contents.others or contents.problems):
         valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
         raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
-    return found
+    return contents
 
 
 def read_texts(path: str) -> Iterator[tuple[str, str]]:
@@ -169,35 +169,35 @@ def _list_files(path: str) -> list[Path]:
     return files
 
 
-def _add(found: Found, name: str, text: str) -> None:
+def _add(contents: Found, name: str, text: str) -> None:
     if len(text) > _CHARACTERS_MAX:
         raise BadInput(f"{name}: is too long ({len(text)} characters); valid: at most {_CHARACTERS_MAX}")
     for number, document in enumerate(read_documents(text), start=1):
         where = Place(name, number, document)
         if document.problem:
-            found.problems.append(f"{where}: {document.problem}")
+            contents.problems.append(f"{where}: {document.problem}")
         else:
-            _add_object(found, where, document.body)
+            _add_object(contents, where, document.body)
 
 
-def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:
+def _add_object(contents: Found, where: Place, body: Any, depth: int = 0) -> None:
     """Add an object, or the items of a list; what is wrong with it becomes a problem."""
     if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
-        found.others.append(f"{where} (no Kubernetes object: it has neither kind nor apiVersion)")
+        contents.others.append(f"{where} (no Kubernetes object: it has neither kind nor apiVersion)")
         return
     try:
         _check_identity(body)
         if is_list(body):
-            _add_items(found, where, body, depth)
+            _add_items(contents, where, body, depth)
         else:
-            _add_one(found, where, without_nulls(body))
+            _add_one(contents, where, without_nulls(body))
     except (WrongField, UnexpectedValue, ProvisionerError) as error:
-        found.problems.append(where.explain(error))
+        contents.problems.append(where.explain(error))
     except RecursionError:
-        found.problems.append(f"{where}: is nested too deeply; valid: a Kubernetes object")
+        contents.problems.append(f"{where}: is nested too deeply; valid: a Kubernetes object")
 
 
-def _add_items(found: Found, where: Place, body: dict[str, Any], depth: int) -> None:
+def _add_items(contents: Found, where: Place, body: dict[str, Any], depth: int) -> None:
     items = [] if body.get("items") is None else body["items"]
     if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
         raise WrongField("items", items, "a list of objects, not nested deeply")
@@ -205,7 +205,7 @@ def _add_items(found: Found, where: Place, body: dict[str, Any], depth: int) -> 
     type_meta = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
     for number, item in enumerate(items):
         whole = {**type_meta, **item} if isinstance(item, dict) else item
-        _add_object(found, replace(where, path=f"{where.path}items[{number}]."), whole, depth + 1)
+        _add_object(contents, replace(where, path=f"{where.path}items[{number}]."), whole, depth + 1)
 
 
 def _check_identity(body: Any) -> None:
@@ -218,44 +218,46 @@ def _check_identity(body: Any) -> None:
             raise WrongField(each, body[each], "a text")
 
 
-def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
+def _add_one(contents: Found, where: Place, body: dict[str, Any]) -> None:
     group = body["apiVersion"].rpartition("/")[0]
     fits = [each for each in _OBJECTS if (each.name, each.group) == (body["kind"], group)]
     maker = next((each for each in MAKERS if each in fits), None)
     if not fits:
-        _add_other(found, body)
+        _add_other(contents, body)
     elif maker and maker.late and RUNTIMES not in body:
-        found.late.append((where, body))
+        contents.late.append((where, body))
     else:
         _check_version(body, fits[0])
         check_object({key: value for key, value in body.items() if key != RUNTIMES})
-        _add_made(found, where, body, maker)
+        _add_made(contents, where, body, maker)
 
 
-def _add_made(found: Found, where: Place, body: dict[str, Any], maker: Maker | None) -> None:
+def _add_made(contents: Found, where: Place, body: dict[str, Any], maker: Maker | None) -> None:
     """Add a workload, or the one that an object makes."""
     own_body = {**body, "metadata": _read_metadata(body)}
     named = (body["kind"], own_body["metadata"]["namespace"], own_body["metadata"]["name"])
-    for earlier in [each for each in found.workloads if each.named == named and named in found.defined]:
-        found.others.append(f"{named[0]} {named[2]} ({earlier.where}: a later one replaces it)")
-        found.workloads.remove(earlier)
-    _add_defined(found, body)
-    made = maker.make(own_body) if maker else Made(own_body, "")
+    for earlier in [each for each in contents.workloads if each.named == named and named in contents.defined]:
+        contents.others.append(f"{named[0]} {named[2]} ({earlier.where}: a later one replaces it)")
+        contents.workloads.remove(earlier)
+    _add_defined(contents, body)
+    result = maker.make(own_body) if maker else Made(own_body, "")
     makes = f"{maker.name} {named[2]}" if maker else ""
-    if made.body is None:
-        found.others.append(f"{makes} ({made.note})")
-        found.unserved = True
+    if result.body is None:
+        contents.others.append(f"{makes} ({result.note})")
+        contents.unserved = True
         return
-    workload = read_workload(get_kind(made.body["kind"]), made.body)
-    notes = tuple(filter(None, (makes and f"made by {makes}", made.note)))
-    refusals = tuple(list_refusals(made.body if RUNTIMES in body else body))
-    _add_workload(found, Manifest(where, workload, named, notes, _list_names(made.body), refusals), made.body)
+    workload = read_workload(get_kind(result.body["kind"]), result.body)
+    notes = tuple(filter(None, (makes and f"made by {makes}", result.note)))
+    refusals = tuple(list_refusals(result.body if RUNTIMES in body else body))
+    _add_workload(
+        contents, Manifest(where, workload, named, notes, _list_names(result.body), refusals), result.body
+    )
 
 
-def _add_other(found: Found, body: dict[str, Any]) -> None:
+def _add_other(contents: Found, body: dict[str, Any]) -> None:
     """Add an object of a kind that gets no pools, and why where that is not plain."""
     asks = "" if body["kind"] in _RUNTIMES else find_requests(body)
-    found.unserved = found.unserved or bool(asks)
+    contents.unserved = contents.unserved or bool(asks)
     metadata = body.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
     shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
@@ -265,21 +267,21 @@ def _add_other(found: Found, body: dict[str, Any]) -> None:
         shown += " (left to GKE: queued provisioning)"
     if asks:
         shown += f" (asks for accelerators ({asks}), but no pools are made for this kind)"
-    found.others.append(shown)
-    _add_defined(found, body)
+    contents.others.append(shown)
+    _add_defined(contents, body)
 
 
-def _add_workload(found: Found, manifest: Manifest, body: Json) -> None:
+def _add_workload(contents: Found, manifest: Manifest, body: Json) -> None:
     """Add a workload that wants accelerators, and say of any other why it gets no pools."""
     workload = manifest.workload
     asking = [group.template for group in workload.groups if group.template.wants_accelerator]
     if asking:
         queued = () if all(map(find_other_server, asking)) else tuple(_list_holders(body, workload))
-        found.workloads.append(replace(manifest, notes=(*manifest.notes, *queued)))
+        contents.workloads.append(replace(manifest, notes=(*manifest.notes, *queued)))
         return
     asks = find_requests(body)
-    found.unserved = found.unserved or bool(asks)
-    found.others.append(f"{workload.kind} {workload.name} ({_explain_none(body, workload, asks)})")
+    contents.unserved = contents.unserved or bool(asks)
+    contents.others.append(f"{workload.kind} {workload.name} ({_explain_none(body, workload, asks)})")
 
 
 def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
@@ -297,21 +299,21 @@ def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
     return why
 
 
-def _add_defined(found: Found, body: dict[str, Any]) -> None:
+def _add_defined(contents: Found, body: dict[str, Any]) -> None:
     metadata = body.get("metadata")
     if isinstance(metadata, dict):
         home, name = metadata.get("namespace") or "default", metadata.get("name")
         if isinstance(home, str) and isinstance(name, str):
-            found.defined[body["kind"], home, name] = body
+            contents.defined[body["kind"], home, name] = body
 
 
 def _list_names(body: Json) -> tuple[Named, ...]:
     """Return the service accounts and claims of a workload's pods, and its queue."""
     home, queue = body["metadata"]["namespace"], body["metadata"].get("labels", {}).get(_QUEUE)
-    found = [
+    contents = [
         (kind, home, name) for kind, key in _NAMED.items() for name in find_texts(body, key) if name != "default"
     ]
-    return (*found, ("LocalQueue", home, queue)) if queue else tuple(found)
+    return (*contents, ("LocalQueue", home, queue)) if queue else tuple(contents)
 
 
 def _check_version(body: dict[str, Any], kind: Kind | Maker) -> None:
@@ -347,9 +349,9 @@ def _list_holders(body: Json, workload: WorkloadView) -> Iterator[str]:
     https://kueue.sigs.k8s.io/docs/tasks/run/jobs/.
     """
     queue = body["metadata"].get("labels", {}).get(_QUEUE)
-    asked = sorted(key for key in body["metadata"].get("annotations", {}) if key.startswith(_PROVISIONING))
-    if asked:
-        what = f"its annotation {asked[0]} is for a ProvisioningRequest of Kueue"
+    provisioning = sorted(key for key in body["metadata"].get("annotations", {}) if key.startswith(_PROVISIONING))
+    if provisioning:
+        what = f"its annotation {provisioning[0]} is for a ProvisioningRequest of Kueue"
         yield f"{what}; if its queue makes one, GKE provides the nodes and these pools are not created"
     if queue and not workload.suspended:
         held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"

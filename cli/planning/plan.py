@@ -111,17 +111,17 @@ class _Made:
         return min(rooms)
 
 
-def plan(found: Found, cluster: str, settings: Settings, facts: Facts) -> list[PlannedNeed]:
+def plan(contents: Found, cluster: str, settings: Settings, facts: Facts) -> list[PlannedNeed]:
     """Return every need of some workloads, in their order. Limits count the needs before it."""
-    made, planned = _Made(settings), list[PlannedNeed]()
-    for manifest in found.workloads:
+    created, planned = _Made(settings), list[PlannedNeed]()
+    for manifest in contents.workloads:
         workload = facts.add_disks(structs.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
         namespace_labels = facts.find_labels(workload.namespace)
-        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, made)
+        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, created)
         absent = [
             f"the {kind} {name} of namespace {home}"
-            for kind, home, name in sorted({*manifest.names} - {*found.defined})
+            for kind, home, name in sorted({*manifest.names} - {*contents.defined})
         ]
         planned += [_add_remarks(each, manifest, workload, absent) for each in needs]
     return planned
@@ -152,18 +152,18 @@ def _needs_nothing(need: Need) -> bool:
 
 
 def _plan_workload(
-    workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str], made: _Made
+    workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str], created: _Made
 ) -> list[PlannedNeed]:
     key, wanted = want(workload, cluster, settings, namespace_labels)
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
-    room = made.count_room(key.namespace)
+    room = created.count_room(key.namespace)
     scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
     look = Look(key=key, scene=scene, wanted=wanted, workload=workload, began_at=_NOW)
-    found = make_plan(scene)
+    outcome = make_plan(scene)
     later = _count_growth(workload, wanted, cluster, settings)
-    planned = [_plan_need(need, look, found, later.get(need.key, 0)) for need in wanted.needs]
+    planned = [_plan_need(need, look, outcome, later.get(need.key, 0)) for need in wanted.needs]
     planned += [PlannedNeed(key=key, need=need, decision=other) for need, other in wanted.left]
-    made.chips[key.namespace] += sum(each.chips for each in planned)
+    created.chips[key.namespace] += sum(each.chips for each in planned)
     return planned
 
 
@@ -174,10 +174,10 @@ def _list_pods(need: Need) -> Iterator[Pod]:
         yield Pod(need=need.key, slice=name, waits=True, asks=need.asks)
 
 
-def _plan_need(need: Need, look: Look, found: Plan, later: int) -> PlannedNeed:
-    creates = tuple(act for act in found.adds if act.need == need.key)
+def _plan_need(need: Need, look: Look, outcome: Plan, later: int) -> PlannedNeed:
+    creates = tuple(act for act in outcome.adds if act.need == need.key)
     demand = look.wanted.demands.get(need.key)
-    answers = [answer for answer in found.answers if answer.need == need.key]
+    answers = [answer for answer in outcome.answers if answer.need == need.key]
     if not creates or demand is None:
         decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
@@ -297,11 +297,11 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
 
 def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
     """Return one sentence: how many pools, nodes and chips, and how many needs get none."""
-    made = [each for each in planned if each.creates]
+    created = [each for each in planned if each.creates]
     refused = sum(each.refused for each in planned)
     waiting = sum(each.decision.verdict == Verdict.WAIT for each in planned)
-    left = len(planned) - len(made) - refused - waiting
-    later = sum(each.later for each in made)
+    left = len(planned) - len(created) - refused - waiting
+    later = sum(each.later for each in created)
     tail = f"; {refused} refused" * bool(refused) + f"; {waiting} waiting" * bool(waiting)
     tail += f"; {left} not for this provisioner" * bool(left)
     tail += f"; up to {later} more by growth" * bool(later)
@@ -309,20 +309,20 @@ def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
         return "no pools: what asks for accelerators is not planned"
     if not planned:
         return "no workload needs accelerators"
-    pools, nodes, chips = (sum(getattr(each, name) for each in made) for name in ("pools", "nodes", "chips"))
+    pools, nodes, chips = (sum(getattr(each, name) for each in created) for name in ("pools", "nodes", "chips"))
     return f"{count(pools, 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
 
 
 def list_pool_needs(demand: Demand) -> list[str]:
     """Return what a demand's pool takes from its surroundings."""
-    found = []
+    needed = []
     if demand.way.reservation.path:
-        found.append(f"the reservation {demand.way.reservation.path}")
+        needed.append(f"the reservation {demand.way.reservation.path}")
     if demand.networks:
-        found.append(f"the networks {', '.join(demand.networks)}")
+        needed.append(f"the networks {', '.join(demand.networks)}")
     if demand.node_service_account:
-        found.append(f"the service account {demand.node_service_account} for the nodes")
-    return found
+        needed.append(f"the service account {demand.node_service_account} for the nodes")
+    return needed
 
 
 def list_mixed(workload: WorkloadView) -> list[str]:

@@ -124,25 +124,25 @@ def describe_plan(planned: Planned) -> dict[str, Any]:
     columns = [*COLUMNS, *(PRICES if planned.prices else ())]
     return {
         "needs": [as_data(columns, each) for each in planned.needs],
-        "summary": summarize(planned.needs, unserved=planned.found.unserved),
-        "not_planned": planned.found.others,
-        "unreadable": planned.found.problems,
+        "summary": summarize(planned.needs, unserved=planned.contents.unserved),
+        "not_planned": planned.contents.others,
+        "unreadable": planned.contents.problems,
         "assumed": planned.assumed,
     }
 
 
 def print_plan(console: Console, planned: Planned) -> None:
     """Print a plan: one line for each need, all refusals, what else is said, and the sum."""
-    needs, found = planned.needs, planned.found
+    needs, contents = planned.needs, planned.contents
     if needs:
         print_table(console, COLUMNS, needs)
         print_line(console)
     for each in needs:
         print_line(console, _describe(each, prices=planned.prices) if each.creates else _describe_refusal(each))
     remarks = [f"{_name(each)}: {text}" for each in needs for text in _list_remarks(each)]
-    left = [f"not planned: {', '.join(found.others)}"] * bool(found.others)
+    left = [f"not planned: {', '.join(contents.others)}"] * bool(contents.others)
     price = [_sum_prices(needs)] * (planned.prices and any(each.creates for each in needs))
-    summary = summarize(needs, unserved=found.unserved)
+    summary = summarize(needs, unserved=contents.unserved)
     for line in (*dict.fromkeys(remarks), *left, *planned.assumed, *price, summary):
         print_line(console, line)
 
@@ -182,7 +182,7 @@ def _sum_prices(needs: Sequence[PlannedNeed]) -> str:
 class Planned:
     """A plan of some manifests."""
 
-    found: Found
+    contents: Found
     needs: list[PlannedNeed]
     assumed: list[str]
     """What was not read of a cluster."""
@@ -191,28 +191,28 @@ class Planned:
     @property
     def code(self) -> ExitCode:
         """Return the exit code that it means."""
-        if self.found.problems:
+        if self.contents.problems:
             return ExitCode.BAD_INPUT
         return ExitCode.FINDINGS if any(each.refused for each in self.needs) else ExitCode.FINE
 
 
 def run_plan(files: Sequence[str], *, cluster: str, zone: str, prices: bool) -> Planned:
     """Return the plan for some files."""
-    found = read_manifests(files)
+    contents = read_manifests(files)
     environ = choose_environment(always=False)
     settings = read_plan_settings(environ, cluster=cluster, zone=zone)
     name, asks = next(iter(settings.clusters)), cluster or environ is not os.environ
     ports = open_deployment(environ).ports if asks and name_variable("clusters") in environ else None
-    facts = Facts(found.defined, ports.clusters[name] if ports else None)
-    needs = plan(found, name, settings, facts)
-    return Planned(found=found, needs=needs, assumed=facts.assumptions, prices=prices)
+    facts = Facts(contents.defined, ports.clusters[name] if ports else None)
+    needs = plan(contents, name, settings, facts)
+    return Planned(contents=contents, needs=needs, assumed=facts.assumptions, prices=prices)
 
 
 def show_plan(planned: Planned, form: Format) -> None:
     """Print a plan, and what is wrong with documents on standard error."""
     if form.for_programs:
         print_data(describe_plan(planned), form)
-    elif planned.needs or planned.found.others or not planned.found.problems:
+    elif planned.needs or planned.contents.others or not planned.contents.problems:
         print_plan(open_console(), planned)
-    for each in planned.found.problems:
+    for each in planned.contents.problems:
         warn(f"error: {each}")

@@ -227,19 +227,21 @@ def _read(
     """Yield the records that fit. After a refused page it goes on where it was."""
     from shared.edges.google import translate_errors  # noqa: PLC0415 -- half a second
 
-    at, seen = begin, set[str]()
+    at, read_before = begin, set[str]()
     while True:
         try:
             with translate_errors(f"ListLogEntries projects/{project}"):
-                asked = f'timestamp>="{format_exact(at)}" AND {wanted}'
-                for entry in client.list_entries(filter_=asked, order_by="timestamp asc", page_size=PAGE_SIZE):
+                filter_text = f'timestamp>="{format_exact(at)}" AND {wanted}'
+                for entry in client.list_entries(
+                    filter_=filter_text, order_by="timestamp asc", page_size=PAGE_SIZE
+                ):
                     moment = read_moment(entry) or at
                     if moment > at:
                         at = moment
-                        seen.clear()
+                        read_before.clear()
                     key = entry.insert_id or str(entry.payload)
-                    if key not in seen and isinstance(entry.payload, dict):
-                        seen.add(key)
+                    if key not in read_before and isinstance(entry.payload, dict):
+                        read_before.add(key)
                         yield moment, entry.payload
         except Throttled:
             wait(QUOTA_SECONDS)

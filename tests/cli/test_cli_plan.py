@@ -85,7 +85,7 @@ def test_a_wrong_zone_is_told_as_an_option_and_not_as_a_setting() -> None:
 def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     found = read_manifests([str(EXAMPLES)])
     needs = plan(found, CLUSTER, settings(), Facts({}, None))
-    planned = Planned(found=found, needs=needs, assumed=[])
+    planned = Planned(contents=found, needs=needs, assumed=[])
 
     lines = list_printed(lambda console: print_plan(console, planned), width=width, terminal=True)
 
