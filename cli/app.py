@@ -145,7 +145,7 @@ def doctor(output: Output = Format.TABLE) -> ExitCode:
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
 
-    Example: tpu-provisioner --project my-project doctor
+    Example: tpu-provisioner --project=my-project doctor
     """
     from cli.diagnosis.doctor import COLUMNS, Result, examine, print_findings  # noqa: PLC0415
 

@@ -1,7 +1,6 @@
 """Every test of the commands gets short pauses between pulls, and colours only where it asks."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from shared.settings import PREFIX
 from tests.cli.cli_world import a_deployment, put_in_place
 from tests.cli.scenes import serve_half
-from tests.contract.stand_ins import stand_in
 from tests.engine.world import World
 
 
@@ -35,13 +33,6 @@ def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No file of the person who runs the tests chooses a deployment."""
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "gcloud"))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "absent.json"))
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Pub/Sub without topics."""
-    with stand_in(tmp_path_factory.mktemp("broker"), "standins.google", "serve", "--pubsub") as ports:
-        yield ports["rest"]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import urllib3
 
 from cli.access.cli_settings import PUSHED
 from cli.access.operator_access import Deployment
@@ -42,7 +41,7 @@ from tests.cli.cli_world import (
     with_settings,
 )
 from tests.contract.stand_ins import ask, stand_in
-from tests.engine.world import FakeCluster, World
+from tests.engine.world import FakeCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values"
@@ -55,6 +54,7 @@ NAMES = {
     "collect_ends": f"{P}/subscriptions/collect-ends",
     "dead_letters": f"{P}/subscriptions/letters",
 }
+LETTERS = f"{P}/subscriptions/letters-2"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
@@ -64,17 +64,22 @@ def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesA
         yield KubernetesApi(Connection(url=ports["url"]))
 
 
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Pub/Sub with the deployment's subscriptions, and one of dead letters for a test."""
+    with stand_in(tmp_path_factory.mktemp("broker"), "standins.google", "serve", "--pubsub") as ports:
+        for topic, names in ((DEAD_LETTERS, NAMES.values()), (f"{DEAD_LETTERS}-2", [LETTERS])):
+            ask("PUT", f"{ports['rest']}/v1/{topic}", {})
+            for name in names:
+                ask("PUT", f"{ports['rest']}/v1/{name}", {"topic": topic})
+        yield ports["rest"]
+
+
 @pytest.fixture
-def deployment(broker: str, kubernetes: KubernetesApi) -> Iterator[Deployment]:
+def deployment(broker: str, kubernetes: KubernetesApi) -> Deployment:
     """A deployment that lacks nothing but functions, logs and metrics."""
-    ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
-    for name in NAMES.values():
-        ask("PUT", f"{broker}/v1/{name}", {"topic": DEAD_LETTERS})
-    world = World()
-    found = a_deployment(world, pubsub=broker, topic=TOPIC, subscriptions=dict(NAMES))
-    yield dataclasses.replace(found, apis={CLUSTER: kubernetes})
-    for name in (*NAMES.values(), DEAD_LETTERS):
-        urllib3.request("DELETE", f"{broker}/v1/{name}")
+    whole = a_deployment(pubsub=broker, topic=TOPIC, subscriptions=dict(NAMES))
+    return dataclasses.replace(whole, apis={CLUSTER: kubernetes})
 
 
 def found_by(deployment: Deployment, check: str) -> list[Finding]:
@@ -119,25 +124,25 @@ def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, f
     assert found.text.startswith("on (report-only): ")
 
 
-def test_a_subscription_that_is_absent_is_found(broker: str, deployment: Deployment) -> None:
+def test_a_subscription_that_is_absent_is_found(deployment: Deployment) -> None:
+    absent = {name: f"{P}/subscriptions/no-{name}" for name in ("collect_ends", "dead_letters")}
+    lacking = with_own(deployment, subscriptions=NAMES | absent)
+
+    (finding,) = found_by(lacking, "subscriptions")
+    (counted,) = found_by(lacking, "dead letters")
+
     assert found_by(deployment, "subscriptions")[0].text == "all 5 exist"
-    ask("DELETE", f"{broker}/v1/{NAMES['dead_letters']}")
-    ask("DELETE", f"{broker}/v1/{NAMES['collect_ends']}")
-
-    (finding,) = found_by(deployment, "subscriptions")
-    (counted,) = found_by(deployment, "dead letters")
-
-    absent = f"these do not exist: {NAMES['collect_ends']}, {NAMES['dead_letters']}"
-    assert (finding.result, finding.text) == (Result.BAD, absent)
+    assert (finding.result, finding.text) == (Result.BAD, f"these do not exist: {', '.join(absent.values())}")
     assert "Resource not found" in counted.text
 
 
 def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: Deployment) -> None:
     body = {"data": "eA==", "attributes": {"CloudPubSubDeadLetterSourceSubscription": "x-collect"}}
-    ask("POST", f"{broker}/v1/{DEAD_LETTERS}:publish", {"messages": [body, body]})
+    ask("POST", f"{broker}/v1/{DEAD_LETTERS}-2:publish", {"messages": [body, body]})
+    burdened = with_own(deployment, subscriptions=NAMES | {"dead_letters": LETTERS})
 
     for _ in range(2):
-        (finding,) = found_by(deployment, "dead letters")
+        (finding,) = found_by(burdened, "dead letters")
         assert (finding.result, finding.text) == (Result.WARN, "2: 2 attempts_exhausted")
         assert finding.fix == "tpu-provisioner dead-letters list"
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
-from tests.contract.stand_ins import ask
+from tests.contract.stand_ins import ask, stand_in
 from tests.engine.world import World
 
 P = "projects/p"
@@ -30,8 +31,14 @@ ENDS = f"{P}/topics/ends"
 
 
 @pytest.fixture
-def url(broker: str) -> Iterator[str]:
-    """A broker with a deployment's topics and subscriptions; tests pull them to read what comes."""
+def url(tmp_path: Path) -> Iterator[str]:
+    """A Pub/Sub with a deployment's topics and subscriptions; tests pull them."""
+    with stand_in(tmp_path, "standins.google", "serve", "--pubsub") as ports:
+        subscribe(ports["rest"])
+        yield ports["rest"]
+
+
+def subscribe(broker: str) -> None:
     ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
     ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
     for function in ("provision", "collect"):
@@ -39,9 +46,6 @@ def url(broker: str) -> Iterator[str]:
     ask("PUT", f"{broker}/v1/{ENDS}", {"messageRetentionDuration": "86400s"})
     ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['collect_ends']}", {"topic": ENDS})
     ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead_letters']}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
-    yield broker
-    for name in (*SUBSCRIPTIONS.values(), TOPIC, DEAD_LETTERS, ENDS):
-        ask("DELETE", f"{broker}/v1/{name}")
 
 
 @pytest.fixture

@@ -21,23 +21,12 @@ from cli.exit_codes import EPILOG, ExitCode
 from shared.model.errors import Misconfigured
 from tests.builders import CLUSTER
 from tests.cli.cli_world import run
+from tests.docs.test_commands import check_ours
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
 COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board", "usage")
-
-
-def find_unknown(arguments: str) -> list[str]:
-    """The words of a command line that the command does not know."""
-    command, rest = find_command(()), arguments.split()
-    while rest and (commands := getattr(command, "commands", None)) and not rest[0].startswith("-"):
-        name = rest.pop(0)
-        if name not in commands:
-            return [name]
-        command = commands[name]
-    known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
-    return [word for word in rest if word.startswith("-") and word.partition("=")[0].rstrip(",.") not in known]
 
 
 def find_command(words: tuple[str, ...]) -> Any:
@@ -120,7 +109,7 @@ def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str,
     assert [line for line in shown.stdout.partition("Commands:")[2].splitlines() if line.endswith("...")] == []
     assert [each.name for each in found.params if not each.help] == []
     examples = re.findall(r"Example: tpu-provisioner (.*)", shown.stdout)
-    assert all(find_unknown(example) == [] for example in examples)
+    assert all(check_ours(example.split()) == "" for example in examples)
     if len(command) == 1 and command not in GROUPS:
         assert " ".join(EPILOG.split()) in " ".join(shown.stdout.split())
         assert examples or command == ("doctor",)

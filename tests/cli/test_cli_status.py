@@ -1,7 +1,6 @@
 """`status` on known situations: what it prints, at which width, and how it ends."""
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
@@ -42,40 +41,9 @@ def test_what_a_limit_refuses_is_told_with_the_room_that_is_left(monkeypatch: py
     assert read_json("status")["waiting"][0]["room_chips"] == 8
 
 
-@pytest.mark.parametrize(("options", "read"), [(("-o", "json"), json.loads), (("-o", "yaml"), yaml.safe_load)])
-def test_programs_get_everything(half_served: World, options: tuple[str, ...], read: object) -> None:
-    data = read(run("status", *options).stdout)  # type: ignore[operator]
-    first, _ = half_served.gke.pools
-
-    assert [row["state"] for row in data["pools"]] == ["RUNNING", "ERROR"]
-    assert data["pools"][0] | {"message": "", "owner_uid": ""} == {
-        "cluster": CLUSTER,
-        "namespace": "default",
-        "kind": "JobSet",
-        "workload": "train",
-        "decision": "keep",
-        "reason": "",
-        "message": "",
-        "stuck": False,
-        "pool": first,
-        "owner_uid": "",
-        "slot": "0",
-        "attempt": 0,
-        "state": "RUNNING",
-        "nodes": 4,
-        "hosts_busy": 4,
-        "chips": 16,
-        "chips_idle": 0,
-        "machine_type": "ct6e-standard-4t",
-        "topology": "4x4",
-        "tier": "on-demand",
-        "age_seconds": 50.0,
-        "failure": "",
-        "error": "",
-        "idle_seconds": None,
-        "dollars_per_hour": 43.2,
-    }
-    assert (data["waiting"][0]["next_try"], data["errors"]) == ("2027-01-15T08:01:00Z", [])
+def test_json_and_yaml_are_the_same(half_served: World) -> None:
+    assert half_served.gke.pools
+    assert yaml.safe_load(run("status", "-o", "yaml").stdout) == read_json("status")
 
 
 def test_a_cluster_that_cannot_be_asked_hides_no_other(

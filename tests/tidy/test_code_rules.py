@@ -25,6 +25,8 @@ BUDGETS = {
     "standins/google": (6_804, 6_350),
     "standins/kit": (1_584, 1_600),
     "standins demo benchmarks": (20_265, 20_000),
+    "cli": (5_954, 5_000),
+    "tests/cli": (3_045, 2_300),
     " ".join(DEPLOYED): (16_022, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
@@ -128,7 +130,7 @@ def list_names(path: Path) -> Iterator[tuple[str, int]]:
 def test_a_name_says_what_a_value_is() -> None:
     named = [
         f"{path.relative_to(ROOT)}:{line} {name}"
-        for path in list_modules(" ".join(DEPLOYED))
+        for path in list_modules(" ".join((*DEPLOYED, "cli")))
         for name, line in list_names(path)
         if name.strip("_") in PARTICIPLES
     ]
