@@ -209,6 +209,7 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
         queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": space}
         world.submit(queued)
         wait_for("the leader", world.pods)
+        activate_checks(plane)
         wait_for("its check", lambda: has_check(world))
         yield Account(plane, request.param, world, tmp_path / "token", api)
     plane.apply(OBJECTS)
@@ -220,6 +221,15 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
         f"{QUEUES}/admissionchecks",
     ):
         plane.api.delete(f"{path}/{space}")
+    api.close()
+
+
+def activate_checks(plane: ControlPlane) -> None:
+    """Mark our checks active, as `provision` does; without that Kueue reserves no quota."""
+    api = KubernetesApi(connection_from_kubeconfig(plane.kubeconfig))
+    queues = KueueQueues(api)
+    for check in queues.list_checks():
+        queues.mark_active(check)
     api.close()
 
 
