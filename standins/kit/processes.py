@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -387,7 +388,7 @@ def running_stand_in(
 
     Raises NotStarted: it did not write its ports file.
     """
-    ports_file = folder / "ports.json"
+    ports_file = Path(tempfile.mkdtemp(dir=folder), "ports.json")
     command = (sys.executable, "-m", module, "serve", *arguments, "--ports-file", str(ports_file))
     how = Command(name=module, arguments=command, folder=ROOT, environment=environment)
     with running(how, folder, ports_file.exists) as child:

@@ -38,6 +38,8 @@ LATE = "Pod owner_kind_unknown"
 """Of a pod that is still there a moment after its workload was deleted."""
 CREATED = "pool_created"
 """Only the end of a create tells it, so a busy function may leave it out."""
+GONE = "owner_gone"
+"""Each life ends with its workload deleted; an owner that is still listed then is told so."""
 
 
 class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -190,7 +192,7 @@ def check_outcome(row: Row, outcome: Outcome) -> None:
         least, most = read_range(count)
         assert least <= outcome.pools[shape] <= most, outcome.pools
     assert outcome.creates == outcome.deletes >= outcome.pools.total(), outcome
-    assert row.reasons <= outcome.told <= {*row.reasons, *row.maybe, CREATED, LATE}, outcome.told
+    assert row.reasons <= outcome.told <= {*row.reasons, *row.maybe, CREATED, GONE, LATE}, outcome.told
     assert [words for words in row.words if words not in outcome.messages] == [], outcome.messages
     assert outcome.spoken_of <= {find_kind(row.workload)}, "the exporter spoke of another object"
     further = max(0, outcome.demands - outcome.creates) if outcome.creates else 0

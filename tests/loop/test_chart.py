@@ -50,12 +50,21 @@ def test_objects_are_unique_and_each_binding_names_a_role_and_an_account_that_ar
                 assert subject["kind"] == "User" or account in places
 
 
-def test_an_option_adds_objects_and_changes_none() -> None:
-    usual = read_chart(CHART, VALUES)
+def test_an_option_adds_objects_or_permissions_and_takes_none_away() -> None:
+    usual = list_parts(read_chart(CHART, VALUES))
     for option in OPTIONS:
-        objects = read_chart(CHART, VALUES | {option: True})
-        assert [each for each in usual if each not in objects] == []
-        assert len(objects) > len(usual)
+        parts = list_parts(read_chart(CHART, VALUES | {option: True}))
+        assert [each for each in usual if each not in parts] == []
+        assert len(parts) > len(usual)
+
+
+def list_parts(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rules of roles, each with the name of its role, and all other objects."""
+    roles = [each for each in objects if "rules" in each]
+    return [
+        *(each for each in objects if "rules" not in each),
+        *({**rule, "role": each["metadata"]["name"]} for each in roles for rule in each["rules"]),
+    ]
 
 
 def test_no_rule_of_ours_uses_a_wildcard() -> None:
