@@ -71,14 +71,11 @@ class Listed:
 class Numbers:
     """How many objects there are of each kind."""
 
-    fresh: int = 0
-    """Pods that are no demand yet, because the selectors filter nothing."""
+    fresh: int = 0  # pods that are no demand yet, because the selectors filter nothing
     waiting: int = 0
     workloads: int = 0
-    completed: int = 0
-    """JobSets that are over, beside the others."""
-    watches: int
-    """How many watches the exporter opens."""
+    completed: int = 0  # JobSets that are over, beside the others
+    watches: int  # how many watches the exporter opens
 
 
 def list_objects(numbers: Numbers) -> dict[str, list[Objects]]:

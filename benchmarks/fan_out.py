@@ -20,8 +20,7 @@ SPEEDS = {100: 3.0, 20: 8.0, 5: 30.0}
 """The limits, each with virtual seconds per real second: at the best 3 to 5 creates are accepted in
 a second, which two cores can do."""
 QUICK_LIMIT = 5
-_JOBS_MAX = 100
-"""Slices of one JobSet."""
+_JOBS_MAX = 100  # slices of one JobSet
 _SECONDS_MAX = 3_600.0
 
 

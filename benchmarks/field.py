@@ -23,8 +23,7 @@ from demo.stack import Stack
 
 SIZES, QUICK_SIZES = (12, 64), (2,)
 OPERATION_SECONDS = 60.0
-RUN_SECONDS = 30.0
-"""How long all slices run side by side, before all of their pods succeed."""
+RUN_SECONDS = 30.0  # how long all slices run side by side, before all of their pods succeed
 QUICK_SPEED = 30.0
 _SECONDS_MAX = 1_800.0
 _LINES = (

@@ -58,8 +58,7 @@ class Figure:
     section: str
     what: str
     unit: str
-    samples: tuple[float, ...]
-    """The figure is their median."""
+    samples: tuple[float, ...]  # the figure is their median
     baseline: tuple[float, ...] = ()
     """Samples of what it is compared with; empty if it is not compared."""
     budget_key: str = ""

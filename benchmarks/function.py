@@ -27,8 +27,7 @@ from standins.kit.addresses import HOST, draw_ports
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 
 T = TypeVar("T")
-_NUMBER = re.compile(r"\b(\d{9})\b")
-"""In the name of each object: which one it is."""
+_NUMBER = re.compile(r"\b(\d{9})\b")  # in the name of each object: which one it is
 _ACCOUNT = {"aliases": ["default"], "email": "functions@bench-project.iam.gserviceaccount.com", "scopes": []}
 _METADATA: dict[str, Any] = {
     "/": {},
@@ -107,8 +106,7 @@ def _make_young(sample: Template, number: int) -> bytes:
     return sample.make(number).replace(SINCE.encode(), now.encode())
 
 
-THREADS = "8"
-"""What the deployment sets: as many as the requests that one instance takes at a time."""
+THREADS = "8"  # what the deployment sets: as many as the requests that one instance takes at a time
 _START_SECONDS = 90.0
 _HEADERS = {
     "Content-Type": "application/json",
@@ -129,12 +127,10 @@ class Variant:
     """One way to build the function."""
 
     name: str
-    source: str
-    """File in the bundle."""
+    source: str  # file in the bundle
     target: str
     signature: str = "http"
-    creates: int = 0
-    """Pools that it must create per event; anything else fails the measurement."""
+    creates: int = 0  # pools that it must create per event; anything else fails the measurement
 
 
 HELLO = Variant(name="hello world of the framework", source="hello.py", target="hello")

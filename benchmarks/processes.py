@@ -64,8 +64,7 @@ class Consumption:
     """What a process and its children have used since they began."""
 
     cpu_seconds: float
-    peak_mebibytes: float
-    """The largest resident size of any one of them."""
+    peak_mebibytes: float  # the largest resident size of any one of them
     charged_mebibytes: float
     """What all hold now, pages they share counted once, as a container is charged for them."""
 

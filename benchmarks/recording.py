@@ -19,8 +19,7 @@ from standins.kit.kubernetes import STRATEGIC, Json, ResourceWatch, open_client
 from standins.kubelet.statuses import ended
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
-HOSTS = 4
-"""Of one v6e slice of 4x4 chips."""
+HOSTS = 4  # of one v6e slice of 4x4 chips
 _EXAMPLE = ROOT / "examples/v6e-two-slices.yaml"
 NEVER_SECONDS = 1_000_000.0
 _INDEX = "batch.kubernetes.io/job-completion-index"

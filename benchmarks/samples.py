@@ -16,8 +16,7 @@ import yaml
 CLUSTER = "projects/bench-project/locations/us-east5/clusters/bench"
 TOPIC = "projects/bench-project/topics/workload-events"
 NAMESPACE = "team-a"
-SINCE = "2026-11-20T10:00:00Z"
-"""Every time in a sample."""
+SINCE = "2026-11-20T10:00:00Z"  # every time in a sample
 NUMBER, _VERSION = "NNNNNNNNN", "VVVVVVVVV"
 """Marks of an object's own number, and of its version; as long as these."""
 _OVER = {"type": "Completed", "status": "True", "lastTransitionTime": SINCE, "reason": "AllJobsCompleted"}
@@ -43,11 +42,9 @@ class Sample:
 
     path: str
     """End of the path of the workloads' list; empty where the pods are the workloads themselves."""
-    fresh: Template
-    """Pods that the scheduler has not looked at: in the watch, and no demand."""
+    fresh: Template  # pods that the scheduler has not looked at: in the watch, and no demand
     waiting: Template
-    running: Template
-    """Workloads; of bare pods the pods again."""
+    running: Template  # workloads; of bare pods the pods again
 
 
 @cache

@@ -34,8 +34,7 @@ REGION, ZONES, ACCELERATOR = "us-east5", "abc", "tpu-v4-podslice"
 PLACES = 20
 """So many operations of a cluster are under way at one time; GKE answers the next request with 429.
 GKE does not publish the number: it created 21 pools at one time and failed with 30."""
-STEP_SECONDS = 5.0
-"""Between two looks at the world."""
+STEP_SECONDS = 5.0  # between two looks at the world
 _LINES = (
     ("time to the first running slice", "min", "first"),
     (f"time until all run, at most {HOURS} h", "min", "whole"),
@@ -50,11 +49,9 @@ class Side:
     """Who provisions."""
 
     name: str
-    ways_max: int = len(ZONES)
-    """How many ways of the list it knows, from the first on."""
+    ways_max: int = len(ZONES)  # how many ways of the list it knows, from the first on
     nodes_from: NodeSource | None = None
-    pauses: bool = True
-    """Whether a pause follows a round."""
+    pauses: bool = True  # whether a pause follows a round
 
 
 THIS = Side(name="this version")
@@ -66,15 +63,11 @@ LOOP = Side(name="a loop that retries the first way", ways_max=1, pauses=False)
 class Lived:
     """What one scarcity cost; times in minutes, at most `HOURS`."""
 
-    first: float = HOURS * 60.0
-    """Until the pods of one slice run."""
-    whole: float = HOURS * 60.0
-    """Until all pods run."""
-    chip_hours: float = 0.0
-    """Of all nodes, while not all pods run."""
+    first: float = HOURS * 60.0  # until the pods of one slice run
+    whole: float = HOURS * 60.0  # until all pods run
+    chip_hours: float = 0.0  # of all nodes, while not all pods run
     creates: int = 0
-    held: float = 0.0
-    """Of all operations that create a pool, in sum."""
+    held: float = 0.0  # of all operations that create a pool, in sum
 
     def wait(self, world: World) -> None:
         """Let time pass until all pods run, and note what that costs."""

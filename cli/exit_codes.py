@@ -28,12 +28,9 @@ class ExitCode(IntEnum):
     """Exit codes; the same in every command, and listed in its ``--help``."""
 
     FINE = 0
-    FINDINGS = 1
-    """A person must act: something is stuck, refused, broken or unknown."""
-    BAD_INPUT = 2
-    """An option, a file or a setting is wrong. Nothing was changed."""
-    UNREACHABLE = 3
-    """GKE, Kubernetes or Pub/Sub did not answer, or refused."""
+    FINDINGS = 1  # a person must act: something is stuck, refused, broken or unknown
+    BAD_INPUT = 2  # an option, a file or a setting is wrong. Nothing was changed.
+    UNREACHABLE = 3  # GKE, Kubernetes or Pub/Sub did not answer, or refused
 
 
 EPILOG = "Exit codes: 0 fine; 1 a person must act; 2 wrong option, file or setting; 3 no answer, or refused."

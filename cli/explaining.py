@@ -15,8 +15,7 @@ from cli.printing import open_console
 _HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)
 _ROW = re.compile(r"^\| <a id=\"\w+\"></a>`(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
 """Of the table of reasons that ask nothing of a person."""
-_MEANS = "- **Means:** "
-"""Begins the text about a reason."""
+_MEANS = "- **Means:** "  # begins the text about a reason
 _LINK = re.compile(r"\[([^\]]+)\]\((?:#[-\w]+|[^)\s]+\.md[^)\s]*)\)")
 
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_EARLIEST = 365 * 86_400
-"""The begin of 1971. Readers look at the days before a time too."""
+_EARLIEST = 365 * 86_400  # the begin of 1971. Readers look at the days before a time too.
 _VALID = "RFC 3339 with a zone (2026-11-21T08:00:00Z), or how long ago (90s, 15m, 2h, 3d)"
 
 
@@ -120,16 +119,12 @@ def print_data(data: Any, form: Format) -> None:
 class Column(Generic[R]):
     """One column of an answer: for people by its heading, for programs by its key."""
 
-    key: str
-    """In JSON and YAML; empty: for people only."""
+    key: str  # in JSON and YAML; empty: for people only
     get: Callable[[R], Any] | None = None
     """Returns its value for a row; by default the row's attribute of that key."""
-    heading: str = ""
-    """Empty: for programs only."""
-    show: Callable[[R], str | Text] | None = None
-    """Returns its cell, if that is not just the value."""
-    wide: bool = False
-    """It is shown by ``-o wide`` only."""
+    heading: str = ""  # empty: for programs only
+    show: Callable[[R], str | Text] | None = None  # returns its cell, if that is not just the value
+    wide: bool = False  # it is shown by ``-o wide`` only
 
     def read(self, row: R) -> Any:
         """Return its value for a row."""

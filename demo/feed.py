@@ -37,15 +37,12 @@ _COLUMNS = ("WORKLOAD", "POOL", "NODES", "CREATED", "IN USE", "GONE")
 class Story:
     """One pool, from its first sight to its end."""
 
-    row: PoolRow
-    """As it was last."""
-    nodes: int = 0
-    """The most that it had."""
+    row: PoolRow  # as it was last
+    nodes: int = 0  # the most that it had
     began: dict[str, float] = field(default_factory=dict)
     """By phase: the seconds after which it was seen first."""
     phase: str = ""
-    errors: list[str] = field(default_factory=list)
-    """GKE's words about it."""
+    errors: list[str] = field(default_factory=list)  # GKE's words about it
 
     def as_row(self) -> dict[str, Any]:
         """Return its last row for the board, with what became of it."""
@@ -158,8 +155,7 @@ def _describe_pool(row: PoolRow, phase: str, *, first: bool) -> str:
 
 
 _REFRESH_PER_SECOND = 4
-_LINES_MIN = 6
-"""So many lines of the screen are left to the lines above the table."""
+_LINES_MIN = 6  # so many lines of the screen are left to the lines above the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +171,7 @@ class Refusal:
 class Outcome:
     """The end of a run."""
 
-    stories: dict[str, Story]
-    """Every pool that there was, by its name."""
+    stories: dict[str, Story]  # every pool that there was, by its name
     endings: dict[str, str] = field(default_factory=dict)
     """By workload: ``Completed``, ``Failed``, or nothing if it was deleted."""
     refusals: list[Refusal] = field(default_factory=list)

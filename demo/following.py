@@ -30,8 +30,7 @@ _BASE_SECONDS = 60.0
 _VIRTUAL_SECONDS = 2400.0
 """A create of five minutes, a run of one, a delete of four, and twice that for what goes wrong on
 the way."""
-_RUNS_SECONDS = 3.0
-"""How long a workload that does not end by itself is shown while all of it runs."""
+_RUNS_SECONDS = 3.0  # how long a workload that does not end by itself is shown while all of it runs
 _ENDINGS = ("Completed", "Complete", "Failed", "Succeeded")
 """Conditions, phases of pods and states of a RayJob that end a workload."""
 _STANDING = ("LeaderWorkerSet", "RayCluster", "RayService", "Deployment", "StatefulSet")
@@ -44,8 +43,7 @@ SILENT = "no_reason"
 class RunOptions:
     """What a person may choose about a run; times are real seconds."""
 
-    timeout_seconds: float = 0.0
-    """0 for a default that follows the speed."""
+    timeout_seconds: float = 0.0  # 0 for a default that follows the speed
     patience_seconds: float = 0.0
     """How long nothing must happen, at least, before a workload is given up. Where something kills
     the exporter or the API server, it must be longer than their restart takes."""
@@ -67,8 +65,7 @@ class Followed:
     changed_at: float
     ending: str = ""
     over: bool = False
-    ran_at: float | None = None
-    """Since when all of it runs."""
+    ran_at: float | None = None  # since when all of it runs
     seen: object = None
 
     @property

@@ -21,8 +21,7 @@ from standins.kit.processes import NotReady, ProcessDied
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 _PLAIN_WIDTH = 200
-_EMBEDDED = ("JobSet", "Job", "Pod")
-"""The kinds of workloads that the embedded cluster runs."""
+_EMBEDDED = ("JobSet", "Job", "Pod")  # the kinds of workloads that the embedded cluster runs
 _CONTROLLERS = {
     "LeaderWorkerSet": "lws-0.7",
     **dict.fromkeys(("RayCluster", "RayJob", "RayService"), "kuberay-1.6"),

@@ -34,8 +34,7 @@ _STARTING = {
     ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, GKE and Pub/Sub",
 }
 _TICK_VIRTUAL_SECONDS = 60
-_TICK_SECONDS_MIN = 1.0
-"""A tick of a small cluster takes a part of a second."""
+_TICK_SECONDS_MIN = 1.0  # a tick of a small cluster takes a part of a second
 _TICK_SECONDS_MAX = 60.0
 
 

@@ -37,8 +37,7 @@ class Role(StrEnum):
     """The role of this process among the exporters of the cluster."""
 
     STARTING = "starting"
-    STANDBY = "standby"
-    """Another exporter reports. This one waits for the lease."""
+    STANDBY = "standby"  # another exporter reports. This one waits for the lease.
     LEADER = "leader"
     ENDING = "ending"
 

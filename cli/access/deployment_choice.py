@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from shared.edges.google import GoogleSession
 
 CLUSTERS = name_variable("clusters")
-NAME = "tpu-provisioner"
-"""The default of Terraform's variable ``name``."""
+NAME = "tpu-provisioner"  # the default of Terraform's variable ``name``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +37,7 @@ class Choice:
 
     project: str = ""
     name: str = ""
-    cluster: str = ""
-    """A name, or ``projects/P/locations/L/clusters/C``."""
+    cluster: str = ""  # a name, or ``projects/P/locations/L/clusters/C``
 
 
 CHOICE = ContextVar("choice", default=Choice())  # noqa: B039 -- it is frozen
@@ -124,8 +122,7 @@ class Service(NamedTuple):
     """One service of Cloud Run, as far as it tells of a deployment."""
 
     url: str
-    settings: dict[str, str]
-    """Its variables of ours."""
+    settings: dict[str, str]  # its variables of ours
 
 
 def list_services(run: GoogleSession, project: str) -> dict[str, Service]:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import urllib3
 
 _loaders: Any = _kube_config
-_BEARER = "BearerToken"
-"""The client's own name for the header Authorization."""
+_BEARER = "BearerToken"  # the client's own name for the header Authorization
 
 
 class ClientConnection(Connection):

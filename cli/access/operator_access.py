@@ -47,8 +47,7 @@ class Deployment:
     open_logs: OpenLogs | None
     """Opens the logs of the deployment, else those of a cluster's project, which it is given; None
     where no logs can be read."""
-    monitoring: GoogleSession | None
-    """None where there are no metrics."""
+    monitoring: GoogleSession | None  # None where there are no metrics
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:

@@ -37,8 +37,7 @@ class PulledMessage(msgspec.Struct, frozen=True):
 
     ack_id: str
     message_id: str
-    publish_time: str
-    """RFC 3339."""
+    publish_time: str  # RFC 3339
     message: Message
 
 

@@ -53,15 +53,13 @@ class Readings:
 
     deployment: Deployment
     namespace: str = ""
-    status: Status = field(default_factory=Status)
-    """That of the last reading."""
+    status: Status = field(default_factory=Status)  # that of the last reading
     _count: int = 0
     _answers: list[Record] = field(default_factory=list)
     """What the functions created or refused in the last day."""
     _silent: list[Trouble] = field(default_factory=list)
     _unread: list[str] = field(default_factory=list)
-    _usage: dict[str, Any] = field(default_factory=dict)
-    """Of today (UTC)."""
+    _usage: dict[str, Any] = field(default_factory=dict)  # of today (UTC)
 
     def read(self) -> dict[str, Any]:
         """Return everything that the page shows. A source that fails is named in ``unread``."""

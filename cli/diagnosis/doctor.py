@@ -43,11 +43,9 @@ class Result(StrEnum):
     """How a check ended."""
 
     OK = "ok"
-    WARN = "warn"
-    """It works, but a person should look."""
+    WARN = "warn"  # it works, but a person should look
     BAD = "bad"
-    SKIPPED = "skipped"
-    """Not checked. The text says why."""
+    SKIPPED = "skipped"  # not checked. The text says why.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,7 @@ class Finding:
 
     result: Result
     text: str
-    fix: str = ""
-    """A command, or where to look."""
+    fix: str = ""  # a command, or where to look
     check: str = ""
 
 
@@ -76,10 +73,8 @@ def skipped(text: str) -> Finding:
     return Finding(Result.SKIPPED, f"not checked: {text}")
 
 
-NO_LOGIN = "there are no Google credentials"
-"""Such an error names its own remedy."""
-NO_ANSWER = "no answer"
-"""Begins the text of a check that could not ask."""
+NO_LOGIN = "there are no Google credentials"  # such an error names its own remedy
+NO_ANSWER = "no answer"  # begins the text of a check that could not ask
 
 
 def look(check: str, ask: Callable[[], Finding], fix: str = "") -> Finding:
@@ -286,8 +281,7 @@ def check_events(deployment: Deployment, cluster: str) -> Finding:
 
 WAIT_SECONDS_MAX = 600.0
 _AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"  # assumes: backlog-metric
-TICK_SECONDS_MAX = 300.0
-"""The scheduler calls every minute. Five missed calls mean a problem."""
+TICK_SECONDS_MAX = 300.0  # the scheduler calls every minute. Five missed calls mean a problem.
 _HARMLESS = "robots.txt"
 """The functions framework answers 404 here itself; any other path would be read as a (malformed)
 message."""

@@ -44,25 +44,20 @@ _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
 """Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-PODS_SHOWN = 4
-"""So many pods are in the narrow history; those of one workload mostly say the same."""
+PODS_SHOWN = 4  # so many pods are in the narrow history; those of one workload mostly say the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One thing that happened."""
 
-    at: float
-    """Unix seconds."""
-    source: str
-    """The workload's kind in lower case, ``pod``, ``event``, ``operation`` or ``log``."""
+    at: float  # unix seconds
+    source: str  # the workload's kind in lower case, ``pod``, ``event``, ``operation`` or ``log``
     about: str
     text: str
     bad: bool = False
-    ours: bool = False
-    """It is an Event of the provisioner, which its log has too."""
-    detail: bool = False
-    """Shown in the wide history only."""
+    ours: bool = False  # it is an Event of the provisioner, which its log has too
+    detail: bool = False  # shown in the wide history only
 
 
 class _Involved(Record):
@@ -221,15 +216,12 @@ class History:
     cluster: str
     namespace: str
     name: str
-    kind: str = ""
-    """Empty while nothing tells it."""
+    kind: str = ""  # empty while nothing tells it
     exists: bool = False
     entries: list[Entry] = field(default_factory=list)
     now: Status = field(default_factory=Status)
-    decisions: list[Decision] = field(default_factory=list)
-    """What its owner reads now."""
-    suspended: str = ""
-    """What it waits for if it is suspended."""
+    decisions: list[Decision] = field(default_factory=list)  # what its owner reads now
+    suspended: str = ""  # what it waits for if it is suspended
     unread: list[str] = field(default_factory=list)
     """Sources that could not be read, with the error."""
 

@@ -70,14 +70,11 @@ class Reading:
     """What one cluster has."""
 
     cluster: str
-    now: float
-    """Unix seconds."""
-    lists: Lists | None = None
-    """None if something could not be listed."""
+    now: float  # unix seconds
+    lists: Lists | None = None  # None if something could not be listed
     planned: list[Planned] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    stop: str = ""
-    """Why its emergency stop is on, in words; empty if it is off."""
+    stop: str = ""  # why its emergency stop is on, in words; empty if it is off
 
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
@@ -157,8 +154,7 @@ _REASONS = {
     Trouble.SHORT: Reason.POOL_FAILED,
     Trouble.USELESS: Reason.POOL_USELESS,
 }
-KEPT, SPARE = "keep", "spare"
-"""In place of a verb, for a pool of which the plan takes nothing now."""
+KEPT, SPARE = "keep", "spare"  # in place of a verb, for a pool of which the plan takes nothing now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +168,7 @@ class Row:
     decision: str
     reason: str
     message: str
-    stuck: bool
-    """A person must look."""
+    stuck: bool  # a person must look
 
     @property
     def owner(self) -> str:
@@ -191,48 +186,35 @@ class PoolRow(Row):
     attempt: int
     state: str
     nodes: int
-    hosts_busy: int
-    """How many of its nodes have accelerator pods."""
+    hosts_busy: int  # how many of its nodes have accelerator pods
     chips: int
-    chips_idle: int
-    """Those of the nodes without accelerator pods."""
+    chips_idle: int  # those of the nodes without accelerator pods
     machine_type: str
     topology: str
     tier: str
-    age_seconds: float | None
-    """None for a pool that does not say when it was made."""
-    failure: str
-    """The class of the failed creation; empty for a pool that did not fail."""
-    error: str
-    """GKE's words about it."""
-    idle_seconds: float | None
-    """How long a warm pool is idle; None if it is not marked."""
-    dollars_per_hour: float | None
-    """The list price of the nodes that it has; None if it is unknown."""
+    age_seconds: float | None  # None for a pool that does not say when it was made
+    failure: str  # the class of the failed creation; empty for a pool that did not fail
+    error: str  # GKE's words about it
+    idle_seconds: float | None  # how long a warm pool is idle; None if it is not marked
+    dollars_per_hour: float | None  # the list price of the nodes that it has; None if it is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRow(Row):
     """One need of a workload whose pods wait for nodes."""
 
-    slices: int
-    """How many slices wait; of an elastic need and of what is refused, how many pods."""
+    slices: int  # how many slices wait; of an elastic need and of what is refused, how many pods
     waiting_seconds: float
-    shape: str = ""
-    """What it asks for, in words."""
-    attempt: int | None = None
-    """The highest attempt of its slots; None before the first one."""
+    shape: str = ""  # what it asks for, in words
+    attempt: int | None = None  # the highest attempt of its slots; None before the first one
     candidate: str = ""
     """Which entry of the fallback list that was, for example ``2 of 5``; empty without a list."""
     failures: int = 0
     """How many creates of the workload failed, as GKE's operations and the failed pools tell."""
-    failure: str = ""
-    """The class of the last failure."""
+    failure: str = ""  # the class of the last failure
     error: str = ""
-    next_try: str = ""
-    """When the next attempt begins, in RFC 3339; empty if now, or not by itself."""
-    room_chips: int | None = None
-    """For how many chips the limits leave room; None without a limit."""
+    next_try: str = ""  # when the next attempt begins, in RFC 3339; empty if now, or not by itself
+    room_chips: int | None = None  # for how many chips the limits leave room; None without a limit
 
 
 def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:

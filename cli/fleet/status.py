@@ -205,8 +205,7 @@ _OF_GKE = frozenset(
 class Trouble:
     """What needs a person."""
 
-    about: str
-    """A workload, or a part of the provisioner."""
+    about: str  # a workload, or a part of the provisioner
     reason: str
     text: str
 
@@ -224,8 +223,7 @@ class Status:
     """What waits and gets no pools from this provisioner."""
     notices: list[Trouble] = field(default_factory=list)
     """What the owners of workloads without a waiting pod read."""
-    errors: list[str] = field(default_factory=list)
-    """What could not be asked."""
+    errors: list[str] = field(default_factory=list)  # what could not be asked
     unread: list[str] = field(default_factory=list)
     """Sources of further facts that could not be read."""
     stops: dict[str, str] = field(default_factory=dict)

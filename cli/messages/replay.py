@@ -38,14 +38,12 @@ if TYPE_CHECKING:
     from cli.access.subscriptions import PubsubAdmin, PulledMessage
 
 
-GIVEN_UP = "attempts_exhausted"
-"""The reason of a dead letter about which the logs say nothing."""
+GIVEN_UP = "attempts_exhausted"  # the reason of a dead letter about which the logs say nothing
 FORWARDED = "CloudPubSubDeadLetterSource"
 """Prefix of the attributes that Pub/Sub adds when it has used up all attempts
 (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
 HOLD_SECONDS = 600
-EMPTY_PULLS = 3
-"""Pub/Sub may answer a pull with nothing although there is something."""
+EMPTY_PULLS = 3  # Pub/Sub may answer a pull with nothing although there is something
 PAUSE_SECONDS = 0.2
 
 
@@ -57,8 +55,7 @@ class DeadLetter:
     publish_time: str
     function: str
     subject: str
-    event_id: str
-    """Its attribute ``ce-id``."""
+    event_id: str  # its attribute ``ce-id``
     attributes: dict[str, str]
     data: str
     reason: str = ""
@@ -71,8 +68,7 @@ class Choice:
     """Which dead letters are meant."""
 
     functions: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    """Of messages; empty: all."""
+    ids: tuple[str, ...] = ()  # of messages; empty: all
 
     def fits(self, dead_letter: DeadLetter) -> bool:
         """Return whether a dead letter is meant."""
@@ -84,8 +80,7 @@ class Choice:
 class Report:
     """What one run saw."""
 
-    dead_letters: list[DeadLetter] = field(default_factory=list)
-    """Those that were chosen."""
+    dead_letters: list[DeadLetter] = field(default_factory=list)  # those that were chosen
     present: set[str] = field(default_factory=set)
     """The IDs of all dead letters that are there, chosen or not."""
 

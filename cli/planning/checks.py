@@ -244,8 +244,7 @@ _KEYS = {
     *(labels.ACCELERATOR_COUNT, labels.COMPUTE_CLASS, labels.NODE_POOL, labels.MACHINE_FAMILY),
     *(labels.RESERVATION_AFFINITY, labels.MAX_RUN_DURATION, labels.PROVISIONING_REQUEST),
 }
-_CLOSE = 0.87
-"""Of difflib: one letter of ten."""
+_CLOSE = 0.87  # of difflib: one letter of ten
 
 
 def find_near_key(template: PodTemplate) -> tuple[str, str] | None:

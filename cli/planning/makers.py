@@ -45,10 +45,8 @@ chips."""
 class Made:
     """The workload that an object makes."""
 
-    body: Json | None
-    """As a manifest; None if the object makes none."""
-    note: str
-    """For the author: why it makes none, or what is particular to it. Empty for nothing."""
+    body: Json | None  # as a manifest; None if the object makes none
+    note: str  # for the author: why it makes none, or what is particular to it. Empty for nothing.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +59,7 @@ class Maker:
     make: Callable[[Json], Made]
     """Return what an object makes; raises `UnexpectedValue`. The object has a name and a
     namespace."""
-    late: bool = False
-    """It is made from other objects, which come with it under `RUNTIMES`."""
+    late: bool = False  # it is made from other objects, which come with it under `RUNTIMES`
 
 
 def _name(body: Json) -> str:

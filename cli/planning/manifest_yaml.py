@@ -34,8 +34,7 @@ class Document(NamedTuple):
     line: int
     body: Any = None
     problem: str = ""
-    begin: int = 1
-    """The line of the text in which the part with this document begins."""
+    begin: int = 1  # the line of the text in which the part with this document begins
     root: yaml.Node | None = None
 
     def find(self, path: str) -> tuple[int, str] | None:

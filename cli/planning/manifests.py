@@ -60,10 +60,8 @@ _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 """What TrainJobs are made from; they ask for nothing themselves."""
 _NAMED = {"ServiceAccount": "serviceAccountName", "PersistentVolumeClaim": "claimName"}
 """Fields of pods that name objects which must be there."""
-_OBJECTS: tuple[Maker | Kind, ...] = (*MAKERS, *KINDS)
-"""What is planned."""
-Named = tuple[str, str, str]
-"""Kind, namespace and name of an object."""
+_OBJECTS: tuple[Maker | Kind, ...] = (*MAKERS, *KINDS)  # what is planned
+Named = tuple[str, str, str]  # kind, namespace and name of an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +69,9 @@ class Place:
     """Where an object is."""
 
     file: str
-    number: int
-    """Of its document; the first one is 1."""
+    number: int  # of its document; the first one is 1
     document: Document = field(repr=False)
-    path: str = ""
-    """Of the object in its document, if that is a list, for example ``items[2].``."""
+    path: str = ""  # of the object in its document, if that is a list, for example ``items[2].``
 
     def explain(self, error: Exception) -> str:
         """Return where an error is, and what it says: by the line of the field if it names one."""
@@ -95,14 +91,10 @@ class Manifest:
 
     where: Place
     workload: WorkloadView
-    named: Named
-    """The object of the file that it is, or that makes it."""
-    notes: tuple[str, ...] = ()
-    """What the author should know that no slice of it says."""
-    names: tuple[Named, ...] = ()
-    """What it names and the cluster must have."""
-    refusals: tuple[Rejected, ...] = ()
-    """Why Kubernetes refuses it."""
+    named: Named  # the object of the file that it is, or that makes it
+    notes: tuple[str, ...] = ()  # what the author should know that no slice of it says
+    names: tuple[Named, ...] = ()  # what it names and the cluster must have
+    refusals: tuple[Rejected, ...] = ()  # why Kubernetes refuses it
 
 
 @dataclass(slots=True)
@@ -115,8 +107,7 @@ class Found:
     plain."""
     problems: list[str] = field(default_factory=list)
     """What is wrong with an object, so that it is not planned, and where."""
-    unserved: bool = False
-    """Something else asks for accelerators."""
+    unserved: bool = False  # something else asks for accelerators
     defined: dict[Named, dict[str, Any]] = field(default_factory=dict)
     """All objects so far, but those whose names are generated."""
     late: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)

@@ -61,10 +61,8 @@ class PlannedNeed:
     """Of the first pool, with its way to get capacity; None without one."""
     node_pool: Mapping[str, Any] | None = None
     """The first pool as it would be sent; None if there is none."""
-    later: int = 0
-    """How many more pools (of an elastic need: nodes) an autoscaler may ask for."""
-    requires: tuple[str, ...] = ()
-    """What must be there besides the pools."""
+    later: int = 0  # how many more pools (of an elastic need: nodes) an autoscaler may ask for
+    requires: tuple[str, ...] = ()  # what must be there besides the pools
     notes: tuple[str, ...] = ()
 
     @property
@@ -98,8 +96,7 @@ class _Made:
     """What the plan makes so far; limits count it."""
 
     settings: Settings
-    chips: Counter[str] = field(default_factory=Counter)
-    """By namespace."""
+    chips: Counter[str] = field(default_factory=Counter)  # by namespace
 
     def count_room(self, namespace: str) -> int:
         """Return for how many chips the limits leave room."""

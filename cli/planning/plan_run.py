@@ -184,8 +184,7 @@ class Planned:
 
     contents: Found
     needs: list[PlannedNeed]
-    assumed: list[str]
-    """What was not read of a cluster."""
+    assumed: list[str]  # what was not read of a cluster
     prices: bool = True
 
     @property

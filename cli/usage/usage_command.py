@@ -52,13 +52,10 @@ _FAILED = FAILURE_REASONS | {Reason.POOL_USELESS}
 class PoolLife:
     """A pool from its create to its end, or until now."""
 
-    began_at: float
-    """Unix seconds, as the following."""
+    began_at: float  # unix seconds, as the following
     ended_at: float
-    claim: Mapping[str, str]
-    """Cluster, kind, namespace and name of its workload."""
-    chips: int = 0
-    """0: unknown."""
+    claim: Mapping[str, str]  # cluster, kind, namespace and name of its workload
+    chips: int = 0  # 0: unknown
     accelerator: str = ""
     tier: str = ""
     zone: str = ""
@@ -96,18 +93,13 @@ def describe_sums(row: Sums) -> dict[str, Any]:
 class Account:
     """The sums of a time."""
 
-    begin: float
-    """Unix seconds. What was before does not count."""
-    group_of: Callable[[PoolLife], str]
-    """Returns the group of a pool."""
-    clusters: Collection[str]
-    """Only their pools count: others may write to the same logs."""
-    rows: dict[tuple[str, str], Sums] = field(default_factory=dict)
-    """By day and group."""
+    begin: float  # unix seconds. What was before does not count.
+    group_of: Callable[[PoolLife], str]  # returns the group of a pool
+    clusters: Collection[str]  # only their pools count: others may write to the same logs
+    rows: dict[tuple[str, str], Sums] = field(default_factory=dict)  # by day and group
     created: set[str] = field(default_factory=set)
     """The pools of which only the create is on record."""
-    unknown_pools: int = 0
-    """Pools whose chip-hours nothing tells."""
+    unknown_pools: int = 0  # pools whose chip-hours nothing tells
 
     def see(self, at: float, record: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
@@ -202,8 +194,7 @@ def list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
     return [(cluster, pool) for cluster in ports.clusters for pool in ports.pools.list(cluster)]
 
 
-PAGE_SIZE = 1000
-"""The most that Cloud Logging gives at a time."""
+PAGE_SIZE = 1000  # the most that Cloud Logging gives at a time
 QUOTA_SECONDS = 10.0
 """The pause after Cloud Logging refused a page: a project has 60 reads in a minute
 (https://cloud.google.com/logging/quotas#api-limits)."""

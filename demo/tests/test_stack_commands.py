@@ -32,8 +32,7 @@ ADDRESSES = Addresses(
     functions={"provision": "http://127.0.0.1:4/", "collect": "http://127.0.0.1:5/"},
     exporter="http://127.0.0.1:6",
 )
-PROCESSES_MAX = 10
-"""Of a running stack on the embedded cluster, its supervisor included."""
+PROCESSES_MAX = 10  # of a running stack on the embedded cluster, its supervisor included
 
 
 class Place:

@@ -30,10 +30,8 @@ class Times:
     delay_after_add: float = 600.0
     utilization: float = 0.5
     """The share of a node's accelerators (else CPUs or memory) below which it may be removed."""
-    scale_ups_max: int = 1
-    """How many groups grow in one loop; what GKE's own does is not known."""
-    repeat: float = 300.0
-    """The same Event about the same object is written once in this time."""
+    scale_ups_max: int = 1  # how many groups grow in one loop; what GKE's own does is not known
+    repeat: float = 300.0  # the same Event about the same object is written once in this time
 
 
 class Autoscaler:
@@ -201,8 +199,7 @@ def _try(placing: Placing, group: Group, waiting: list[Pod]) -> tuple[int, list[
 
 
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
-_MOST_WITH_PODS = 1
-"""How many nodes (or slices) with pods to evict go in one loop."""
+_MOST_WITH_PODS = 1  # how many nodes (or slices) with pods to evict go in one loop
 
 
 class ScaleDown:

@@ -37,8 +37,7 @@ class Group:
     largest: int
     smallest: int = 0
     target: int = 0
-    all_or_none: bool = False
-    """The hosts of a slice: the group has none or `largest`."""
+    all_or_none: bool = False  # the hosts of a slice: the group has none or `largest`
     queued: bool = False
     """Flex-start: it waits for capacity without errors, for as long as it takes."""
     template: Node

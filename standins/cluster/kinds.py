@@ -20,8 +20,7 @@ class Kind:
     namespaced: bool = True
     has_status: bool = False
     has_generation: bool = False
-    only_stored: bool = False
-    """Nothing acts on it here, where a person would expect it."""
+    only_stored: bool = False  # nothing acts on it here, where a person would expect it
 
     @property
     def group(self) -> str:

@@ -68,8 +68,7 @@ def _describe_all() -> dict[str, Json]:
     return documents
 
 
-DOCUMENTS = _describe_all()
-"""By path without slashes at its ends."""
+DOCUMENTS = _describe_all()  # by path without slashes at its ends
 
 
 def wants_table(accept: str) -> bool:

@@ -21,8 +21,7 @@ from standins.cluster.refusals import ApiError
 from standins.cluster.store import Change, Store, Stored, encode
 from standins.kit.fitting import Requirement, meets
 
-Selector = tuple[Requirement, ...]
-"""All conditions of a selector; the empty one matches everything."""
+Selector = tuple[Requirement, ...]  # all conditions of a selector; the empty one matches everything
 
 _KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|"
@@ -32,8 +31,7 @@ _EXISTS = re.compile(rf"^(!?)\s*({_KEY})$")
 _COMMA_OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
 _FIELD = re.compile(r"^([^=!]+?)(==|!=|=)(.*)$")
 _OPERATORS = {"in": "In", "=": "In", "==": "In", "notin": "NotIn", "!=": "NotIn"}
-_BOOKMARK_SECONDS = 60.0
-"""After so long without an event a client is told where it is."""
+_BOOKMARK_SECONDS = 60.0  # after so long without an event a client is told where it is
 _BACKLOG_MAX = 20_000
 _SECONDS_MIN = 1_800
 

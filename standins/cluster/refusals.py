@@ -35,10 +35,8 @@ PLAYED_OF_JOBSETS: dict[str, tuple[str, ...]] = {
     "successPolicy.operator": ("All",),
     "volumeClaimPolicies": (),
 }
-_REASONS = {410: "Expired", 422: "Invalid"}
-"""Where the reason is not HTTP's own phrase."""
-Problem = tuple[str, str]
-"""One wrong field, and what would be valid."""
+_REASONS = {410: "Expired", 422: "Invalid"}  # where the reason is not HTTP's own phrase
+Problem = tuple[str, str]  # one wrong field, and what would be valid
 
 
 class ApiError(Exception):

@@ -16,8 +16,7 @@ from standins.cluster.kinds import KINDS, Json, Kind, field_values
 from standins.cluster.refusals import ApiError
 
 Key = tuple[str, str]
-_HISTORY = 10_000
-"""Changes kept per kind for watches."""
+_HISTORY = 10_000  # changes kept per kind for watches
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -74,8 +73,7 @@ class Change:
     version: int
     new: Stored | None
     old: Stored | None
-    subject: Stored
-    """The object that changed: its new state, or the last one before its deletion."""
+    subject: Stored  # the object that changed: its new state, or the last one before its deletion
 
     @cached_property
     def departed(self) -> Stored:
@@ -89,8 +87,7 @@ class _Shelf:
 
     objects: dict[Key, Stored] = field(default_factory=dict)
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=_HISTORY))
-    compacted: int = 0
-    """The version of the last change that the history has forgotten."""
+    compacted: int = 0  # the version of the last change that the history has forgotten
 
 
 class Store:

@@ -18,8 +18,7 @@ from standins.cluster.store import Store, Stored
 _VERSION_REQUIRED = (LEASE, JOBSET)
 """Kinds whose replacement must name the version that it is based on."""
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
-_EVENTS_MAX = 5_000
-"""The oldest Events are removed when there are more: no logic depends on them."""
+_EVENTS_MAX = 5_000  # the oldest Events are removed when there are more: no logic depends on them
 
 
 class Registry:

@@ -14,8 +14,7 @@ from standins.kit.addresses import HOST
 
 _LIFETIME = timedelta(days=365)
 _PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-_AUTHORITY_NAME = "kueue-ca"
-"""Kueue leaves an authority as it is only by this name."""
+_AUTHORITY_NAME = "kueue-ca"  # Kueue leaves an authority as it is only by this name
 _HOST_NAMES = (
     *("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
     "kueue-webhook-service.kueue-system.svc",

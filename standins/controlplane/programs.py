@@ -34,14 +34,11 @@ class UnknownController(ValueError):
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """One program of a module, and the process that it becomes."""
 
-    package: str = ""
-    """Within the module."""
+    package: str = ""  # within the module
     ports: tuple[str, ...] = ()
-    ready: str = ""
-    """The address at which it says that it is ready."""
+    ready: str = ""  # the address at which it says that it is ready
     arguments: tuple[str, ...] = ()
-    settings: Json | None = None
-    """What it finds in a file of its own."""
+    settings: Json | None = None  # what it finds in a file of its own
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,16 +55,14 @@ class Controller(msgspec.Struct, frozen=True, kw_only=True):
     """Two that are installed into the same one are versions of the same, and cannot run
     together."""
     account: str
-    prefix: str = ""
-    """Of the names of all its objects but the definitions."""
+    prefix: str = ""  # of the names of all its objects but the definitions
     definitions: str
     rights: str
     webhooks: str = ""
     patches: Mapping[str, Json] = {}
     """Fields of single webhooks that its kustomization sets, by the webhook's name."""
     probe: Probe | None = None
-    secret: str = ""
-    """Of the certificates, where it would make its own."""
+    secret: str = ""  # of the certificates, where it would make its own
     converts: frozenset[str] = frozenset()
 
     @property
@@ -86,12 +81,9 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     programs: Mapping[str, Program]
     controller: Controller | None = None
-    optional: bool = False
-    """Whether it is built and run only when it is asked for."""
-    tags: str = ""
-    """Go's build tags, which leave parts of the module out."""
-    version_package: str = ""
-    """Where the linker writes the version that the programs say they are."""
+    optional: bool = False  # whether it is built and run only when it is asked for
+    tags: str = ""  # go's build tags, which leave parts of the module out
+    version_package: str = ""  # where the linker writes the version that the programs say they are
 
     @property
     def folder(self) -> Path:

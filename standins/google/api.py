@@ -21,8 +21,7 @@ from starlette.responses import Response
 from standins.google.errors import ApiError, Code, error_response, json_response
 from standins.kit.http_server import listen
 
-Message: TypeAlias = Any
-"""A protobuf message; the classes are made at run time."""
+Message: TypeAlias = Any  # a protobuf message; the classes are made at run time
 _BASE = "_Base"
 _VARIABLE = re.compile(r"\{([\w.]+)=([^}]+)\}")
 _DEPRECATED = "/zones/"
@@ -47,8 +46,7 @@ class Caller:
     """Who asks, and how long it waits for an answer that may take a while."""
 
     patience_seconds: float = WAIT_SECONDS
-    request: Request | None = None
-    """None over gRPC."""
+    request: Request | None = None  # None over gRPC
 
 
 Answer: TypeAlias = Callable[[str, Message, Caller], Awaitable[Message]]
@@ -61,11 +59,9 @@ class Rule:
 
     verb: str
     path: re.Pattern[str]
-    fields: tuple[str, ...]
-    """The fields of the request that the path fills in."""
+    fields: tuple[str, ...]  # the fields of the request that the path fills in
     method: str
-    request: Any
-    """The class of its requests."""
+    request: Any  # the class of its requests
 
 
 def read_rules(transports: Iterable[type], types: ModuleType) -> Iterator[Rule]:

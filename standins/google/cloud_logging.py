@@ -48,8 +48,7 @@ class Comparison:
 
     path: str
     operator: str
-    values: tuple[str, ...]
-    """One is enough; several with ``=`` only."""
+    values: tuple[str, ...]  # one is enough; several with ``=`` only
 
     def holds(self, entry: Json) -> bool:
         """Return whether an entry fits; a field that it does not have fits nothing but ``!=``."""

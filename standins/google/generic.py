@@ -38,8 +38,7 @@ class Call:
     """One request, as its method reads it."""
 
     method: Method
-    path: str
-    """Below the API, without a custom verb."""
+    path: str  # below the API, without a custom verb
     names: tuple[str, ...]
     query: dict[str, str]
     body: Json

@@ -130,8 +130,7 @@ class Pod:
     name: str
     uid: str
     node: str = ""
-    unschedulable: bool = False
-    """Pending, and the scheduler found no node for it."""
+    unschedulable: bool = False  # Pending, and the scheduler found no node for it
     labels: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)
     """In the unit of the nodes' `allocatable`: thousandths, where both are read."""
@@ -141,8 +140,7 @@ class Pod:
     tolerations: tuple[Toleration, ...] = ()
     affinity: tuple[Term, ...] = ()
     anti_affinity: tuple[Term, ...] = ()
-    movable: bool = True
-    """Whether the autoscaler may evict it."""
+    movable: bool = True  # whether the autoscaler may evict it
     daemon: bool = False
 
     def matches_node(self, labels: Mapping[str, str]) -> bool:

@@ -25,8 +25,7 @@ class HttpServer:
     """A server that listens."""
 
     url: str
-    task: asyncio.Task[None]
-    """Ends when the server ends."""
+    task: asyncio.Task[None]  # ends when the server ends
 
 
 class _Server(uvicorn.Server):

@@ -18,8 +18,7 @@ class Asked:
     """A request."""
 
     path: str
-    headers: Mapping[str, str]
-    """Their names have no case where a request really came."""
+    headers: Mapping[str, str]  # their names have no case where a request really came
     body: bytes
     method: str = "GET"
 
@@ -41,8 +40,7 @@ class Handler(BaseHTTPRequestHandler):
     # Head and body leave in one segment, because delayed acknowledgements add 40 ms otherwise.
     wbufsize = 64 * 1024
 
-    answer: "ClassVar[staticmethod[[Asked], Answer]]"
-    """Of its server."""
+    answer: "ClassVar[staticmethod[[Asked], Answer]]"  # of its server
 
     def do_GET(self) -> None:
         """Answer a request; every other method is answered so too."""

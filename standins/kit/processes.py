@@ -82,8 +82,7 @@ class Command:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     """Additions to a clean copy of this process's environment."""
-    restartable: bool = False
-    """Whether it keeps nothing in memory that the others rely on."""
+    restartable: bool = False  # whether it keeps nothing in memory that the others rely on
 
 
 class Child:
@@ -225,10 +224,8 @@ class ProcessState:
 
 
 _LOOK_SECONDS = 0.1
-_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.1, 5.0
-"""Before a restart; doubled by each that follows soon."""
-_STEADY_SECONDS = 10.0
-"""A process that ran this long begins with the shortest pause again."""
+_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.1, 5.0  # before a restart; doubled by each that follows soon
+_STEADY_SECONDS = 10.0  # a process that ran this long begins with the shortest pause again
 
 
 @dataclass(slots=True)
@@ -238,10 +235,8 @@ class _Entry:
     child: Child
     restarts: int = 0
     pause_seconds: float = _PAUSE_SECONDS
-    due: float | None = None
-    """When it is started again."""
-    is_down: bool = False
-    """Whether its owner has killed it."""
+    due: float | None = None  # when it is started again
+    is_down: bool = False  # whether its owner has killed it
 
 
 class Processes:

@@ -23,10 +23,8 @@ class Plan:
     exit_code: int
     grace_seconds: float
     restart_policy: str
-    fail_runs: float = math.inf
-    """After so many runs of the same pod the containers succeed."""
-    pods_together: float = 0
-    """How many pods of its JobSet have to run before its time counts."""
+    fail_runs: float = math.inf  # after so many runs of the same pod the containers succeed
+    pods_together: float = 0  # how many pods of its JobSet have to run before its time counts
 
     def exit_code_of(self, restarts: int) -> int:
         """Return how the containers end after they were started again so often."""

@@ -11,23 +11,23 @@ from shared.shapes.catalogue import GPUS, TPUS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
-    "exporter": (1_908, 2_000),
+    "exporter": (1_907, 2_000),
     "shared/model": (2_014, 1_600),
     "shared/needs": (1_803, 1_300),
-    "shared/plan": (1_769, 1_900),
-    "shared/engine": (2_777, 1_950),
+    "shared/plan": (1_768, 1_900),
+    "shared/engine": (2_775, 1_950),
     "shared/edges": (2_535, 2_100),
     "shared/kinds": (1_398, 1_300),
     "shared/shapes": (854, 760),
-    "demo": (2_736, 2_500),
-    "benchmarks": (1_958, 1_900),
-    "standins/controlplane": (1_462, 1_900),
-    "standins/google": (6_804, 6_350),
-    "standins/kit": (1_584, 1_600),
-    "standins demo benchmarks": (20_265, 20_000),
-    "cli": (5_954, 5_000),
+    "demo": (2_728, 2_500),
+    "benchmarks": (1_936, 1_900),
+    "standins/controlplane": (1_453, 1_900),
+    "standins/google": (6_782, 6_350),
+    "standins/kit": (1_575, 1_600),
+    "standins demo benchmarks": (20_178, 20_000),
+    "cli": (5_871, 5_000),
     "tests/cli": (3_045, 2_300),
-    " ".join(DEPLOYED): (16_022, 14_000),
+    " ".join(DEPLOYED): (16_021, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)

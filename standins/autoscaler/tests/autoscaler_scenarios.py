@@ -297,8 +297,7 @@ class Row:
 
     play: Callable[[AutoscalerWorld], None]
     only: str = ""
-    why: str = ""
-    """What the other one does, and why."""
+    why: str = ""  # what the other one does, and why
     threshold: float = 0.5
     """Which part of a host's accelerators must be requested for its pods not to be moved."""
     slow: bool = False

@@ -39,10 +39,8 @@ class Call:
     """What a call asks, and what faults can tell of it."""
 
     request: Message
-    cluster: ClusterName
-    """Its name is empty for calls about a location."""
-    leaf: str
-    """The name of the pool or operation."""
+    cluster: ClusterName  # its name is empty for calls about a location
+    leaf: str  # the name of the pool or operation
     target: Target
 
 

@@ -201,13 +201,10 @@ class OperationMoved:
     cluster: ClusterName
     pool: str
     operation: str
-    kind: str
-    """The type of the operation, for example ``CREATE_NODE_POOL``."""
-    at: str
-    """RFC 3339."""
+    kind: str  # the type of the operation, for example ``CREATE_NODE_POOL``
+    at: str  # RFC 3339
     ended: bool
-    code: int = 0
-    """Of the failure; 0 without one."""
+    code: int = 0  # of the failure; 0 without one
     text: str = ""
 
 

@@ -19,8 +19,7 @@ from standins.google.gke.machines import find_machine
 from standins.google.gke.names import is_zone
 
 Range = tuple[float, float]
-Amount = Annotated[int, msgspec.Meta(ge=0)] | None
-"""How many machines there are; None: no bound."""
+Amount = Annotated[int, msgspec.Meta(ge=0)] | None  # how many machines there are; None: no bound
 READS = frozenset({"GetNodePool", "ListNodePools", "GetOperation", "ListOperations", "GetCluster", "ListClusters"})
 TIERS = ("on-demand", "spot", "preemptible", "reservation", "flex-start")
 
@@ -130,8 +129,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     timings: Timings = msgspec.field(default_factory=Timings)
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED", "UNSPECIFIED"] = "REGULAR"
     """Of the clusters; UNSPECIFIED is none."""
-    machines_everywhere: bool = False
-    """Whether each zone has each machine."""
+    machines_everywhere: bool = False  # whether each zone has each machine
     capacity: list[Stock] = []
     """The first that covers a pool is the pool's own; without any there are no bounds."""
 

@@ -15,8 +15,7 @@ from standins.google.gke.pools import Message, copy_of, reservation_of, tier_of
 from standins.google.gke.scenario import Scenario, Stock
 from standins.google.gke.validation import Shape
 
-RETRY_SECONDS = 60.0
-"""How often a group tries again to make an instance: a guess."""
+RETRY_SECONDS = 60.0  # how often a group tries again to make an instance: a guess
 _ERRORS_KEPT = 200
 _STAGES = ((0.3, "PROVISIONING"), (0.6, "STAGING"))
 _HISTORY_SECONDS = 3600.0
@@ -84,15 +83,13 @@ class PoolRecord:
     accepted_at: float
     finished_at: float | None = None
     failed: bool = False
-    stock: Stock | None = None
-    """Where its machines come from; None: there is no bound."""
+    stock: Stock | None = None  # where its machines come from; None: there is no bound
     nodes: dict[str, Node] = field(default_factory=dict)
     coming: dict[str, Coming] = field(default_factory=dict)
     """The instances that have a machine and are no nodes yet, by name."""
     waiting: dict[str, str] = field(default_factory=dict)
     """The zones of the instances that its groups cannot make yet, by name."""
-    wait: Wait | None = None
-    """Why they cannot be made; None while nothing waits."""
+    wait: Wait | None = None  # why they cannot be made; None while nothing waits
     past_errors: list[PastError] = field(default_factory=list)
 
     @property

@@ -12,8 +12,7 @@ from google.pubsub_v1 import types
 
 from standins.google.errors import ApiError, Code
 
-Message: TypeAlias = Any
-"""A message of the API; its classes are made at run time."""
+Message: TypeAlias = Any  # a message of the API; its classes are made at run time
 
 
 def message_class(name: str) -> Any:

@@ -20,12 +20,9 @@ class Entry:
     message: Message
     added_at: float
     available_at: float
-    leased_until: float = 0.0
-    """0: it waits."""
-    failures: int = 0
-    """Nacks and ends of leases."""
-    delivery: int = 0
-    """How often it was handed out; a part of the ack id."""
+    leased_until: float = 0.0  # 0: it waits
+    failures: int = 0  # nacks and ends of leases
+    delivery: int = 0  # how often it was handed out; a part of the ack id
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ PROJECT = "projects/conformance"
 ACCEPTED = "OK"
 DAY = {"seconds": 86_400}
 _QUIET_SECONDS = 1.5
-_FIRST_SECONDS = 20.0
-"""Of the wait for what comes: a busy machine delivers it late."""
+_FIRST_SECONDS = 20.0  # of the wait for what comes: a busy machine delivers it late
 _numbers = itertools.count(1)
 
 

@@ -254,8 +254,7 @@ def a_seek_pushes_again(world: World) -> object:
 
 DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
 INVALID = "INVALID_ARGUMENT"
-_NOTHING_CAME_SECONDS = 4.0
-"""After which a seek is believed to bring nothing back."""
+_NOTHING_CAME_SECONDS = 4.0  # after which a seek is believed to bring nothing back
 
 
 def _filtered(world: World, text: str) -> list[str]:
