@@ -32,16 +32,11 @@ class Assumption(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Google's pages say it; public source of Google or others shows it; recorded traffic shows
     it; somebody quotes it in an issue, a log or a runbook; or it is a guess."""
     link: str = ""
-    breaks: str
-    """What happens if the fact is false."""
-    question: str = ""
-    """The test of ``tests/real`` that settles it."""
-    unasked: str = ""
-    """Why no test settles it."""
-    switch: str = ""
-    """The fault switch of the fake GKE that plays the other answer."""
-    calls: list[str] = []
-    """The calls of Google APIs whose form the entry is about."""
+    breaks: str  # what happens if the fact is false
+    question: str = ""  # the test of ``tests/real`` that settles it
+    unasked: str = ""  # why no test settles it
+    switch: str = ""  # the fault switch of the fake GKE that plays the other answer
+    calls: list[str] = []  # the calls of Google APIs whose form the entry is about
 
 
 def read_assumptions() -> list[Assumption]:

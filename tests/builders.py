@@ -77,8 +77,7 @@ def a_template(
     )
 
 
-PINNED_JOB_KEY = "job-key"
-"""The plain selector of the Go TPU Provisioner's webhook."""
+PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook
 IN_ONE_POOL = tuple(
     TopologyTerm(kind=kind, key=labels.NODE_POOL) for kind in (TermKind.AFFINITY, TermKind.ANTI_AFFINITY)
 )
@@ -152,8 +151,7 @@ def a_jobset(
     )
 
 
-NEED = "k7q2mzt4"
-"""The key of the plain case's need, where nothing computes it."""
+NEED = "k7q2mzt4"  # the key of the plain case's need, where nothing computes it
 
 
 def a_claim(**overrides: Any) -> Claim:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-VARIABLE = "TESTS_FAILED_FILE"
-"""The environment variable that names the file."""
+VARIABLE = "TESTS_FAILED_FILE"  # the environment variable that names the file
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

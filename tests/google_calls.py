@@ -3,8 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-_NAMED = ("list_entries",)
-"""Calls of a client that are known by their name only."""
+_NAMED = ("list_entries",)  # calls of a client that are known by their name only
 
 
 def google_calls(source: str) -> Iterator[tuple[str, str]]:

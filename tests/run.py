@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 _TERRAFORM_ROOT = ROOT / "infra/terraform/modules/provisioner/versions.tf"
 """All that a root needs to ask for the provider."""
-_FIRST = "not"
-"""The first word of the first tier's marker: it has what no other tier has."""
+_FIRST = "not"  # the first word of the first tier's marker: it has what no other tier has
 _PROCESSES = {"cluster": 2, "image": 0, "browser": 0, "corpus": 0, "recordings": 0}
 """How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
 tier's runs control planes, and there is one engine for all images."""
@@ -55,8 +54,7 @@ _ENVIRONMENTS = {tier: {"GOGC": "300"} for tier in ("cluster", "terraform")}
 an API server costs is the collection of garbage, and a fifth of what Terraform's provider costs,
 which each plan starts (https://go.dev/doc/gc-guide)."""
 
-_TESTS_FAILED = 1
-"""pytest's exit code for tests that failed, and for nothing else."""
+_TESTS_FAILED = 1  # pytest's exit code for tests that failed, and for nothing else
 _SECOND_RUNS_MAX = 3
 """So many files with failed tests of a tier run again, alone. Real processes share two cores with
 each other, and a test that waits for one can lose; tests of one file may share what it started.

@@ -22,8 +22,7 @@ from tests.cli.screens import EXAMPLES
 from tests.demands import a_demand
 
 REFUSED = "unsatisfiable-three-chips.yaml"
-MACHINES = EXAMPLES / "scarce" / "capacity.yaml"
-"""No manifest: what the demo's GKE has."""
+MACHINES = EXAMPLES / "scarce" / "capacity.yaml"  # no manifest: what the demo's GKE has
 
 
 def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, Any]]:

@@ -22,8 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 NAME, REFUSED = "cli-train", "cli-refused"
-LONG = str(10**7)
-"""More real hours than any wait lasts."""
+LONG = str(10**7)  # more real hours than any wait lasts
 
 
 @pytest.fixture(scope="module")

@@ -23,23 +23,16 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     """One file, and what must be said of it."""
 
     path: str
-    repository: str = ""
-    """``owner/name`` on GitHub."""
+    repository: str = ""  # ``owner/name`` on GitHub
     gets: dict[str, str] = {}
     """By kind and name: ``not planned``, ``refused: REASON``, ``left: REASON``, or its pools."""
-    says: dict[str, str | list[str]] = {}
-    """Words in what is said of a workload."""
-    unreadable: list[str] = []
-    """What is said of a document that cannot be read."""
-    prints: list[str] = []
-    """Words on the screen, without line breaks."""
-    code: int = 0
-    """The exit code."""
+    says: dict[str, str | list[str]] = {}  # words in what is said of a workload
+    unreadable: list[str] = []  # what is said of a document that cannot be read
+    prints: list[str] = []  # words on the screen, without line breaks
+    code: int = 0  # the exit code
     environ: dict[str, str] = {}
-    why: str = ""
-    """Where it is not obvious."""
-    wrong: str = ""
-    """How `plan` is known to be wrong; such a row must fail."""
+    why: str = ""  # where it is not obvious
+    wrong: str = ""  # how `plan` is known to be wrong; such a row must fail
 
     @property
     def wants(self) -> dict[str, str]:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.corpus
-ZONE = "us-central1-a"
-"""For files that select none; no outcome depends on it."""
+ZONE = "us-central1-a"  # for files that select none; no outcome depends on it
 
 
 def mark(row: Row) -> tuple[pytest.MarkDecorator, ...]:

@@ -17,10 +17,8 @@ from tests.engine.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
-EXAMPLE = ROOT / "examples/v6e-spot.yaml"
-"""In place of a manifest of the reader."""
-PAST = ("CHANGELOG.md", "what-went.md")
-"""They tell of commands that are gone."""
+EXAMPLE = ROOT / "examples/v6e-spot.yaml"  # in place of a manifest of the reader
+PAST = ("CHANGELOG.md", "what-went.md")  # they tell of commands that are gone
 FENCE = re.compile(r"^ *```(?:console|)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:make|tpu-provisioner|\.venv/bin/python -m|python -m) [^`]+)`")
 TARGETS = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split()

@@ -12,8 +12,7 @@ from tests.builders import JOBSET_UID
 from tests.engine.world import World
 
 SHARED = str(Path(__file__).parents[2] / "shared")
-MODULES, FUNCTIONS = 28, 150
-"""Of a plain demand; the goal of the design."""
+MODULES, FUNCTIONS = 28, 150  # of a plain demand; the goal of the design
 DELETE_MODULES, DELETE_FUNCTIONS = 24, 120
 
 

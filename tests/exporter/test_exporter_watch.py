@@ -77,14 +77,10 @@ class Row:
 
     lists: list[Any]
     watches: list[Any] = dataclasses.field(default_factory=list)
-    reported: str = ""
-    """What, and the UID of the object."""
-    versions: str = "100"
-    """Those that watches begin from."""
-    restarts: str = ""
-    """Why, and how often."""
-    listed: str = "-"
-    """The tokens of the requests for lists."""
+    reported: str = ""  # what, and the UID of the object
+    versions: str = "100"  # those that watches begin from
+    restarts: str = ""  # why, and how often
+    listed: str = "-"  # the tokens of the requests for lists
     present: str = ""
     """The version that the cluster says it has; that of a cluster whose JobSets are watched."""
 

@@ -40,8 +40,7 @@ class Border:
     """A place where the product reads what others wrote."""
 
     name: str
-    build: Callable[[Recipe], Any]
-    """Returns the input of a recipe."""
+    build: Callable[[Recipe], Any]  # returns the input of a recipe
     check: Callable[[Any], None]
     """Passes an input through the product; raises whatever is no documented end of it."""
 
@@ -179,8 +178,7 @@ class OddObject:
     part: str = ""
     text: bytes = b""
     act: str = "demand"
-    pool: str = ""
-    """The status of the scene's pool; empty for none."""
+    pool: str = ""  # the status of the scene's pool; empty for none
     limited: bool = False
 
 
@@ -299,8 +297,7 @@ class OddAnswer:
     """What one kind of call gets, in place of a plain answer."""
 
     act: str
-    role: Role
-    """Whose tick it is."""
+    role: Role  # whose tick it is
     call: str
     status: int
     body: bytes

@@ -40,8 +40,7 @@ class Canned:
 class CannedHttp:
     """Stands for urllib3's pools: each request is answered by a function, and remembered."""
 
-    answer: Callable[[str, str], Canned]
-    """Takes the method and the URL or path."""
+    answer: Callable[[str, str], Canned]  # takes the method and the URL or path
     sent: list[tuple[str, str]] = field(default_factory=list)
 
     def urlopen(self, method: str, url: str, **_options: Any) -> Any:
@@ -96,10 +95,8 @@ class CannedKubernetes:
     namespace: bytes = NAMESPACE
     notice: bytes = b"{}"
     metadata: bytes = b'{"resourceVersion": "100"}'
-    bound: bytes = b""
-    """The pod that runs on the pool's node."""
-    pool_name: str = "POOL"
-    """What the node says of its pool."""
+    bound: bytes = b""  # the pod that runs on the pool's node
+    pool_name: str = "POOL"  # what the node says of its pool
     events_exist: bool = False
 
     def open(self) -> KubernetesApi:

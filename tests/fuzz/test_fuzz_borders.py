@@ -15,10 +15,8 @@ from tests.fuzz.borders import BORDERS, Border
 from tests.fuzz.spoiling import RECIPE_BYTES, Recipe
 
 INPUTS = int(os.environ.get("INPUTS", "200"))
-AT_ONCE = 10
-"""Recipes in one draw of hypothesis, whose own cost is that of one input."""
-BATCH = 20_000
-"""Hypothesis remembers each input of a run, so a large run is many small ones."""
+AT_ONCE = 10  # recipes in one draw of hypothesis, whose own cost is that of one input
+BATCH = 20_000  # hypothesis remembers each input of a run, so a large run is many small ones
 
 
 def fuzz(border: Border, inputs: int, first_seed: int) -> int:

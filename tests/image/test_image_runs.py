@@ -28,8 +28,7 @@ Json = dict[str, Any]
 
 CLUSTER, TOPIC = "projects/demo/locations/us-east5/clusters/alpha", "projects/demo/topics/events"
 PODS = 3_000
-SIZE_MIB_MAX = 280
-"""What our layers may add to the base."""
+SIZE_MIB_MAX = 280  # what our layers may add to the base
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
 # The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True

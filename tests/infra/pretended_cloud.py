@@ -46,8 +46,7 @@ printf '%s' "$answer"
 printf '%s' "$complaint" >&2
 exit "$code"
 """
-Answer = tuple[int, str, str]
-"""A program's exit code and what it writes to both streams."""
+Answer = tuple[int, str, str]  # a program's exit code and what it writes to both streams
 Gcloud = Callable[[list[str]], Answer]
 
 
@@ -98,10 +97,8 @@ class Words:
 class Cloud:
     """What is there, and what was done to make it so."""
 
-    folder: Path
-    """Of the buckets, in which objects are files."""
-    gcloud: Gcloud | None = None
-    """The real one, if there is one."""
+    folder: Path  # of the buckets, in which objects are files
+    gcloud: Gcloud | None = None  # the real one, if there is one
     calls: list[list[str]] = field(default_factory=list)
     accounts: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)

@@ -26,8 +26,7 @@ The provider hashicorp/google suffices for the tests: Terraform only evaluates t
 sources, and the copy of the root has a module in its place that needs none.
 """
 MODULES = (*GOOGLE_MODULES, ARCHIVE_MODULE)
-CONFIGURATIONS = (*GOOGLE_MODULES, ".")
-"""The modules and the root, by their folders."""
+CONFIGURATIONS = (*GOOGLE_MODULES, ".")  # the modules and the root, by their folders
 ARCHIVE = 'output "path" {\n  description = "As the real one."\n  value       = var.path\n}\n'
 REMEDY = (
     "this test needs terraform >= 1.11: https://developer.hashicorp.com/terraform/install. "
@@ -48,10 +47,8 @@ def find_terraform() -> str:
 class Workspace:
     """A copy of all configurations, and one of them to work on."""
 
-    folder: Path
-    """The configuration that commands run in."""
-    data: Path
-    """Where Terraform keeps the provider: outside of the configuration."""
+    folder: Path  # the configuration that commands run in
+    data: Path  # where Terraform keeps the provider: outside of the configuration
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one command. If it is checked, its failure fails the test with all of its output."""

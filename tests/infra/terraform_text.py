@@ -18,10 +18,8 @@ _PLAIN = hcl2.SerializationOptions(
 class Block:
     """One labelled block: ``resource "google_pubsub_topic" "events"``."""
 
-    kind: str
-    """``resource``, ``data``, ``module``, ``variable``, ``output``, ``provider``."""
-    type: str
-    """The resource's type; empty for blocks with one label."""
+    kind: str  # ``resource``, ``data``, ``module``, ``variable``, ``output``, ``provider``
+    type: str  # the resource's type; empty for blocks with one label
     name: str
     body: Body = field(repr=False)
 
@@ -44,8 +42,7 @@ class Configuration:
     """All ``*.tf`` files of one folder."""
 
     blocks: tuple[Block, ...]
-    settings: tuple[Body, ...]
-    """The ``terraform`` blocks."""
+    settings: tuple[Body, ...]  # the ``terraform`` blocks
     locals: Body
 
     def of(self, kind: str, *types: str) -> list[Block]:

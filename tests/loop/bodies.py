@@ -25,8 +25,7 @@ GPU_TYPE = "cloud.google.com/gke-accelerator"
 LIFE = "lives.example.com/life"
 """A selector of one's own: it becomes a label of the pool, and no other life's pods select it."""
 DOES = "local.tpu-provisioner/"
-LONG = "36000"
-"""Virtual seconds: until somebody ends the pods."""
+LONG = "36000"  # virtual seconds: until somebody ends the pods
 HOSTS = {"2x2": 1, "2x4": 2, "4x4": 4}
 """Hosts of four chips each that a v6e slice of a topology has."""
 EXCLUSIVE = {

@@ -23,8 +23,7 @@ from tests.loop.workload import OWN_REASON
 if TYPE_CHECKING:
     from tests.loop.cloud import Cloud
 
-EMBEDDED_KINDS = ("JobSet", "Job", "Pod")
-"""The kinds whose controllers the embedded cluster has."""
+EMBEDDED_KINDS = ("JobSet", "Job", "Pod")  # the kinds whose controllers the embedded cluster has
 FOLDER = Path(__file__).parent / "lives"
 CALLS_PER_POOL_MAX = 8
 """All calls that name a pool, refused ones included: made, looked at and given back are three.
@@ -36,8 +35,7 @@ PASSING = {"pool_in_progress", "gke_busy", "no_operation_slot", "view_stale", "u
 """What an owner may be told on the way, as the other lives keep GKE busy."""
 LATE = "Pod owner_kind_unknown"
 """Of a pod that is still there a moment after its workload was deleted."""
-CREATED = "pool_created"
-"""Only the end of a create tells it, so a busy function may leave it out."""
+CREATED = "pool_created"  # only the end of a create tells it, so a busy function may leave it out
 GONE = "owner_gone"
 """Each life ends with its workload deleted; an owner that is still listed then is told so."""
 
@@ -46,10 +44,8 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     """One life. Its pools begin with its name, of which GKE's names have room for 22 letters."""
 
     life: str
-    says: str
-    """What it proves."""
-    workload: Json
-    """See `tests.loop.bodies.build_workload`."""
+    says: str  # what it proves
+    workload: Json  # see `tests.loop.bodies.build_workload`
     steps: tuple[Json | str, ...] = ("apply",)
     """Verbs of `tests.loop.workload` with their arguments; before one may stand which workload."""
     pools: dict[str, int | str] = {}
@@ -57,16 +53,11 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     told: tuple[str, ...] | None = None
     """The reasons of our Events, or that pools were absent if there were any. Before a reason
     stands the kind of its object, if this is not the workload."""
-    maybe: tuple[str, ...] = ()
-    """Reasons that depend on who is faster."""
-    words: tuple[str, ...] = ()
-    """What some of these Events say."""
-    queue: Json | None = None
-    """See `tests.loop.queues.Queue`; the workload is in it."""
-    mixes: bool = False
-    """Whether its slices may share pools."""
-    calls: int = 0
-    """All calls about its pools at most, if not as many as usual."""
+    maybe: tuple[str, ...] = ()  # reasons that depend on who is faster
+    words: tuple[str, ...] = ()  # what some of these Events say
+    queue: Json | None = None  # see `tests.loop.queues.Queue`; the workload is in it
+    mixes: bool = False  # whether its slices may share pools
+    calls: int = 0  # all calls about its pools at most, if not as many as usual
 
     @property
     def reasons(self) -> set[str]:
@@ -84,13 +75,11 @@ class Outcome:
 
     pools: Counter[str]
     told: frozenset[str]
-    messages: str
-    """Of all Events, in one text."""
+    messages: str  # of all Events, in one text
     creates: int
     deletes: int
     calls: int
-    spoken_of: frozenset[str]
-    """Kinds of the objects of which the exporter spoke."""
+    spoken_of: frozenset[str]  # kinds of the objects of which the exporter spoke
     demands: int
 
 

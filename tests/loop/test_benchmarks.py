@@ -17,8 +17,7 @@ from benchmarks.__main__ import Part
 from benchmarks.fan_out import find_shortest
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS_MAX = 240.0
-"""On a busy machine; alone the longest part takes less than a minute."""
+SECONDS_MAX = 240.0  # on a busy machine; alone the longest part takes less than a minute
 PARTS = [each if each is Part.FAN_OUT else pytest.param(each, marks=pytest.mark.cluster) for each in Part]
 
 

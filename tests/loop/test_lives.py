@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CONTROLLERS = ("kueue-0.15", "kuberay-1.6", "lws-0.7")
-AT_ONCE = 16
-"""So many lives share the two cores of a stack."""
+AT_ONCE = 16  # so many lives share the two cores of a stack
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for all lives, which run in parallel."""
 

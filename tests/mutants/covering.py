@@ -10,8 +10,7 @@ import pytest
 
 CONTEXT = "MUTANTS_TEST"
 """The variable with the id of the test that runs, for the programs that it starts."""
-OUTCOMES = "MUTANTS_OUTCOMES"
-"""The variable with the file for the seconds of each test that passed."""
+OUTCOMES = "MUTANTS_OUTCOMES"  # the variable with the file for the seconds of each test that passed
 SETTINGS = "MUTANTS_SETTINGS"
 """The variable with coverage.py's settings, for the programs that a test starts."""
 _WAITS = {"bench", "environment", "beside", "provisioned"}

@@ -13,12 +13,9 @@ from tests.mutants.tests_by_line import PLUGIN, SUITES, Coverage
 from tests.mutants.trees import PYTEST, Tree
 
 _IN_MEMORY = ("tests/rules/", "tests/engine/")
-_FIRST_TESTS = 40
-"""So many tests are run first: most mutants fail in them."""
-_TESTS_SECONDS_MAX = 60.0
-"""How long the tests of a mutant took together without it."""
-_SECONDS_MIN = 30.0
-"""How long a fork may compute at least. A mutant may let a test go on for ever."""
+_FIRST_TESTS = 40  # so many tests are run first: most mutants fail in them
+_TESTS_SECONDS_MAX = 60.0  # how long the tests of a mutant took together without it
+_SECONDS_MIN = 30.0  # how long a fork may compute at least. A mutant may let a test go on for ever.
 _STORIES_SECONDS_MAX, _ROWS_SECONDS_MAX = 120.0, 1800.0
 _SIMULATED = tuple(f"shared/{room}/" for room in ("model", "kinds", "shapes", "needs", "plan", "engine"))
 _SIMULATE = """
@@ -41,10 +38,8 @@ class Verdict:
     group: str
     name: str
     package: str
-    outcome: str
-    """`caught`, `survived`, `not covered`, or `no place` if the tree has no such text."""
-    by: str = ""
-    """The suite that noticed it."""
+    outcome: str  # `caught`, `survived`, `not covered`, or `no place` if the tree has no such text
+    by: str = ""  # the suite that noticed it
     test: str = ""
 
     @property

@@ -24,8 +24,7 @@ class Tree:
     """A copy of the tracked files of a repository, with this package."""
 
     root: Path
-    stamp: float = 0.0
-    """When a file was changed last, in unix seconds."""
+    stamp: float = 0.0  # when a file was changed last, in unix seconds
     _server: subprocess.Popen[str] | None = None
 
     @contextmanager

@@ -17,8 +17,7 @@ from cli.access.operator_access import open_deployment
 from shared.settings import name_variable
 from tests.real.lab import Lab
 
-MINUTES = 6
-"""What a question may take, unless its marker says more."""
+MINUTES = 6  # what a question may take, unless its marker says more
 OPTIONS = {
     "project": ("", "the project to ask in"),
     "name": ("", "the deployment's name there; empty: the default"),

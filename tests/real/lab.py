@@ -34,11 +34,9 @@ CLEAN_SECONDS_MAX = 3600.0  # a pool cannot be deleted while GKE looks for machi
 @dataclass
 class Lab:
     deployment: Deployment
-    cluster: str
-    """``projects/P/locations/L/clusters/C``."""
+    cluster: str  # ``projects/P/locations/L/clusters/C``
     run: str = "test"
-    tpu: str = ""
-    """The slice that may be created, as ``MACHINE:TOPOLOGY``."""
+    tpu: str = ""  # the slice that may be created, as ``MACHINE:TOPOLOGY``
     zone: str = ""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep

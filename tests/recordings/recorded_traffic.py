@@ -48,20 +48,17 @@ _HTTP_REFUSAL = 400
 class Exchange:
     """One request and its answer."""
 
-    file: str
-    """The folder of its file, below `FOLDER`."""
+    file: str  # the folder of its file, below `FOLDER`
     number: int
     method: str
     host: str
-    path: str
-    """Without the version of the API."""
+    path: str  # without the version of the API
     version: str
     query: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any]
     status: int
     answer: dict[str, Any]
-    mocked: bool
-    """Its file was written with the mock, as the names in it show."""
+    mocked: bool  # its file was written with the mock, as the names in it show
 
     @property
     def name(self) -> str:

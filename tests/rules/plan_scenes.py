@@ -31,15 +31,13 @@ class Pod:
     slice: object
     pool: str = ""
     age: int = 400
-    held: str = ""
-    """Why an unbound pod does not wait: gated, nominated, terminating, young."""
+    held: str = ""  # why an unbound pod does not wait: gated, nominated, terminating, young
     asks: frozenset[str] = words("")
     shape: str = "tpu"
     ours: bool = True
     group: int = -1
     """Which of the needs it is of; -1: the first of its shape, -2: none that the spec has."""
-    overdue: bool = False
-    """It terminates for longer than it may."""
+    overdue: bool = False  # it terminates for longer than it may
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,8 @@ class Pool:
     closed: int = -1
     warm: int = 0
     taint: str = ""
-    machines: int | None = 0
-    """How many GKE has made or makes; None: it gave no answer."""
-    unread: str = ""
-    """What was not read of it: word, users."""
+    machines: int | None = 0  # how many GKE has made or makes; None: it gave no answer
+    unread: str = ""  # what was not read of it: word, users
 
     @property
     def name(self) -> str:
@@ -93,8 +89,7 @@ class Need:
     never: str = ""
     of_flavor: bool = False
     apart: bool = False
-    wait: int = 0
-    """For how long a flex-start pool may wait."""
+    wait: int = 0  # for how long a flex-start pool may wait
 
 
 @dataclass(frozen=True)
@@ -104,8 +99,7 @@ class Scene:
     pools: tuple[Pool, ...] = ()
     over: bool = False
     unknown: bool = False
-    owner_age: int = 0
-    """Of the workload; 0: it does not say."""
+    owner_age: int = 0  # of the workload; 0: it does not say
     suspended: int = -1
     queue: str = ""
     quota_lost: int = 10**6

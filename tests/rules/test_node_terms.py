@@ -17,8 +17,7 @@ from tests.rules.live_pods import a_body, a_workload, change, plan
 
 TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
 GPU = a_body(chips=0, gpus=1, selectors={labels.GPU_ACCELERATOR: "nvidia-l4"})
-ZONE = "us-east5-b"
-"""Of the setting, for pods that select none."""
+ZONE = "us-east5-b"  # of the setting, for pods that select none
 both = pytest.mark.parametrize("body", [TPU, GPU], ids=["TPU", "GPU"])
 
 Term = list[tuple[str, str, list[str]]]

@@ -27,11 +27,9 @@ class Figures:
     """What the scenarios of some seeds show."""
 
     scenarios: int = 0
-    seconds: float = 0.0
-    """Of all processes together."""
+    seconds: float = 0.0  # of all processes together
     counts: Counter[str] = field(default_factory=Counter)
-    violated: dict[str, list[int]] = field(default_factory=dict)
-    """Seeds by what is violated."""
+    violated: dict[str, list[int]] = field(default_factory=dict)  # seeds by what is violated
 
     def add(self, other: Figures) -> None:
         """Take in what other seeds show."""

@@ -22,8 +22,7 @@ from tests.simulation.sim_run import run_scenario
 from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
 from tests.simulation.sim_scenarios import make_scenario
 
-Function = Any
-"""A function of the product, of any signature."""
+Function = Any  # a function of the product, of any signature
 Make = Callable[[Function], Function]
 
 
@@ -34,15 +33,12 @@ class Mutation:
     name: str
     places: tuple[tuple[str, Make], ...]
     """``function`` or ``Class.method`` of the product, wherever it is, and what replaces it."""
-    shows: Callable[[Scenario], bool] = bool
-    """Which stories may show it at all."""
-    story: Scenario | None = None
-    """A story that shows it; without one, seeds are searched."""
+    shows: Callable[[Scenario], bool] = bool  # which stories may show it at all
+    story: Scenario | None = None  # a story that shows it; without one, seeds are searched
     seed: int = 0
     """A seed that shows it: it saves the search. When stories have changed and this seed shows
     nothing any more, the search finds another one."""
-    test: str = ""
-    """The test that shows it, where no story does."""
+    test: str = ""  # the test that shows it, where no story does
 
     @contextmanager
     def applied(self) -> Iterator[None]:

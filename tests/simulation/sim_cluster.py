@@ -48,8 +48,7 @@ class Node:
     ready: bool = True
     mark: Mark | None = None
     pods: list[SimPod] = field(default_factory=list)
-    view: PoolNode | None = None
-    """What the API says of it; None: it has changed."""
+    view: PoolNode | None = None  # what the API says of it; None: it has changed
 
     def show(self) -> PoolNode:
         """Return what the API says of it."""
@@ -88,8 +87,7 @@ class SimPod:
     node: Node | None = None
     bound_at: float = 0.0
     deleting_since: float | None = None
-    drawn: tuple[PodView, fitting.Pod] | None = None
-    """How the autoscaler saw it last."""
+    drawn: tuple[PodView, fitting.Pod] | None = None  # how the autoscaler saw it last
 
     @property
     def units(self) -> int:

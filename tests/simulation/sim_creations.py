@@ -23,8 +23,7 @@ EMPTY_SECONDS = 22.0
 RESERVED_SECONDS = 40.0
 SOON_SECONDS = 120.0
 """A stockout of at most this length is one of quota, which GKE tells within 26 to 51 seconds."""
-AGAIN_SECONDS = 150.0
-"""How often GKE may find machines that have come meanwhile."""
+AGAIN_SECONDS = 150.0  # how often GKE may find machines that have come meanwhile
 EXHAUSTED = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone '{zone}' does not have enough resources available to "
     "fulfill the request"

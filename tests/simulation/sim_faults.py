@@ -15,8 +15,7 @@ GKE = frozenset(
     {"create", "get", "list", "list_operations", "delete", "read_machines", "raise_maximum", "lower_maximum"}
 )
 CHANGES = frozenset({"create", "delete", "raise_maximum", "lower_maximum"})
-REFUSED = frozenset({"create", "raise_maximum"})
-"""What a quota may refuse at once."""
+REFUSED = frozenset({"create", "raise_maximum"})  # what a quota may refuse at once
 ERRORS: dict[str, Callable[[], ProvisionerError]] = {
     "unavailable": lambda: Unavailable("no answer: the simulator lets this call fail"),
     "throttled": lambda: Throttled("quota of requests per minute", retry_after_seconds=30),
@@ -35,12 +34,10 @@ def make_error(kind: str) -> ProvisionerError:
 OUTCOMES = frozenset({"stockout", "vanish", "degraded", "slow", "half"})
 """What becomes of a create that GKE has accepted."""
 MESSAGES = frozenset({"lose", "duplicate", "delay"})
-LATE = "late"
-"""GKE does what it was asked long after the caller has given up."""
+LATE = "late"  # GKE does what it was asked long after the caller has given up
 NO_CALLS = OUTCOMES | MESSAGES | {LATE}
 """Faults that strike elsewhere than at the beginning of a call."""
-CALL_SECONDS = 30.0
-"""After so long the product gives a call up."""
+CALL_SECONDS = 30.0  # after so long the product gives a call up
 WINDOWS = frozenset({"outage", "no-quota", "no-stock", "no-chips", "no-right"})
 STILL = frozenset({"no-quota", "no-stock"})
 """Windows that may stay open when the scenario comes to rest."""
@@ -55,8 +52,7 @@ class PoolRead:
     """One answer of GKE about pools."""
 
     answered_at: float
-    shows: float
-    """The moment that it shows; earlier than the answer if the answer is stale."""
+    shows: float  # the moment that it shows; earlier than the answer if the answer is stale
 
 
 @dataclass(slots=True)
@@ -71,14 +67,12 @@ class Invocation:
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
     ticking: bool = False
-    call_began: float = 0.0
-    """When a call was made by a task that has made no other."""
+    call_began: float = 0.0  # when a call was made by a task that has made no other
     calls_began: dict[object, float] = field(default_factory=dict)
     """By task: when its latest call was made, which may reach GKE much later."""
     notes: list[str] = field(default_factory=list)
     """A read was stale, or GKE refused a create at once, so that the candidate after it follows."""
-    bugs: list[str] = field(default_factory=list)
-    """Errors that the product itself did not foresee."""
+    bugs: list[str] = field(default_factory=list)  # errors that the product itself did not foresee
 
     def find_call_began(self) -> float:
         """Return when the latest call of the running task was made; tasks run side by side."""

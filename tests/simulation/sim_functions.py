@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import World
 
 T = TypeVar("T")
-OBJECTS_MAX = 100_000
-"""After so many new objects garbage is collected: some stories' worth."""
+OBJECTS_MAX = 100_000  # after so many new objects garbage is collected: some stories' worth
 BEGIN_SECONDS = 60.0
 """For so long a new instance counts neither the other one's creates nor all of its deletions."""
 

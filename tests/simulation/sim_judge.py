@@ -48,8 +48,7 @@ class Violation:
 
     invariant: str
     text: str
-    at: float
-    """Seconds from the start."""
+    at: float  # seconds from the start
 
     def __str__(self) -> str:
         return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"

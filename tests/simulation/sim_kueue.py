@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import World
 
 CHECK = "capacity"
-AGAIN_SECONDS = (30.0, 300.0, 900.0)
-"""When Kueue may admit an evicted workload again."""
+AGAIN_SECONDS = (30.0, 300.0, 900.0)  # when Kueue may admit an evicted workload again
 
 
 @dataclass(slots=True, eq=False)
@@ -32,8 +31,7 @@ class Entry:
 
     made: Workload
     name: str
-    waits_until: float = 0.0
-    """Kueue does not admit it before."""
+    waits_until: float = 0.0  # Kueue does not admit it before
     reserved_at: float | None = None
     evicted: bool = False
     active: bool = True

@@ -32,20 +32,13 @@ class Pool:
     machine_type: str
     made_at: float
     gpus: int = 0
-    topology: str = ""
-    """Of its hosts together, or of its one host."""
-    placement: str = ""
-    """The topology of its placement; empty for single hosts."""
-    size: int = 0
-    """How many nodes it is to have; of an autoscaled one, the most."""
-    begins: int = 0
-    """With how many nodes it is created."""
-    smallest: int = 0
-    """How many nodes the autoscaler leaves it at least."""
-    whole: bool = True
-    """Its hosts are one unit: it has all of them or none."""
-    granted: int = 0
-    """How many machines it has, those that only start among them."""
+    topology: str = ""  # of its hosts together, or of its one host
+    placement: str = ""  # the topology of its placement; empty for single hosts
+    size: int = 0  # how many nodes it is to have; of an autoscaled one, the most
+    begins: int = 0  # with how many nodes it is created
+    smallest: int = 0  # how many nodes the autoscaler leaves it at least
+    whole: bool = True  # its hosts are one unit: it has all of them or none
+    granted: int = 0  # how many machines it has, those that only start among them
     accelerator: str = ""
     taints: tuple[Taint, ...] = ()
     spot: bool = False
@@ -54,27 +47,19 @@ class Pool:
     zone: str = ""
     error: str = ""
     autoscaled: bool = False
-    off: bool = False
-    """Its autoscaling was switched off."""
+    off: bool = False  # its autoscaling was switched off
     healthy_since: float | None = None
     """Since when all of its nodes are there; of an elastic one, any."""
-    relabelled_at: float = 0.0
-    """When a person last changed its labels, or deleted it."""
-    left_at: float = 0.0
-    """When a pod last left one of its nodes."""
+    relabelled_at: float = 0.0  # when a person last changed its labels, or deleted it
+    left_at: float = 0.0  # when a pod last left one of its nodes
     made_nodes: int = 0
-    asked: int = 0
-    """How many machines the autoscaler wants it to have."""
-    dry_until: float = 0.0
-    """So long there is no machine for it, whatever its zone has."""
-    refused: bool = False
-    """Its group says that there are no machines for what the autoscaler asks."""
-    refused_at: float = -1e9
-    """When it said so last."""
+    asked: int = 0  # how many machines the autoscaler wants it to have
+    dry_until: float = 0.0  # so long there is no machine for it, whatever its zone has
+    refused: bool = False  # its group says that there are no machines for what the autoscaler asks
+    refused_at: float = -1e9  # when it said so last
     machines: list[tuple[float, Machines]] = field(default_factory=list)
     """What its instance group said, from which moment on."""
-    view: NodePool | None = None
-    """What GKE's API says of it; None: it has changed."""
+    view: NodePool | None = None  # what GKE's API says of it; None: it has changed
     owner_read: tuple[Owner | None] | None = None
 
     @property

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
-CREATE_SECONDS = 1.4
-"""How long GKE takes to accept a create."""
-OPERATIONS_SECONDS = 7200.0
-"""How long GKE lists an operation that has ended."""
+CREATE_SECONDS = 1.4  # how long GKE takes to accept a create
+OPERATIONS_SECONDS = 7200.0  # how long GKE lists an operation that has ended
 
 
 @dataclass(slots=True)

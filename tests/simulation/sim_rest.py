@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
-BOTH_TICKS = 5
-"""For so many ticks two whole pools of one slot may stand beside each other."""
-DELETE_TICKS = 3
-"""For so many ticks a delete holds its operation slot."""
+BOTH_TICKS = 5  # for so many ticks two whole pools of one slot may stand beside each other
+DELETE_TICKS = 3  # for so many ticks a delete holds its operation slot
 ORPHAN_TICKS = 4
 USELESS_SECONDS = 900.0
 """A pool that is whole and serves nobody is given back after so long, and some ticks."""

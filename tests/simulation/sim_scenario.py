@@ -7,20 +7,17 @@ ZONE = "us-east5-b"
 START = 1_800_000_000.0
 GRACE_SECONDS = 300
 DRAIN_SECONDS = 600
-EVENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
+EVENT_SECONDS = 3600.0  # how long API servers keep Events
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
     """Something that a person or a controller does. It is left out where it makes no sense."""
 
-    at: float
-    """Seconds from the start."""
+    at: float  # seconds from the start
     verb: str
     cluster: int
-    name: str
-    """The workload's name; empty where the verb needs none."""
+    name: str  # the workload's name; empty where the verb needs none
     kind: str = ""
     shape: str = ""
     count: int = 0
@@ -36,11 +33,9 @@ class Act:
 class Fault:
     """Something that fails: the next call of a method, or every call of it for some time."""
 
-    at: float
-    """Seconds from the start."""
+    at: float  # seconds from the start
     kind: str
-    method: str = ""
-    """The port's method; empty for any."""
+    method: str = ""  # the port's method; empty for any
     cluster: int = 0
     seconds: float = 0.0
     """How long it lasts or delays, or how old an answer is; what else it means is the kind's."""
@@ -55,10 +50,8 @@ class Fault:
 class Stock:
     """From a moment on, a zone has machines for so many hosts, in each cluster."""
 
-    at: float
-    """Seconds from the start."""
-    zone: str
-    """The letter at the end of its name."""
+    at: float  # seconds from the start
+    zone: str  # the letter at the end of its name
     hosts: int
 
     def __str__(self) -> str:
@@ -69,14 +62,11 @@ class Stock:
 class Rollout:
     """For some time a function has a second instance, which may be another release."""
 
-    at: float
-    """Seconds from the start."""
+    at: float  # seconds from the start
     role: str
     seconds: float
-    release: int = 0
-    """Of the new instance, which stays."""
-    settings: int = 0
-    """Which of the settings it has."""
+    release: int = 0  # of the new instance, which stays
+    settings: int = 0  # which of the settings it has
 
     def __str__(self) -> str:
         return f"{self.role} gets release {self.release} with settings {self.settings} in {self.seconds:.0f} s"
@@ -95,30 +85,20 @@ class Scenario:
     mode: str = "active"
     cap: int = 50
     limit_chips: int = 0
-    candidates: int = 0
-    """How many zones the operator's policy lists."""
-    tiers: tuple[str, ...] = ()
-    """The tier of each of these zones; by default on-demand."""
-    stock: tuple[Stock, ...] = ()
-    """The machines of zones. A zone without such a row has enough."""
-    idle_seconds: int = 0
-    """How long pools may stay without use."""
+    candidates: int = 0  # how many zones the operator's policy lists
+    tiers: tuple[str, ...] = ()  # the tier of each of these zones; by default on-demand
+    stock: tuple[Stock, ...] = ()  # the machines of zones. A zone without such a row has enough.
+    idle_seconds: int = 0  # how long pools may stay without use
     rollouts: tuple[Rollout, ...] = ()
     collect_settings: int = 0
     """Which of the settings `collect` has; `provision` begins with the first."""
     collect_release: int = 0
-    latency_seconds: float = 0.4
-    """The longest call."""
-    operation_slots: int = 0
-    """How many operations GKE runs at one time; 0: as many as come."""
-    says_slots: bool = True
-    """Whether GKE names that number when it refuses one more."""
-    quota_pods: int = 0
-    """For how many pods Kueue's queue has quota; 0: there is no Kueue."""
-    check_seconds: int = 1800
-    """For how long Kueue's check holds a part of the pools."""
-    skew_seconds: float = 0.0
-    """How far the clocks of Kubernetes are ahead."""
+    latency_seconds: float = 0.4  # the longest call
+    operation_slots: int = 0  # how many operations GKE runs at one time; 0: as many as come
+    says_slots: bool = True  # whether GKE names that number when it refuses one more
+    quota_pods: int = 0  # for how many pods Kueue's queue has quota; 0: there is no Kueue
+    check_seconds: int = 1800  # for how long Kueue's check holds a part of the pools
+    skew_seconds: float = 0.0  # how far the clocks of Kubernetes are ahead
 
     @property
     def length(self) -> float:

@@ -11,8 +11,7 @@ class Shape:
 
     accelerator: str
     topology: str
-    units: int
-    """Chips or GPUs of each pod."""
+    units: int  # chips or GPUs of each pod
     hosts: int
     machine_type: str
     gpu: bool = False

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
-SURGE_SHARE = 0.25
-"""Of the pods of a Deployment so many more run while they are replaced."""
+SURGE_SHARE = 0.25  # of the pods of a Deployment so many more run while they are replaced
 
 
 def find_workload(world: World, pool: Pool) -> Workload | None:

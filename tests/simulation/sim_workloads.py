@@ -34,29 +34,22 @@ class Workload:
     replicas: int
     pinned: bool
     spot: bool = False
-    tolerates: bool = True
-    """Its pods tolerate the taint of spot nodes."""
+    tolerates: bool = True  # its pods tolerate the taint of spot nodes
     generation: int = 1
     suspended: bool = False
-    suspended_at: float = 0.0
-    """When it was told to suspend last."""
-    suspended_since: float | None = None
-    """Of its condition."""
+    suspended_at: float = 0.0  # when it was told to suspend last
+    suspended_since: float | None = None  # of its condition
     terminal: str = ""
     terminal_since: float | None = None
     deleting_since: float | None = None
     restarts: int = 0
     active: int = 0
-    queued: bool = False
-    """Kueue decides when it is suspended."""
-    finished: frozenset[int] = frozenset()
-    """Slices of it that have ended while it lives."""
-    lent: bool = False
-    """Pods of others have run on a pool of it."""
+    queued: bool = False  # Kueue decides when it is suspended
+    finished: frozenset[int] = frozenset()  # slices of it that have ended while it lives
+    lent: bool = False  # pods of others have run on a pool of it
     version: int = 0
     made_at: float = 0.0
-    changed_at: float = 0.0
-    """When what it wants last changed."""
+    changed_at: float = 0.0  # when what it wants last changed
     _view: WorkloadView | None = None
     _template: PodTemplate | None = None
 
@@ -216,18 +209,15 @@ _BODIES: dict[str, Callable[[Workload, Json], Json]] = {
 class PodPlan:
     """One pod that a workload wants."""
 
-    key: str
-    """Stays the same when the pod is made anew."""
-    slice_name: str
-    """Pods of one slice share it; of an elastic pool, it is the workload's name."""
+    key: str  # stays the same when the pod is made anew
+    slice_name: str  # pods of one slice share it; of an elastic pool, it is the workload's name
     name: str
     template: PodTemplate
     controller_kind: str = ""
     controller_name: str = ""
     controller_uid: str = ""
     api_version: str = "apps/v1"
-    pool_key: str = ""
-    """Pods with it share one pool, which no pod with another such key may use."""
+    pool_key: str = ""  # pods with it share one pool, which no pod with another such key may use
 
 
 def list_pods(made: Workload) -> list[PodPlan]:

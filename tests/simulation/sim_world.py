@@ -23,8 +23,7 @@ from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.sim_workloads import Workload
 from tests.simulation.virtual_time import VirtualTime
 
-BACKOFF_SECONDS = (10.0, 600.0)
-"""Of the subscriptions."""
+BACKOFF_SECONDS = (10.0, 600.0)  # of the subscriptions
 ATTEMPTS_MAX = 20
 """After so many pushes the policy keeps a message, and the ticks answer what it was about."""
 _OK = range(200, 300)

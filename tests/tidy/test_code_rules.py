@@ -26,7 +26,7 @@ BUDGETS = {
     "standins/kit": (1_575, 1_600),
     "standins demo benchmarks": (20_178, 20_000),
     "cli": (5_871, 5_000),
-    "tests/cli": (3_045, 2_300),
+    "tests/cli": (3_044, 2_300),
     " ".join(DEPLOYED): (16_021, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""

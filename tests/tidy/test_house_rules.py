@@ -13,8 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 70
-PAGES_MAX, PAGE_LINES_MAX = 48, 4_800
-"""Of docs/. The numbers only ever fall."""
+PAGES_MAX, PAGE_LINES_MAX = 48, 4_800  # of docs/. The numbers only ever fall.
 RECORDS_MAX, RECORD_LINES_MAX = 15, 40
 ROOT_PAGES_MAX = {"README.md": 50, "CONTRIBUTING.md": 60, "CHANGELOG.md": 120, "ARCHITECTURE.md": 180}
 KEYS_OF_OWNERS = (ROOT / "shared/model/labels.py", ROOT / "shared/model/names.py")

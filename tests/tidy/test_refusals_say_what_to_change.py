@@ -11,8 +11,7 @@ ROOT = Path(__file__).parents[2]
 RULES = ("model", "kinds", "shapes", "needs", "plan")
 """The rooms of `shared` that may refuse a demand."""
 REFUSALS = {name for name, each in vars(errors).items() if isinstance(each, partial)}
-OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}
-"""Of messages that no person writes."""
+OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}  # of messages that no person writes
 READ_ELSEWHERE = {
     f"shared/needs/ways.py: CapacityConflict({text}, field=_FIELD)"
     for text in ("str(error)", "f'candidate {number}, {way}: {misfit}'")
