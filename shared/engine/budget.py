@@ -30,10 +30,8 @@ WorkloadName = tuple[str, str, str]  # kind, namespace and name
 NO_LIMIT = 10**9
 SLOTS_WITHOUT_NUMBER = 20
 SENT_SECONDS = 1200.0  # how long a create that no list shows counts for a limit
-HELD_SECONDS = 150.0
-"""How long room is held for a gang that no tick looks at again: it is gone, or gave up."""
-SHOWN_SECONDS = 15.0
-"""How long one that a list shows is kept: longer than a look with an older list may act."""
+HELD_SECONDS = 150.0  # how long room is held for a gang that no tick looks at again
+SHOWN_SECONDS = 15.0  # a look with an older list may act as long as that after a list shows one
 REST_SECONDS = 60.0  # how long creates of a cluster rest after a 429 without a number
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
@@ -72,6 +70,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
     chips: Mapping[str, int] = {}
     """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
     machines counts as a whole."""
+    strangers: Mapping[str, Sequence[int]] = {}  # attempts in names of ours, of pools of others
     under_way: frozenset[str] = frozenset()  # names of pools on which GKE works
     autoscaled: int = 0
 

@@ -130,7 +130,7 @@ def view(look: Look) -> Look:
     """Return a look with the scene of what was read; what was not read is unknown in it."""
     before, queued, workload = look.scene, look.standing.queued, look.workload
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
-    creations, deletions = _list_records(look, look.operations) if look.operations else ([], [])
+    creations, deletions = _list_records(look, look.operations or {})
     suspended_since = None
     if workload is not None and workload.suspended:
         suspended_since = _find_suspension(workload, pools, before.now)
@@ -326,12 +326,17 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
 
 
 def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], list[Deletion]]:
-    """Return what GKE's operations of the last hour say of the slots of a workload's needs."""
+    """Return what GKE's operations of the last hour say of the slots of a workload's needs.
+
+    A name of ours that a pool of others has is used too.
+    """
     creations, deletions = list[Creation](), list[Deletion]()
     uid = look.workload.uid if look.workload else ""
     for need, slot in ((each.key, slot) for each in look.wanted.needs for slot in list_slots(each)):
         claim = make_claim(look.key, uid, need, slot)
-        tries = operations.get(claim.hash[:HASH_CHARACTERS], ())
+        key = claim.hash[:HASH_CHARACTERS]
+        taken, tries = look.inventory.strangers.get(key, ()), operations.get(key, ())
+        creations += [Creation(need=need, slot=slot, attempt=attempt) for attempt in taken]
         for name, each in tries:
             began_at = each.began_at or 0.0
             if look.scene.now - began_at > HOUR:

@@ -30,6 +30,7 @@ from shared.engine.outside import Ports
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError
+from shared.model.names import parse_name
 from shared.model.pools import UNDER_WAY, NodePool, PoolNode
 from shared.model.workloads import Namespace, Parent, PodView, WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
@@ -56,18 +57,21 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
     own = ("", ports.settings.resource_labels.get(labels.DEPLOYMENT, ""))
     pools = ports.pools.list(cluster)
     by_owner: dict[WorkloadName, list[NodePool]] = defaultdict(list)
-    chips = Counter[str]()
+    chips, strangers = Counter[str](), defaultdict[str, list[int]](list)
     for pool in pools:
         if pool.owner is not None and pool.deployment in own:
             by_owner[pool.owner.key].append(pool)
             nodes = max(pool.node_count, before.get(pool.name, 0))
             chips[pool.owner.namespace] += count_chips(pool, nodes)
+        elif name := parse_name(pool.name):
+            strangers[name.hash].append(name.attempt)
     inventory = Inventory(
         began_at=began_at,
         pools={pool.name: pool for pool in pools},
         by_owner=by_owner,
         nodes_before=before,
         chips=chips,
+        strangers=strangers,
         under_way=frozenset(pool.name for pool in pools if pool.status in UNDER_WAY),
         autoscaled=sum(pool.autoscaled for pool in pools),
     )
@@ -176,8 +180,7 @@ class Reads(Struct):
     def _is_young(self, shared: Inventory) -> bool:
         """Return whether a list of another look is young, and began after our last act."""
         acted_at = self.ports.memory.acted.get(self.key, float("-inf"))
-        age = self.began_at - shared.began_at
-        return 0 <= age <= SHARED_SECONDS and acted_at < shared.began_at
+        return acted_at < shared.began_at <= self.began_at <= shared.began_at + SHARED_SECONDS
 
     def read_owner(self) -> tuple[WorkloadView | None, bool]:
         """Return the workload, and whether its presence or absence is known."""

@@ -54,12 +54,10 @@ ROUNDS_MAX = 4
 POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
 """So many pools and nodes one fresh look may serve for what takes away; one pool of any size."""
 LOOKS_MAX = 3  # how often a pool is looked at whose looks took too long
-LISTS_SECONDS = 5.0
-"""How old the lists of a tick may be from which something is created without a look of its own."""
+LISTS_SECONDS = 5.0  # how old a tick's lists may be when a create rests on them alone
 ACT_SECONDS = 45.0
 
-LOOK_SECONDS = 10.0
-"""How old a look may be when an act rests on it. Most looks take less than a second."""
+LOOK_SECONDS = 10.0  # how old a look may be when an act rests on it; most take under a second
 REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
 _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 
@@ -143,8 +141,13 @@ class Run(Struct):
         return [act for act in self.plan.adds if _place(act) in again]
 
     def _hold_rest(self, acts: Sequence[Act]) -> None:
-        """Keep room for what a gang lacks beside what is sent, so that no other takes it."""
-        self.books.hold(self.key, count_rest(self.look, acts), self.ports.clock.now())
+        """Keep room for what a gang that began lacks beside what is sent: no other takes it."""
+        scene, lacking = self.look.scene, Counter[str]()
+        if acts or scene.pools:
+            lacking.update(want.need.key for want in Census(scene).demanded.unserved)
+            lacking.subtract(act.need for act in acts)
+        chips = (max(0, lacking[need.key]) * need.hosts * need.chips for need in scene.needs)
+        self.books.hold(self.key, sum(chips), self.ports.clock.now())
 
     def _look_anew(self) -> None:
         source = Source(until=self.look.until)
@@ -222,18 +225,6 @@ class Run(Struct):
             text = f"{what} could not be looked at within {LOOK_SECONDS:.0f} s, {LOOKS_MAX} times"
             decision = Decision(Verdict.REFUSE, Reason.VIEW_STALE, text)
             self.done.append(note(decision, self.look, pool=act.pool))
-
-
-def count_rest(look: Look, acts: Sequence[Act]) -> int:
-    """Return the chips that a gang which began lacks beside its pools and what is sent now."""
-    scene, created = look.scene, Counter(act.need for act in acts)
-    if not acts and not scene.pools:
-        return 0
-    lacking = Counter(want.need.key for want in Census(scene).demanded.unserved)
-    return sum(
-        max(0, lacking[need.key] - created[need.key]) * need.hosts * need.chips
-        for need in scene.needs
-    )
 
 
 def _place(act: Act) -> tuple[str, str, Slot]:

@@ -26,8 +26,7 @@ from shared.plan.scene import Act, Answer, Need, Plan, Verb, Word
 from shared.plan.short import Trouble
 
 _LOG = logging.getLogger("explain")
-TOLD_SECONDS = 1800.0
-"""How long a tick does not say again what stays as it is; less than an Event is kept."""
+TOLD_SECONDS = 1800.0  # how long a tick does not repeat what stays so; Events are kept for longer
 WORDS = {
     Reason.KIND_NOT_SERVED: (
         "workloads of kind {kind} get no node pools here; an operator can add it to the setting "

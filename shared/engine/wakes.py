@@ -39,9 +39,9 @@ from shared.engine.tell import (
     tell,
     write_event,
 )
-from shared.kinds.table import KINDS, find_kind
+from shared.kinds.table import KINDS
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import OutOfTime, OwnerKindUnknown, ProvisionerError
+from shared.model.errors import OutOfTime, ProvisionerError
 from shared.model.labels import DEPLOYMENT
 from shared.model.messages import EndedOperation
 from shared.model.names import parse_name
@@ -74,10 +74,6 @@ class Work(Struct):
 def work_on(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
     work, began_at = Work(), ports.clock.now()
-    if find_kind(key.kind) is None:
-        text = "no such kind of workload is known"
-        work.errors.append(OwnerKindUnknown(text, field="kind", value=key.kind))
-        return work
     if not ports.crew.begin(key):
         return work
     try:

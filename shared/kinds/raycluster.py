@@ -86,7 +86,12 @@ class RayCluster(Kind):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a cluster, with the RayJob that made it. It has no terminal state."""
-        return structs.replace(super().read(body, read_template), parent=read_parent(body))
+        owner, view = read_controller(body), super().read(body, read_template)
+        if read_text(owner, "kind") != RAYJOB.name:
+            return view
+        name, uid = read_text(owner, "name"), read_text(owner, "uid")
+        parent = Parent(kind=RAYJOB.name, namespace=view.namespace, name=name, uid=uid)
+        return structs.replace(view, parent=parent)
 
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of the head, and of each worker group."""
@@ -209,15 +214,6 @@ def _count_alike(workload: WorkloadView, group: SliceGroup) -> int:
 
 def _read_shape(group: SliceGroup) -> list[tuple[str, ...]]:
     return [group.template.list_values(key) for key in (labels.ACCELERATOR, labels.TOPOLOGY)]
-
-
-def read_parent(body: Json) -> Parent | None:
-    """Return the RayJob that controls a RayCluster; None without one."""
-    owner = read_controller(body)
-    if read_text(owner, "kind") != RAYJOB.name:
-        return None
-    namespace, name = read_text(body, "metadata", "namespace"), read_text(owner, "name")
-    return Parent(kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(owner, "uid"))
 
 
 def judge_rayjob(body: Json) -> str:

@@ -256,8 +256,6 @@ def _find_uselessness(world: World, cluster: SimCluster, pool: Pool, made: Workl
     The pods of a slice that runs in part are held by its other pods. Kubernetes tells the age of a
     pod with its own clock.
     """
-    if any(act.verb == "relabel" and act.name == made.name for act in world.scenario.acts):
-        return ""  # a pool without labels may have the name of the successor
     since, ticks, pods = pool.healthy_since, world.ticks[cluster.name], cluster.list_pods_of(made)
     begun = {pod.plan.slice_name for pod in pods if pod.node is not None}
     waits = [pod for pod in pods if pod.live and pod.view.unschedulable and pod.plan.slice_name not in begun]

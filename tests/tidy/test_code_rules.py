@@ -15,9 +15,9 @@ BUDGETS = {
     "shared/model": (2_014, 1_600),
     "shared/needs": (1_803, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_775, 1_950),
+    "shared/engine": (2_768, 1_950),
     "shared/edges": (2_535, 2_100),
-    "shared/kinds": (1_398, 1_300),
+    "shared/kinds": (1_394, 1_300),
     "shared/shapes": (854, 760),
     "demo": (2_728, 2_500),
     "benchmarks": (1_936, 1_900),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (20_178, 20_000),
     "cli": (5_871, 5_000),
     "tests/cli": (3_044, 2_300),
-    " ".join(DEPLOYED): (16_021, 14_000),
+    " ".join(DEPLOYED): (16_010, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)
