@@ -38,7 +38,7 @@ EXPECTED: dict[str, tuple[Any, ...]] = {
 REFUSED = {"default/three-chips": "shape_unsupported"}
 
 
-SPEEDS = {ClusterKind.EMBEDDED: 60.0, ClusterKind.REAL: 20.0}
+SPEEDS = {ClusterKind.EMBEDDED: 30.0, ClusterKind.REAL: 20.0}
 """A real scheduler is not sped up, and a pool must live for longer than a look at it takes."""
 
 
