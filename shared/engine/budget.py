@@ -264,17 +264,17 @@ class Books(Struct):
     def take_deletion(self, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""
         with self._lock:
-            recent = {
-                name: at for name, at in self._deletions.items() if now - at < DELETIONS_SECONDS
-            }
+            begun_at = now - DELETIONS_SECONDS
+            recent = {name: at for name, at in self._deletions.items() if at > begun_at}
             allowed = pool in recent or len(recent) < self.settings.deletions_per_minute_max
-            self._deletions = recent | {pool: now} if allowed else recent
+            self._deletions = {pool: now} | recent if allowed else recent
             return allowed
 
-    def give_back_deletion(self, pool: str) -> None:
-        """Count a deletion no more that GKE did not accept."""
+    def give_back_deletion(self, pool: str, since: float) -> None:
+        """Count a deletion no more that GKE did not accept; one before it may have been."""
         with self._lock:
-            self._deletions.pop(pool, None)
+            if self._deletions.get(pool, 0.0) >= since:
+                del self._deletions[pool]
 
     def leave_to_deletions(self) -> None:
         """Leave the slot of a slow create to deletions until the next tick."""

@@ -321,7 +321,7 @@ def _mark(act: Act, look: Look, ports: Ports) -> None:
 
 def send(each: Order, look: Look, ports: Ports) -> Outcome:
     """Do an act, and return what came of it."""
-    act, books = each.act, ports.budget[look.key.cluster]
+    act, books, began_at = each.act, ports.budget[look.key.cluster], ports.clock.now()
     deletes = act.verb == Verb.DELETE
     obstacle = find_obstacle(act, look, ports) if deletes else None
     if obstacle is not None:
@@ -340,7 +340,7 @@ def send(each: Order, look: Look, ports: Ports) -> Outcome:
         return each.outcome
     outcome = explain_refusal(each, error, look)
     if deletes:
-        books.give_back_deletion(act.pool)
+        books.give_back_deletion(act.pool, began_at)
     return outcome
 
 

@@ -182,6 +182,18 @@ def test_only_deletions_that_gke_accepted_are_counted() -> None:
     assert world.list_deleted() == list(world.gke.pools)[1:]
 
 
+def test_a_refusal_gives_back_no_deletion_that_gke_accepted_before() -> None:
+    world = World(deletions_per_minute_max=1)
+    books, now = world.collector.ports.budget[CLUSTER], world.clock.time
+    assert books.take_deletion("first", now)  # GKE accepts it
+    assert books.take_deletion("first", now + 2)  # and says of the same one that it is busy with it
+
+    books.give_back_deletion("first", now + 2)
+
+    assert not books.take_deletion("second", now + 3)
+    assert books.take_deletion("second", now + 61)
+
+
 def test_what_an_owner_says_itself_is_not_limited() -> None:
     world = World(slices=3, deletions_per_minute_max=1)
     world.run_all(slices=3)
