@@ -375,7 +375,8 @@ class Judge:
         made = find_workload(self._world, pool)
         if owner is None or not owner.warm_seconds or pool.status != PoolStatus.RUNNING or made is None:
             return
-        if not made.terminal or pool.healthy_since is None or now - pool.healthy_since < LOOK_SECONDS:
+        seen = self._get_run().find_call_began()  # machines may have come since the call was sent
+        if not made.terminal or pool.healthy_since is None or seen - pool.healthy_since < LOOK_SECONDS:
             return
         since = max(pool.left_at, pool.healthy_since)
         if now - since < min(owner.warm_seconds, self._world.scenario.idle_seconds) // 2 - 1:
