@@ -20,9 +20,9 @@ from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL
 from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
-from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
 from tests.builders import PINNED_JOB_KEY
 from tests.loop.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
+from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,9 +24,9 @@ from standins.autoscaler.upstream import running_upstream
 from standins.controlplane.building import find_build
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.programs import read_products
-from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
 from standins.google.tests.fakegke_worlds import fake_process, open_transport
 from standins.kit.kubernetes import MERGE
+from tests.loop.plane_worlds import AT_ONCE, World, clearing, wait_for
 
 NAME = "autoscaler-1.33"
 pytestmark = [pytest.mark.cluster, pytest.mark.controller(NAME), pytest.mark.timeout(600)]
