@@ -441,18 +441,3 @@ def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.Monkey
     world.provisioner.work()
 
     assert len(world.gke.pools) == 1
-
-
-def test_a_pool_of_others_under_our_name_does_not_keep_a_slice_waiting() -> None:
-    world = World()
-    world.wait(0)
-    world.provision()
-    ((name, pool),) = world.gke.pools.items()
-    world.gke.pools[name] = structs.replace(pool, labels={})  # a person took our labels away
-    world.gke.operations.clear()  # more than an hour ago
-    world.restart()
-    world.clock.time += 300
-
-    world.tick(Role.PROVISION)
-
-    assert list(world.gke.pools) == [name, f"{name[:-1]}1"]

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
-from shared.engine.reconcile import Order, explain_refusal
+from shared.engine.reconcile import Order, Role, explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
@@ -203,3 +204,18 @@ def test_a_refusal_says_what_could_not_be_done(verb: Verb, words: str) -> None:
 
     assert outcome.decision.message == f"node pool p cannot be {words} yet: an operation runs"
     assert outcome.error is not None
+
+
+def test_a_pool_of_others_under_our_name_does_not_keep_a_slice_waiting() -> None:
+    world = World()
+    world.wait(0)
+    world.provision()
+    ((name, pool),) = world.gke.pools.items()
+    world.gke.pools[name] = structs.replace(pool, labels={})  # a person took our labels away
+    world.gke.operations.clear()  # more than an hour ago
+    world.restart()
+    world.clock.time += 300
+
+    world.tick(Role.PROVISION)
+
+    assert list(world.gke.pools) == [name, f"{name[:-1]}1"]

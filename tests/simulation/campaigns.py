@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from tests.simulation.shrinking import shrink_violation
 from tests.simulation.sim_functions import prepared
-from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenario import Violation
 from tests.simulation.sim_scenarios import make_scenario
 
 CHUNK = 250

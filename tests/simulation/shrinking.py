@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_run import run_scenario
-from tests.simulation.sim_scenario import Scenario
+from tests.simulation.sim_scenario import Scenario, Violation
 
 PLAIN = (
     {"clusters": 1},

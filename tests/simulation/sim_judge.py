@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.engine.reconcile import Role
@@ -10,7 +9,7 @@ from shared.kinds import jobset
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
-from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
+from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START, Violation
 from tests.simulation.sim_truth import (
     count_nodes_wanted,
     count_pools_needed,
@@ -40,18 +39,6 @@ TWO_SECONDS = 20.0
 """GKE names no cause, and the product has no reason for another try, so soon after a create."""
 HOUR_SECONDS, SPARE_CREATES = 3600.0, 3
 """A slot gets so many creates in an hour beside one for each of its ways."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One promise that was broken."""
-
-    invariant: str
-    text: str
-    at: float  # seconds from the start
-
-    def __str__(self) -> str:
-        return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"
 
 
 class Judge:

@@ -10,9 +10,8 @@ from unittest.mock import patch
 from shared.engine import wakes
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
-from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_rest import judge_agreement, judge_rest, judge_tick, take_truth
-from tests.simulation.sim_scenario import START, Scenario
+from tests.simulation.sim_scenario import START, Scenario, Violation
 from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:

@@ -132,3 +132,15 @@ class Scenario:
         rows += [(each.at, "stock", str(each)) for each in self.stock]
         rows += [(each.at, "rollout", str(each)) for each in self.rollouts]
         return [", ".join(heading), *(f"  {at:7.1f} s  {what} {text}".rstrip() for at, what, text in sorted(rows))]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One promise that was broken."""
+
+    invariant: str
+    text: str
+    at: float  # seconds from the start
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"
