@@ -1,4 +1,4 @@
-"""The scenes of the plan, each with the acts of both functions and the answers.
+"""What a scene of the plan is: a row with the acts of both functions and the answers.
 
 A row is written in ages and in hosts: a pool is named by its slot and attempt, ``0.1``.
 `build_scene` makes of it what a look sees.
@@ -121,6 +121,8 @@ class Scene:
     parent_over: bool = False
     warm: bool = False
     autoscaled: int = 0
+    gets: str = ""
+    """The acts of `provision`, those of `collect`, and the answers, as `write_plan` has them."""
 
 
 def build_scene(row: Scene) -> model.Scene:
@@ -262,9 +264,17 @@ def on(pool: str, slice_key: object, count: int = 4, **more: Any) -> tuple[Pod, 
 
 
 def scene(
-    most: int = 1, pods: Iterable[Pod] = (), pools: Iterable[Pool] = (), need: Need | None = None, **more: Any
+    pods: Iterable[Pod] = (),
+    pools: Iterable[Pool] = (),
+    need: Need | None = None,
+    *,
+    most: int = 1,
+    ways: tuple[str, ...] = (),
+    **more: Any,
 ) -> Scene:
-    return Scene((replace(need or Need(), most=most),), tuple(pods), tuple(pools), **more)
+    """Return a scene of one need, by default of one slice of TPUs on demand."""
+    need = replace(need or Need(), most=most)
+    return Scene((replace(need, list=ways or need.list),), tuple(pods), tuple(pools), **more)
 
 
 def fleet(count: int, **more: Any) -> tuple[Pool, ...]:
@@ -299,7 +309,3 @@ OLD_WAITER = Pod("x", ours=False, age=5000)
 def both(pods: Any, pools: Any, **more: Any) -> Scene:
     """Return a scene of two needs, of which the second asks more."""
     return Scene((PLAIN, SPOT), tuple(pods), tuple(pools), **more)
-
-
-Row = tuple[str, Scene, str, str, str]
-"""Name, scene, the acts of `provision`, those of `collect`, the answers."""

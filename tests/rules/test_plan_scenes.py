@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
+from shared.model.needs import Asks, Need, Pod
+from shared.model.pools import PoolShape
 from shared.plan.plan import make_plan
-from shared.plan.scene import Act, Plan, Verb
+from shared.plan.scene import Act, Plan, Pool, Scene, Verb
+from tests.rows import rows
+from tests.rules.plan_scenes import EMPTY, FOREIGN, GPU, LIST, build_scene, fleet, on, scene
+from tests.rules.plan_scenes import Need as NeedRow
+from tests.rules.plan_scenes import Pod as PodRow
+from tests.rules.plan_scenes import Pool as PoolRow
 from tests.rules.plan_scenes import Scene as Row
-from tests.rules.plan_scenes import build_scene
-from tests.rules.scenes_of_attempts import ATTEMPTS
-from tests.rules.scenes_of_counting import COUNTING
-from tests.rules.scenes_of_elastic_needs import ELASTICS
-from tests.rules.scenes_of_queues_and_ends import ENDS, QUEUES
-from tests.rules.scenes_of_the_model import SCENES
+from tests.rules.scenes_of_attempts import ATTEMPTS, ELASTICS, ENDS
+from tests.rules.scenes_of_slices import COUNTING, QUEUES, SCENES
 from tests.rules.wrong_rules import MODULES, WRONG
 
-ALL = [*SCENES, *COUNTING, *ATTEMPTS, *ELASTICS, *QUEUES, *ENDS]
+ALL = SCENES | COUNTING | ATTEMPTS | ELASTICS | QUEUES | ENDS
+ADDS = {Verb.CREATE, Verb.RAISE, Verb.OPEN}
 
 
 def write_act(act: Act, row: Row) -> str:
@@ -28,20 +35,26 @@ def write_act(act: Act, row: Row) -> str:
     return f"create {act.slot}.{act.attempt} {way}{size or ' empty' * act.empty}{marks}"
 
 
-def write_plan(plan: Plan, row: Row) -> tuple[str, str, str]:
-    answers = sorted({str(answer.reason) for answer in plan.answers})
+def write_plan(plan: Plan, row: Row) -> str:
     takes = sorted(write_act(act, row) for act in plan.takes)
-    return ", ".join(write_act(act, row) for act in plan.adds), ", ".join(takes), ", ".join(answers)
+    answers = sorted({str(answer.reason) for answer in plan.answers})
+    return ", ".join([*(write_act(act, row) for act in plan.adds), *takes, *answers])
 
 
-@pytest.mark.parametrize(
-    ("row", "adds", "takes", "answers"), [pytest.param(*each[1:], id=each[0]) for each in ALL]
-)
-def test_a_scene_has_its_plan(row: Row, adds: str, takes: str, answers: str) -> None:
-    assert write_plan(make_plan(build_scene(row)), row) == (adds, takes, answers)
+def test_no_scene_has_the_name_of_another() -> None:
+    assert len(ALL) == sum(map(len, (SCENES, COUNTING, ATTEMPTS, ELASTICS, QUEUES, ENDS))) > 240
 
 
-@pytest.mark.parametrize(("name", "rule"), [pytest.param(*each, id=title) for title, each in WRONG.items()])
+@rows("row", ALL)
+def test_a_scene_has_its_plan(row: Row) -> None:
+    plan = make_plan(build_scene(row))
+
+    assert write_plan(plan, row) == row.gets
+    assert {act.verb for act in plan.adds} <= ADDS
+    assert ADDS.isdisjoint(act.verb for act in plan.takes)
+
+
+@rows("name rule", WRONG)
 def test_a_wrong_rule_makes_a_scene_fail(monkeypatch: pytest.MonkeyPatch, name: str, rule: object) -> None:
     *path, last = name.split(".")
     for module in MODULES:
@@ -49,4 +62,96 @@ def test_a_wrong_rule_makes_a_scene_fail(monkeypatch: pytest.MonkeyPatch, name: 
         if holder is not None and hasattr(holder, last):
             monkeypatch.setattr(holder, last, rule)
 
-    assert any(write_plan(make_plan(build_scene(row)), row) != tuple(wanted) for _, row, *wanted in ALL)
+    assert any(write_plan(make_plan(build_scene(row)), row) != row.gets for row in ALL.values())
+
+
+# --- a plan asks for a fact only where it decides, and has no acts until it has it ---
+
+
+WAITS = PodRow(0)
+YOUNG = PodRow(0, age=10)
+UNREAD = replace(EMPTY, unread="word")
+NO_NODES = replace(GPU, nodes=0)
+SHRINKS = NeedRow(wants=0, hosts=1)
+ASKS: dict[str, tuple[Row, str]] = {
+    "a demand without a pool": (scene([WAITS]), ""),
+    "a young demand rests on no earlier create": (scene([YOUNG], operations=None), ""),
+    "a young pod of an old workload may have lost a pool": (
+        scene([YOUNG], operations=None, owner_age=900),
+        "operations",
+    ),
+    "an old demand may have lost a pool": (scene([WAITS], operations=None), "operations"),
+    "a young demand follows a failed pool": (
+        scene([YOUNG], [PoolRow(0, state="ERROR", nodes=0)], ways=LIST, operations=None),
+        "operations",
+    ),
+    "nothing is created, so no operation matters": (scene(on("0.0", 0), fleet(1), operations=None), ""),
+    "a pool that lacks nodes": (scene([WAITS], [UNREAD], ways=LIST), "machines 0.0"),
+    "a pool that is young": (scene([WAITS], [replace(UNREAD, age=30)], ways=LIST), ""),
+    "nobody waits for what a pool lacks": (scene((), [UNREAD], ways=LIST), ""),
+    "an elastic pool that lacks nodes": (
+        scene([WAITS], [replace(GPU, nodes=1, unread="word")], NeedRow(wants=3, hosts=1), ways=LIST),
+        "machines any.0",
+    ),
+    "a pool that ends": (scene((), fleet(1, unread="users"), over=True), "users 0.0"),
+    "a pool that is kept": (scene(on("0.0", 0), fleet(1, unread="users")), ""),
+    "a slice waits beside its whole pool": (scene([WAITS], fleet(1, unread="users")), "users 0.0"),
+    "a slice waits for its pool": (scene([WAITS], fleet(1, state="PROVISIONING", nodes=0, unread="users")), ""),
+    "a pool that is made smaller rests on no pod": (scene((), [replace(NO_NODES, unread="users")], SHRINKS), ""),
+    "a pool that is made smaller may still get nodes": (
+        scene((), [replace(NO_NODES, unread="word")], SHRINKS),
+        "machines any.0",
+    ),
+    "a stopped plan asks for nothing": (scene((), fleet(1, unread="users"), over=True, stop="report-only"), ""),
+    "what others use was read": (scene(FOREIGN, fleet(1), over=True), ""),
+}
+
+
+@rows("row asks", ASKS)
+def test_a_plan_asks_for_what_decides(row: Row, asks: str) -> None:
+    plan = make_plan(build_scene(row))
+
+    assert ", ".join(f"{each.fact} {each.pool}".strip() for each in plan.asks) == asks
+    assert not (asks and (plan.adds or plan.takes))
+
+
+def build_fleet(*, pinned: bool, pools: bool) -> Scene:
+    shape = PoolShape("ct6e-standard-4t", "4x4", 4, 4)
+    asked = [Asks(shape, frozenset({("job", str(number))} if pinned else ())) for number in range(1000)]
+    needs = (
+        tuple(Need(key=f"k{number}", asks=asks, hosts=4, pin=f"s{number}") for number, asks in enumerate(asked))
+        if pinned
+        else (Need(key="k0", asks=asked[0], most=1000, hosts=4),)
+    )
+    pods = tuple(
+        Pod(need=f"k{number * pinned}", slice=f"s{number}", waits=True, created_at=1.0, asks=asks)
+        for number, asks in enumerate(asked)
+        for _ in range(4)
+    )
+    made = tuple(
+        Pool(
+            name=f"p{number}",
+            shape=shape,
+            slot=f"s{number}" if pinned else number,
+            need=f"k{number * pinned}",
+            node_labels=dict(asks.labels),
+            ready=4,
+            ready_since=9.0,
+            created_at=2.0,
+            maximum=4,
+        )
+        for number, asks in enumerate(asked)
+    )
+    return Scene(now=5000.0, needs=needs, pods=pods, pools=made if pools else (), slots=10**4)
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("pools", [True, False])
+def test_a_thousand_slices_are_planned_at_once(*, pinned: bool, pools: bool) -> None:
+    fleet_of_all = build_fleet(pinned=pinned, pools=pools)
+    began = time.process_time()
+
+    plan = make_plan(fleet_of_all)
+
+    assert len(plan.adds) == 1000
+    assert time.process_time() - began < 0.6  # 0.06 to 0.17 s on two cores
