@@ -8,7 +8,6 @@ one with all threads.
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import secrets
@@ -111,10 +110,10 @@ def connect(topic: PubsubTopic) -> None:
             raise Unavailable(f"no connection in {topic.timeout_seconds:g} s") from error
 
 
-def run_exporter(settings: ExporterSettings, stop: threading.Event, ports_file: Path | None = None) -> bool:
+def run_exporter(settings: ExporterSettings, stop: threading.Event) -> bool:
     """Run until `stop` is set, the lease is lost or a part fails; return whether it ends clean."""
     exporter = _Exporter(settings, stop)
-    exporter.listen(ports_file)
+    exporter.listen()
     try:
         return exporter.run()
     finally:
@@ -160,8 +159,8 @@ class _Exporter:
         gc.collect()
         gc.freeze()
 
-    def listen(self, ports_file: Path | None) -> None:
-        """Answer probes from now on, and write where."""
+    def listen(self) -> None:
+        """Answer probes from now on, and log where."""
         host = self._settings.http_address
         try:
             server = HealthServer(host, self._settings.http_port, self._health, self._metrics.render)
@@ -170,14 +169,8 @@ class _Exporter:
             raise Misconfigured((describe_problem(name_variable("http_port"), problem),)) from error
         server.start()
         self._server = server
-        url = f"http://127.0.0.1:{server.port}"
-        _logger.info(
-            "listening", extra={"url": url, "cluster": self._settings.cluster, "topic": self._settings.topic}
-        )
-        if ports_file:
-            unfinished = ports_file.with_name(f".{ports_file.name}.{os.getpid()}")
-            unfinished.write_text(json.dumps({"http": url}), encoding="utf-8")
-            unfinished.rename(ports_file)
+        facts = {"cluster": self._settings.cluster, "topic": self._settings.topic}
+        _logger.info("listening", extra={"url": f"http://127.0.0.1:{server.port}"} | facts)
 
     def run(self) -> bool:
         """Wait for the lease, then report until the end; return whether the end is clean."""

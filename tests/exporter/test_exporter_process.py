@@ -29,8 +29,7 @@ class Process(Child):
 
     def __init__(self, folder: Path, environ: dict[str, str]) -> None:
         log = folder / f"{len(list(folder.glob('*.log')))}.log"
-        self.ports_file = log.with_suffix(".ports")
-        arguments = (sys.executable, "-m", "exporter", "--ports-file", str(self.ports_file))
+        arguments = (sys.executable, "-m", "exporter")
         super().__init__(Command(name="exporter", arguments=arguments, folder=ROOT, environment=environ), log)
 
     def records(self) -> list[dict[str, Any]]:
@@ -39,10 +38,10 @@ class Process(Child):
     def messages(self, text: str) -> list[dict[str, Any]]:
         return [record for record in self.records() if record["message"] == text]
 
-    def ports(self) -> dict[str, str]:
-        wait_until(self.ports_file.exists)
-        found: dict[str, str] = json.loads(self.ports_file.read_text())
-        return found
+    def ask(self, path: str) -> str:
+        """Return the page of the health server."""
+        wait_until(lambda: self.messages("listening"))
+        return httpx.get(self.messages("listening")[0]["url"] + path, timeout=30).text
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +113,10 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     subjects = {each["subject"] for each in published.values()}
     assert subjects == {each["attributes"]["ce-subject"] for each in stored(pubsub, topic)}
 
-    url = exporter.ports()["http"]
     # What is listed is published one by one, and only then the listing is over.
-    wait_until(lambda: json.loads(_readyz(exporter))["ready"])
-    for path in ("/healthz", "/readyz", "/metrics"):
-        shown = httpx.get(url + path, timeout=30).raise_for_status().text
+    wait_until(lambda: json.loads(exporter.ask("/readyz"))["ready"])
+    assert json.loads(exporter.ask("/healthz"))["alive"]
+    shown = exporter.ask("/metrics")
     assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
     assert "tpu_provisioner_exporter_is_leader 1.0" in shown
     assert f'tpu_provisioner_exporter_build_info{{version="{VERSION}"}} 1.0' in shown
@@ -137,8 +135,7 @@ def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
     leader = start(TOPIC=topic, LEASE_SECONDS="15")
     wait_until(lambda: len(leader.messages("published")) == 3)
     standby = start(TOPIC=topic, LEASE_SECONDS="15")
-    standby.ports()
-    wait_until(lambda: json.loads(_readyz(standby))["role"] == "standby")
+    wait_until(lambda: json.loads(standby.ask("/readyz"))["role"] == "standby")
     assert len(kubernetes.asked("pods", watch=False)) == 1
     leader.end(PATIENCE_SECONDS)
     assert leader.exit_code == 0
@@ -157,7 +154,3 @@ def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Pro
         "TPU_PROVISIONER_TOPIC",
         "TPU_PROVISIONER_LEASE_SECONDS",
     ]
-
-
-def _readyz(exporter: Process) -> str:
-    return httpx.get(exporter.ports()["http"] + "/readyz", timeout=30).text

@@ -2,10 +2,8 @@
 
 import pytest
 
-from exporter.__main__ import main
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from shared.model.errors import Misconfigured
-from shared.settings import name_variable
 from tests.exporter.exporter_builders import CLUSTER, TOPIC
 
 GOOD = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}
@@ -42,12 +40,3 @@ def test_an_empty_value_counts_as_absent() -> None:
 def test_probes_are_answered_on_every_address_only_in_a_cluster() -> None:
     assert read_exporter_settings(GOOD).http_address == "0.0.0.0"
     assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_ENDPOINT": "http://h"}).http_address == "127.0.0.1"
-
-
-def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    for name in ExporterSettings.__struct_fields__:
-        assert name_variable(name) in shown
