@@ -15,7 +15,7 @@ from cli.planning.plan_run import run_plan, show_plan
 from cli.printing import Format, as_data, open_console, print_data
 from cli.printing import watch as show_again
 from cli.usage.usage_command import usage
-from shared.version import VERSION
+from shared import VERSION
 
 app = typer.Typer(
     no_args_is_help=True,

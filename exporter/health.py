@@ -24,7 +24,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from shared.version import VERSION
+from shared import VERSION
 
 HEARTBEAT_SECONDS_MAX = 180.0
 """A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt:

@@ -31,9 +31,8 @@ from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_watc
 from exporter.publishing import Outbox
 from exporter.watch import Follower
 from shared.edges.connection import Connection, TokenFile
-from shared.edges.google import translate_errors
+from shared.edges.google import CLIENT, PubsubTopic, translate_errors
 from shared.edges.kubernetes import KubernetesApi
-from shared.edges.pubsub import CLIENT, PubsubTopic
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Misconfigured, ProvisionerError, Unavailable
 from shared.model.messages import Event

@@ -17,8 +17,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherRestTranspor
 from google.pubsub_v1.services.subscriber import SubscriberClient
 from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
 
-from shared.edges.google import translate_errors
-from shared.edges.pubsub import CLIENT
+from shared.edges.google import CLIENT, translate_errors
 from shared.model.errors import NotFound
 from shared.model.messages import Message
 

@@ -31,8 +31,8 @@ from cli.exit_codes import BadInput, say
 from cli.fleet.status import Status, Trouble, add_refusals, read_status, tell_left_alone
 from cli.printing import short_cluster
 from cli.usage.usage_command import DAY_SECONDS, GROUPS, Account, add, describe_sums, list_pools, read_records
+from shared import VERSION
 from shared.model.errors import ProvisionerError
-from shared.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -26,7 +26,7 @@ from cli.printing import (
     print_table,
     styled,
 )
-from shared.edges.pubsub import PubsubTopic
+from shared.edges.google import PubsubTopic
 from shared.model.messages import Message
 from shared.model.times import parse_time
 

@@ -23,9 +23,9 @@ BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
 [[ ${RELEASE_REGISTRY:-} =~ ^[a-z0-9][-a-z0-9.:]*(/[a-z0-9][-a-z0-9._]*)+$ ]] ||
     fail "RELEASE_REGISTRY: is not valid (got: '${RELEASE_REGISTRY:-}'); valid: a registry's host and a path in lower case, such as ghcr.io/OWNER/tpu-provisioner"
 cd "$ROOT"
-version=$("${PYTHON:-python3}" -c 'from shared.version import VERSION; print(VERSION)')
+version=$("${PYTHON:-python3}" -c 'from shared import VERSION; print(VERSION)')
 git describe --exact-match --match "v$version" HEAD >/dev/null 2>&1 ||
-    fail "this commit does not have the tag v$version, which is the version in shared/version.py; run: git checkout v$version"
+    fail "this commit does not have the tag v$version, which is the version in shared/__init__.py; run: git checkout v$version"
 [ -z "$(git status --porcelain)" ] || fail "the checkout has changes, so its artifacts would not be those of v$version; run: git status"
 folder=$BUILD_FOLDER/release
 rm -rf "$folder"

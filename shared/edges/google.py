@@ -1,4 +1,4 @@
-"""Google's APIs as this process asks them: its account, a session for REST, and what they refuse.
+"""Google's APIs as this process asks them: account, REST session, refusals, one Pub/Sub topic.
 
 By google-auth and requests. Each request is sent once and in time: requests repeats nothing by
 itself, but its timeout starts again with each piece of an answer, so `OnceInTime` bounds a call.
@@ -10,30 +10,35 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import google.auth
 import msgspec
 import requests
 import urllib3
 from google.api_core.exceptions import GoogleAPICallError, GoogleAPIError, from_http_response
+from google.api_core.gapic_v1.client_info import ClientInfo
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession, Request
 from google.protobuf.json_format import ParseError
 from requests.adapters import HTTPAdapter
 
+from shared import VERSION
 from shared.edges.connection import CONNECTIONS_MAX
 from shared.edges.process import SYSTEM_CLOCK
 from shared.model import errors
 from shared.model.errors import JSON_ERRORS
 from shared.model.failures import classify_failure
+from shared.model.messages import Message
 from shared.model.times import Clock, parse_count
 from shared.settings import Credentials
-from shared.version import VERSION
+
+if TYPE_CHECKING:  # the functions publish nothing
+    from google.pubsub_v1.services.publisher import PublisherClient
 
 SCOPES = (
     "https://www.googleapis.com/auth/cloud-platform",
@@ -316,3 +321,71 @@ def _classify_account_error(error: GoogleAuthError) -> errors.ProvisionerError:
     if error.retryable or status >= _SERVER_ERROR or status == _THROTTLED:
         return errors.Unavailable(f"no access token: {error}")
     return errors.Denied(f"there are no Google credentials: {error}; log in with: {_LOGIN}")
+
+
+BATCH_MAX = 1_000  # assumes: publish
+"""Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
+PUBLISH_SECONDS = 10.0  # the longest wait for the answer to one request
+CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
+
+
+class PubsubTopic:
+    """One topic by Google's own client, usable from several threads.
+
+    It is the client that Google's publisher itself is built on, asked for one request at a time:
+    batching, repetition and limits belong to the caller (docs/decisions/clients.md).
+    """
+
+    def __init__(
+        self,
+        open_client: Callable[[], PublisherClient],
+        topic: str,
+        *,
+        timeout_seconds: float = PUBLISH_SECONDS,
+    ) -> None:
+        """Prepare. The client is opened at the first use, so in the process that uses it.
+
+        Nothing is sent: a publisher may not ask whether the topic exists.
+        """
+        self._open, self.name, self.timeout_seconds = open_client, topic, timeout_seconds
+        self._lock = threading.Lock()
+        self._client: PublisherClient | None = None
+
+    def publish(self, messages: Sequence[Message]) -> list[str]:
+        """Publish a batch and return the message ids, in order, once the service has stored it.
+
+        It is one request: nothing is repeated inside. After an error the batch may still have been
+        stored: publishing it again can duplicate, never lose. `InvalidRequest` says that the
+        service never accepts one of the messages.
+        """
+        batch = [{"data": each.data, "attributes": each.attributes} for each in messages]
+        request = {"topic": self.name, "messages": batch}
+        try:
+            with translate_errors(f"Publish {self.name}"):
+                client = self.get_client()
+                ids = client.publish(request, retry=None, timeout=self.timeout_seconds).message_ids
+                if len(ids) != len(messages):
+                    raise ValueError(f"{len(ids)} ids for {len(messages)} messages")
+        except errors.Unavailable:
+            # A gRPC channel waits up to two minutes before it connects again; a new one does not.
+            self.close()
+            raise
+        except errors.InvalidRequest as error:
+            if error.status == "INVALID_ARGUMENT":
+                raise
+            # By a proxy, for example: it says nothing of the messages.
+            raise errors.Unavailable(f"{self.name}: {error}") from error
+        return list(ids)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.transport.close()  # type: ignore[no-untyped-call]
+
+    def get_client(self) -> PublisherClient:
+        """Return the open client; the first call opens it."""
+        with self._lock:
+            self._client = self._client or self._open()
+            return self._client

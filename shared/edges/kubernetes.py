@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
+from shared import VERSION
 from shared.edges.connection import Connection
 from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds.objects import UnexpectedValue
@@ -24,7 +25,6 @@ from shared.model import errors
 from shared.model.decisions import Reason
 from shared.model.errors import JSON_ERRORS
 from shared.model.times import parse_count
-from shared.version import VERSION
 
 T = TypeVar("T")
 U = TypeVar("U")

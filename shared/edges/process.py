@@ -15,7 +15,7 @@ from typing import Any
 
 from pythonjsonlogger.msgspec import MsgspecFormatter
 
-from shared.version import VERSION
+from shared import VERSION
 
 
 class SystemClock:

@@ -11,7 +11,7 @@ from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
 from cli.messages.replay import Choice, read_dead_letter, strip, walk_dead_letters
 from cli.printing import parse_since
-from shared.edges.pubsub import PubsubTopic
+from shared.edges.google import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event, a_workload_demand

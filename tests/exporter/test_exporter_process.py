@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from shared import VERSION
 from shared.model.messages import parse_message
-from shared.version import VERSION
 from standins.kit.processes import PATIENCE_SECONDS, Child, Command, wait_until
 from tests.contract.stand_ins import stand_in
 from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed

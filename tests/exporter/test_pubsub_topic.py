@@ -11,7 +11,7 @@ import pytest
 from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
 from exporter.process import connect, open_publisher
-from shared.edges.pubsub import PubsubTopic
+from shared.edges.google import PubsubTopic
 from shared.model.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Message
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from shared import VERSION
 from shared.edges.process import start_logging
-from shared.version import VERSION
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
 

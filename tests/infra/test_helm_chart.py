@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
-from shared.version import VERSION
+from shared import VERSION
 from standins.controlplane.chart import ManifestBroken, read_chart
 from tests.loop.chart import CHART, VALUES
 from tests.program_runs import run_program

@@ -11,7 +11,7 @@ from exporter.exporter_settings import read_exporter_settings
 from exporter.health import Health, HealthServer
 from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
-from shared.edges.pubsub import TIMEOUT_SECONDS
+from shared.edges.google import PUBLISH_SECONDS
 from shared.kinds.table import KINDS
 from standins.controlplane.chart import read_chart, read_local_chart
 from tests.loop.chart import (
@@ -75,7 +75,7 @@ def test_no_rule_of_ours_uses_a_wildcard() -> None:
 def test_the_settings_are_the_exporters_and_its_grace_is_longer_than_the_longest_clean_end() -> None:
     settings = read_exporter_settings(read_environment())
     lease = settings.lease_seconds / 6  # the time-out of its API
-    longest = settings.drain_seconds + TIMEOUT_SECONDS + lease + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
+    longest = settings.drain_seconds + PUBLISH_SECONDS + lease + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
 
     assert (settings.cluster, settings.topic) == (CLUSTER, TOPIC)
     assert settings.lease_seconds > 0, "two replicas need the election"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shared.version import VERSION
+from shared import VERSION
 from tests.cli.cli_world import run
 from tests.program_runs import run_python
 

@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from shared.version import VERSION
+from shared import VERSION
 from tests.program_runs import run_program, run_python
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ import urllib3
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
 from shared.deliver import IDLE
+from shared.edges.google import PubsubTopic
 from shared.edges.kubernetes import JsonObject
-from shared.edges.pubsub import PubsubTopic
 from shared.engine.budget import SENT_SECONDS
 from shared.model.failures import Failure, classify_failure
 from shared.model.messages import Event, EventType, format_message, parse_entry

@@ -11,12 +11,12 @@ from shared.shapes.catalogue import GPUS, TPUS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
-    "exporter": (1_907, 2_000),
+    "exporter": (1_862, 2_000),
     "shared/model": (2_014, 1_600),
     "shared/needs": (1_803, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_768, 1_950),
-    "shared/edges": (2_535, 2_100),
+    "shared/edges": (2_522, 2_100),
     "shared/kinds": (1_394, 1_300),
     "shared/shapes": (854, 760),
     "demo": (2_728, 2_500),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (20_000, 20_000),
     "cli": (5_871, 5_000),
     "tests/cli": (3_044, 2_300),
-    " ".join(DEPLOYED): (16_010, 14_000),
+    " ".join(DEPLOYED): (15_949, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
 ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)
