@@ -22,7 +22,7 @@ from shared.model.workloads import Disk, PodView, WorkloadView
 from standins.kit.processes import wait_until
 from tests.builders import NOW, a_jobset
 from tests.contract.stand_ins import ask
-from tests.rules.rayclusters import a_raycluster
+from tests.rules.kind_bodies import a_raycluster
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,8 +10,8 @@ from shared.kinds.table import KINDS
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.times import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
 from tests.builders import a_claim, a_pool
+from tests.rules.kind_bodies import a_deployment
 from tests.rules.live_pods import a_pod_body
-from tests.rules.test_kind_replicas import a_deployment
 
 HUGE = "9" * 400
 LONGER_THAN_PYTHON_READS = "9" * 5000

@@ -20,8 +20,9 @@ from shared.needs.nodepool import Demand
 from tests.builders import IN_ONE_POOL, a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, want
 from tests.refusals import refuses
+from tests.rules.kind_bodies import a_job
+from tests.rules.kind_bodies import a_pod_of_job as a_pod
 from tests.rules.live_pods import plan
-from tests.rules.test_kind_job import a_job, a_pod
 from tests.slices import list_slices
 
 L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}

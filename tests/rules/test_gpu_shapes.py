@@ -17,8 +17,8 @@ from standins.google.gke.machines import BUILT_IN
 from tests.builders import a_jobset, expect_decision, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
 from tests.refusals import refuses
+from tests.rules.kind_bodies import a_job
 from tests.rules.test_elastic import a_gpu_body, a_gpu_template
-from tests.rules.test_kind_job import a_job
 
 GIB = 1024**3
 L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}

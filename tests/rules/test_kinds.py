@@ -1,42 +1,68 @@
-"""Workloads of every kind as rules see them: slices and hosts, what is over, what is suspended."""
+"""Workloads of every kind as rules see them: their slices and hosts, and which pod is whose."""
 
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
-from shared.edges.pods import read_template
+from shared.edges.pods import Pod, read_template, view_pod
+from shared.kinds.job import JOB
+from shared.kinds.leaderworkerset import GROUP_INDEX, LEADERWORKERSET, SET_NAME, WORKER_INDEX
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER
+from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
+from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
 from shared.model import labels
-from shared.model.workloads import WorkloadView
-from tests.rows import read_rows
-from tests.rules import test_kind_job, test_kind_leaderworkerset, test_kind_replicas
-from tests.rules.live_pods import a_pod_body, require
-from tests.rules.rayclusters import a_body, a_group
-from tests.rules.test_workload_objects import jobset
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import SliceUnknown
+from shared.model.workloads import PodView, WorkloadView
+from shared.needs.nodepool import Demand
+from tests.demands import expect_demand, want
+from tests.refusals import refuses
+from tests.rows import read_rows, rows
+from tests.rules.asked_shapes import expect_words
+from tests.rules.kind_bodies import (
+    CHIPLESS,
+    OF_CPU,
+    ONE_HOST,
+    SEVERAL_HOSTS,
+    UID,
+    Json,
+    a_deployment,
+    a_group,
+    a_job,
+    a_jobset,
+    a_leaderworkerset,
+    a_member,
+    a_pod_of_job,
+    a_ray_body,
+    a_server,
+    a_shard,
+    a_stateful_set,
+)
+from tests.rules.live_pods import WAITS, a_pod_body, decide, require
 from tests.slices import list_slices
 
-Json = dict[str, Any]
 TEMPLATES = {
-    "4x4": a_pod_body(topology="4x4"),
-    "2x2": a_pod_body(),
+    "4x4": SEVERAL_HOSTS,
+    "2x2": ONE_HOST,
     "2x4 of 8": a_pod_body(topology="2x4", chips=8),
     "1x1 of 1": a_pod_body(topology="1x1", chips=1),
     "none of 8": a_pod_body(topology=None, chips=8),
-    "chipless": a_pod_body(topology="4x4", chips=0),
+    "chipless": CHIPLESS,
     "4 by 4": a_pod_body(topology="4 by 4"),
     "2x2 or 4x4": require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4"),
     "2x4 or 4x4": require({"spec": a_pod_body()["spec"] | {"nodeSelector": {}}}, labels.TOPOLOGY, "2x4", "4x4"),
-    "cpu": {"spec": {"nodeSelector": {}, "containers": [{"name": "c", "resources": {}}]}},
+    "cpu": OF_CPU,
 }
 PARTS = ("template", "leader", "worker")
 BUILDERS: dict[str, Callable[..., WorkloadView]] = {
-    "Job": test_kind_job.a_job,
-    "LeaderWorkerSet": test_kind_leaderworkerset.a_set,
-    "Deployment": test_kind_replicas.a_deployment,
-    "StatefulSet": test_kind_replicas.a_set,
-    "JobSet": jobset,
+    "Job": a_job,
+    "LeaderWorkerSet": a_leaderworkerset,
+    "Deployment": a_deployment,
+    "StatefulSet": a_stateful_set,
+    "JobSet": a_jobset,
 }
 
 
@@ -46,7 +72,7 @@ def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Jso
         for each, status in conditions.items()
     ]
     if of == "RayCluster":
-        return RAYCLUSTER.read(a_body(a_group(**group), conditions=held, **has), read_template)
+        return RAYCLUSTER.read(a_ray_body(a_group(**group), conditions=held, **has), read_template)
     fields = {key: TEMPLATES[value] if key in PARTS else value for key, value in has.items()}
     if held:
         fields["status"] = {"conditions": held, "replicas": 2}
@@ -84,3 +110,270 @@ def test_a_workload_reads_as_its_controller_has_it(
     workload = read(of, has, group, conditions, owner)
 
     assert {what: see(workload, what) for what in reads} == reads
+
+
+# --- the slice of a pod ---
+
+
+OF_1_CHIP, OF_3_CHIPS = TEMPLATES["1x1 of 1"], a_pod_body(chips=3)
+SUBGROUPS = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}}
+WITHOUT_LEADER = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
+BY_HOST, BY_LEADER = a_job(template=ONE_HOST), a_leaderworkerset()
+BY_SUBGROUP = a_leaderworkerset(**SUBGROUPS)
+OTHERS = [{"kind": "StatefulSet", "name": "other", "controller": True}]
+OF_ZERO_ONE = {SET_NAME: "serve", GROUP_INDEX: "01", WORKER_INDEX: "0"}
+OF_GROUPS: dict[str, tuple[PodView, WorkloadView, str | None]] = {
+    "a leader": (a_member(0, group=1), BY_LEADER, "serve-1"),
+    "a worker": (a_member(1, group=1), a_leaderworkerset(leader=OF_CPU), "serve-1"),
+    "a leader of sub-groups": (a_member(0, subgroup=0), BY_SUBGROUP, "serve-0-0"),
+    "a worker of a sub-group": (a_member(2, subgroup=1), BY_SUBGROUP, "serve-1-0"),
+    "a chipless leader of no sub-group waits for the first": (
+        a_member(0, template=CHIPLESS),
+        a_leaderworkerset(leader=CHIPLESS, **WITHOUT_LEADER),
+        "serve-0-0",
+    ),
+    "a group that was scaled away": (a_member(0, group=2), BY_LEADER, None),
+    "a sub-group that is none": (a_member(2, subgroup=2), BY_SUBGROUP, None),
+    "a leader under another's name": (a_member(0, name="serve-1"), BY_LEADER, None),
+    "a worker under another's name": (a_member(1, name="serve-0-2"), BY_LEADER, None),
+    "of another StatefulSet": (a_member(0, ownerReferences=OTHERS), BY_LEADER, None),
+    "made by hand": (a_member(0, ownerReferences=[]), BY_LEADER, None),
+    "its live spec asks for nothing": (a_member(0), a_leaderworkerset(leader=OF_CPU, worker=OF_CPU), None),
+    "no index": (a_member(0, name="serve-01", labels=OF_ZERO_ONE), BY_LEADER, None),
+}
+OF_JOBS: dict[str, tuple[PodView, WorkloadView, str | None]] = {
+    "several hosts": (a_pod_of_job(), a_job(), "train"),
+    "a single host": (a_pod_of_job("3"), BY_HOST, "train-3"),
+    "an index of later": (a_pod_of_job("57"), a_job(template=ONE_HOST, completions=100), "train-57"),
+    "an index that the spec has not": (a_pod_of_job("4"), BY_HOST, None),
+    "no index of Kubernetes'": (a_pod_of_job("00"), BY_HOST, None),
+    "a number beyond all numbers": (a_pod_of_job("1" * 5000), BY_HOST, None),
+    "no ASCII number": (a_pod_of_job("٣"), BY_HOST, None),
+    "an index is missing where all have one": (a_pod_of_job(None), BY_HOST, None),
+    "the live Job asks for no accelerators": (a_pod_of_job(), a_job(template=OF_CPU), None),
+    "scaled to nothing": (a_pod_of_job(), a_job(parallelism=0), None),
+    "another Job's": (a_pod_of_job(name="other"), a_job(), None),
+}
+
+
+@rows("pod workload name", {f"LWS, {row}": each for row, each in OF_GROUPS.items()} | OF_JOBS)
+def test_a_pod_leads_to_its_slice(pod: PodView, workload: WorkloadView, name: str | None) -> None:
+    found = get_kind(workload.kind).find_slice(pod, workload)
+    assert (found.name if found else None) == name
+
+
+@rows(
+    "owner name uid",
+    {
+        "a Job": ({}, "train", UID),
+        "a Job of another API": ({"apiVersion": "batch.volcano.sh/v1alpha1"}, "", ""),
+        "no Job": ({"kind": "ReplicaSet", "apiVersion": "apps/v1"}, "", ""),
+        "an owner that does not control": ({"controller": False}, "", ""),
+    },
+)
+def test_only_the_controller_is_believed(owner: Json, name: str, uid: str) -> None:
+    pod = a_pod_of_job(**owner)
+    assert (JOB.find_owner(pod), JOB.find_owner_uid(pod)) == (name, uid)
+    assert (JOB.find_slice(pod, a_job()) is not None) is bool(name)
+
+
+@rows(
+    "pod name",
+    {
+        "the set and the hash": (a_server(), "serve"),
+        "no hash: a set of its own": (a_server(pod_labels={}), ""),
+        "another hash than the set's": (a_server(pod_labels={TEMPLATE_HASH: "other"}), ""),
+        "an empty hash": (a_server(pod_labels={TEMPLATE_HASH: ""}, name="serve-"), ""),
+        "no ReplicaSet": (a_server(kind="StatefulSet"), ""),
+        "a ReplicaSet of another API": (a_server(apiVersion="extensions/v1beta1"), ""),
+    },
+)
+def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash(pod: PodView, name: str) -> None:
+    assert (DEPLOYMENT.find_owner(pod), DEPLOYMENT.find_owner_uid(pod)) == (name, "")
+
+
+def test_each_kind_knows_its_own_pods() -> None:
+    assert (find_kind_of_pod(a_server()), find_kind_of_pod(a_shard())) == (DEPLOYMENT, STATEFULSET)
+    assert STATEFULSET.find_owner(a_shard(apiVersion="apps.kruise.io/v1")) == ""
+    assert STATEFULSET.find_owner(a_shard(kind="ReplicaSet")) == ""
+    assert (LEADERWORKERSET.find_owner(a_member(1)), LEADERWORKERSET.find_owner(a_member(1, labels={}))) == (
+        "serve",
+        "",
+    )
+    assert LEADERWORKERSET.find_owner_uid(a_member(1)) == ""
+    assert select_pods_of(a_leaderworkerset()) == f"{SET_NAME}=serve"
+    of_deployments = select_pods(DEPLOYMENT).split(",")
+    assert of_deployments[0] == TEMPLATE_HASH
+    assert "!batch.kubernetes.io/job-name" in of_deployments
+
+
+# --- what cannot be a slice ---
+
+
+@rows(
+    "spec",
+    {
+        "several hosts": {"completionMode": None},
+        "one pod of several hosts": {"completionMode": "NonIndexed", "parallelism": 1},
+        "a queue of single hosts": {"completionMode": None, "completions": None, "template": ONE_HOST},
+    },
+)
+def test_pods_without_index_are_refused_where_they_would_need_one(spec: Json) -> None:
+    job = a_job(**spec)
+    with refuses(SliceUnknown, match=r"completionMode.*Indexed"):
+        JOB.find_slice(a_pod_of_job(None), job)
+    with refuses(SliceUnknown, match="have no completion index"):
+        list_slices(job)
+
+
+@rows("template", {"no chips": CHIPLESS, "no topology": TEMPLATES["4 by 4"]})
+def test_a_slice_that_cannot_be_read_is_left_to_the_demand_to_refuse(template: Json) -> None:
+    job = a_job(completionMode=None, template=template)
+    assert [each.name for each in list_slices(job)] == ["train"]
+    assert JOB.find_slice(a_pod_of_job(None, template=template), job) is not None
+
+
+PARALLEL: Json = {"template": SEVERAL_HOSTS, "podManagementPolicy": "Parallel"}
+IN_TURN: Json = {"template": SEVERAL_HOSTS, "podManagementPolicy": "OrderedReady"}
+OF_SLICE = a_shard(template=SEVERAL_HOSTS)
+
+
+@rows(
+    "pod workload reason message",
+    {
+        "several hosts": (
+            a_server(template=SEVERAL_HOSTS),
+            a_deployment(template=SEVERAL_HOSTS),
+            Reason.HOSTS_DIFFER,
+            "",
+        ),
+        "chips of no machine": (
+            a_server(template=OF_3_CHIPS),
+            a_deployment(template=OF_3_CHIPS),
+            Reason.SHAPE_UNSUPPORTED,
+            "",
+        ),
+        "an earlier revision": (a_server(template=OF_1_CHIP), a_deployment(), Reason.POD_CONTRADICTS_SPEC, ""),
+        "another shape": (a_shard(template=OF_1_CHIP), a_stateful_set(), Reason.POD_CONTRADICTS_SPEC, ""),
+        "scaled to nothing": (a_server(), a_deployment(replicas=0), Reason.IDENTITY_MISMATCH, ""),
+        "a slice of none": (OF_SLICE, a_stateful_set(**PARALLEL, replicas=0), Reason.IDENTITY_MISMATCH, ""),
+        "in turn by default": (
+            OF_SLICE,
+            a_stateful_set(template=SEVERAL_HOSTS),
+            Reason.SLICE_UNKNOWN,
+            "valid: Parallel",
+        ),
+        "in turn": (OF_SLICE, a_stateful_set(**IN_TURN), Reason.SLICE_UNKNOWN, "valid: Parallel"),
+        "too few": (OF_SLICE, a_stateful_set(**PARALLEL, replicas=3), Reason.HOSTS_DIFFER, "valid: 4"),
+        "two slices in one": (OF_SLICE, a_stateful_set(**PARALLEL, replicas=8), Reason.HOSTS_DIFFER, "valid: 4"),
+        "one pod of several hosts": (
+            OF_SLICE,
+            a_stateful_set(template=SEVERAL_HOSTS, replicas=1),
+            Reason.HOSTS_DIFFER,
+            "valid: 4",
+        ),
+    },
+)
+def test_what_cannot_be_served_is_told_its_reason(
+    pod: PodView, workload: WorkloadView, reason: Reason, message: str
+) -> None:
+    verdict = Verdict.NOTHING if reason == Reason.IDENTITY_MISMATCH else Verdict.REFUSE
+
+    expect_words(decide(pod, workload), reason, message, verdict=verdict)
+
+
+def test_single_hosts_share_one_pool_and_parallel_pods_of_all_hosts_are_a_slice() -> None:
+    server = expect_demand(decide(a_server(), a_deployment()))
+    shards = [expect_demand(decide(a_shard(ordinal), a_stateful_set())) for ordinal in range(4)]
+    whole = expect_demand(decide(a_shard(3, template=SEVERAL_HOSTS), a_stateful_set(**PARALLEL)))
+
+    assert server.need.elastic
+    assert (server.shape.node_count, server.shape.chips, server.shape.machine.name) == (3, 12, "ct6e-standard-4t")
+    assert {(each.need.elastic, each.shape.node_count) for each in shards} == {(True, 4)}
+    assert (whole.need.elastic, whole.shape.node_count) == (False, 4)
+    with refuses(SliceUnknown):
+        list_slices(a_stateful_set(template=SEVERAL_HOSTS))
+
+
+@pytest.mark.parametrize("surge", ["a lot", "%", "-5%", True, 1.5, None, {}])
+def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None:
+    with pytest.raises(UnexpectedValue, match="maxSurge"):
+        a_deployment(shown=4, strategy={"rollingUpdate": {"maxSurge": surge}})
+
+
+# --- the bare pod, and pods that belong to nobody who is known here ---
+
+
+POD = get_kind("Pod")
+UNKNOWN = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "u", "controller": True}
+
+
+def bare(
+    *owners: Json, topology: str = "2x2", phase: str = "Pending", **meta: Any
+) -> tuple[PodView, WorkloadView]:
+    """A bare pod, and the workload that it is."""
+    plain = {"namespace": "default", "name": "lab", "uid": "of-lab", "ownerReferences": list(owners)}
+    body = a_pod_body(topology=topology) | {"metadata": plain | meta, "status": WAITS | {"phase": phase}}
+    return view_pod(msgspec.convert(body, Pod)), POD.read(body, read_template)
+
+
+def ask(*owners: Json, **options: Any) -> Demand | Decision:
+    return decide(*bare(*owners, **options))
+
+
+def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
+    found = expect_demand(ask())
+
+    assert (found.shape.node_count, found.shape.machine.name) == (1, "ct6e-standard-4t")
+    assert len(list_slices(bare()[1])) == 1
+    expect_demand(ask({"kind": "Workflow", "name": "w", "uid": "w"}))  # an owner that does not control it
+
+
+def test_flex_start_of_a_pool_that_grows_and_shrinks_waits_without_end() -> None:
+    """Its nodes come and go with its pods, so that it has none is no failure."""
+    annotations = {labels.CAPACITY: "[{flexStart: {enabled: true}}, {}]", labels.FLEX_START_WAIT: "600"}
+    words = "candidate 1 is flex-start, which waits without end"
+
+    expect_words(ask(annotations=annotations), Reason.CAPACITY_CONFLICT, words)
+
+
+def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
+    expect_words(ask(topology="4x4"), Reason.HOSTS_DIFFER, "a kind of workload that has slices")
+
+
+@rows(
+    "owner",
+    {
+        "an unknown kind": UNKNOWN,
+        "another pod": UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "driver"},
+        "itself": UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "lab", "uid": "of-lab"},
+        "a ReplicaSet of nobody": UNKNOWN | {"kind": "ReplicaSet", "apiVersion": "apps/v1"},
+        "another's namesake": UNKNOWN | {"kind": "StatefulSet", "apiVersion": "apps.kruise.io/v1"},
+    },
+)
+def test_a_pod_of_an_unknown_controller_is_told_which_kinds_are_served(owner: Json) -> None:
+    served = [kind.name for kind in KINDS if kind is not POD]
+
+    expect_words(ask(owner), Reason.OWNER_KIND_UNKNOWN, owner["kind"], *served)
+    assert list_slices(bare(owner)[1]) == []
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
+    pod, workload = bare(UNKNOWN | {"kind": kind})
+
+    assert find_kind_of_pod(pod) is None
+    assert want(workload).needs == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "terminal"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "")]
+)
+def test_it_is_over_with_its_phase(phase: str, terminal: str) -> None:
+    assert bare(phase=phase)[1].terminal == terminal
+
+
+def test_only_pods_that_no_other_kind_marks_are_watched_and_none_of_them_as_a_workload() -> None:
+    assert set(select_pods(POD).split(",")) == {f"!{kind.mark}" for kind in KINDS if kind.mark}
+    assert not POD.watched
+    assert POD.path_of("default", "lab") == "/api/v1/namespaces/default/pods/lab"

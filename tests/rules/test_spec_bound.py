@@ -14,8 +14,8 @@ from shared.model import labels
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.demands import want
+from tests.rules.kind_bodies import a_group, a_raycluster, a_worker, indexed, webhooked
 from tests.rules.live_pods import ALL, ONE_HOST, Json, a_body, a_leader, a_workload, decide
-from tests.rules.rayclusters import a_group, a_raycluster, a_worker, indexed, webhooked
 
 FORGED, SLICES = 60, 3
 INDEXES = (labels.COMPLETION_INDEX, leaderworkerset.GROUP_INDEX, raycluster.REPLICA_INDEX)
