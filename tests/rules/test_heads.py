@@ -29,7 +29,7 @@ from tests.rules.test_elastic import a_gpu_body
 from tests.slices import list_slices
 
 OF_1_CHIP = a_pod_body(topology="1x1", chips=1)
-WITHOUT_LEADER = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
+WITHOUT_LEADER: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
 
 
 # --- leaders and workers ---

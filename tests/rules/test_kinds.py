@@ -116,8 +116,8 @@ def test_a_workload_reads_as_its_controller_has_it(
 
 
 OF_1_CHIP, OF_3_CHIPS = TEMPLATES["1x1 of 1"], a_pod_body(chips=3)
-SUBGROUPS = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}}
-WITHOUT_LEADER = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
+SUBGROUPS: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}}
+WITHOUT_LEADER: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
 BY_HOST, BY_LEADER = a_job(template=ONE_HOST), a_leaderworkerset()
 BY_SUBGROUP = a_leaderworkerset(**SUBGROUPS)
 OTHERS = [{"kind": "StatefulSet", "name": "other", "controller": True}]

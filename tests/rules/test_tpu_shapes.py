@@ -1,29 +1,42 @@
 """From selectors and chips to machine, hosts and placement: exact, or refused with the nearest."""
 
 import math
+import re
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from shared.model import labels
+from shared.model.decisions import Decision, Reason
 from shared.model.errors import Rejected, UnsupportedShape
-from shared.shapes.catalogue import TPUS, Family, Placement, Shape
+from shared.needs.nodepool import Demand
+from shared.shapes.catalogue import (
+    DISK_GB_MAX,
+    GIB,
+    TPUS,
+    Family,
+    Placement,
+    Room,
+    Shape,
+    find_disk_size,
+    measure_allocatable,
+    measure_storage,
+)
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
+from tests.builders import a_jobset, a_template, settings
+from tests.demands import a_pool_body, expect_demand, plan_demands
 from tests.refusals import refuses
+from tests.rules.asked_shapes import decide_shape, expect_words, no
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and
 # the Cloud TPU pages of each generation.
-V5E, V6E, V3, V4, V5P, T7X = (
-    "tpu-v5-lite-podslice",
-    "tpu-v6e-slice",
-    "tpu-v3-slice",
-    "tpu-v4-podslice",
-    "tpu-v5p-slice",
-    "tpu7x",
-)
+V5E, V6E, V3 = "tpu-v5-lite-podslice", "tpu-v6e-slice", "tpu-v3-slice"
+V4, V5P, T7X = "tpu-v4-podslice", "tpu-v5p-slice", "tpu7x"
 FLAT = [("1x1", 1, 1), ("2x2", 4, 1), ("2x4", 8, 1), ("2x4", 4, 2), ("4x4", 4, 4), ("4x8", 4, 8), ("8x8", 4, 16)]
 FLAT += [("8x16", 4, 32), ("16x16", 4, 64)]
 LITE = [("1x1", 1), ("2x2", 4), ("2x4", 8)]
@@ -49,17 +62,6 @@ TABLE = [
         for topology, hosts in CUBIC_HOSTS.items()
         if hosts * 4 <= chips_max
     ),
-]
-LEGAL = [
-    (family, machine, topology)
-    for family in TPUS.values()
-    for machine in family.machines
-    for topology in (
-        [machine.single_host]
-        if not machine.multi_host
-        else [each for each in list_topologies(family) if count_chips(each) % machine.chips == 0]
-    )
-    if topology
 ]
 
 
@@ -93,12 +95,17 @@ def test_each_published_shape_gives_its_machine_and_hosts(
 
 
 def test_every_legal_topology_of_every_machine_gives_exact_hosts_and_several_are_placed_together() -> None:
-    assert len(LEGAL) > 1000
-    for family, machine, topology in LEGAL:
-        shape = look_up(family.accelerator, topology, machine.chips, machine.name)
-        assert shape.node_count * shape.machine.chips == shape.chips == count_chips(topology)
-        assert shape.machine.name == machine.name
-        assert shape.placement == (family.placement if shape.node_count > 1 else Placement.NONE)
+    count = 0
+    for family in TPUS.values():
+        for machine in family.machines:
+            all_of_it = [each for each in list_topologies(family) if count_chips(each) % machine.chips == 0]
+            for topology in all_of_it if machine.multi_host else [machine.single_host]:
+                shape = look_up(family.accelerator, topology, machine.chips, machine.name)
+                assert shape.node_count * shape.machine.chips == shape.chips == count_chips(topology or "")
+                assert shape.machine.name == machine.name
+                assert shape.placement == (family.placement if shape.node_count > 1 else Placement.NONE)
+                count += 1
+    assert count > 1000
 
 
 @pytest.mark.parametrize(("accelerator", "cubes", "single_hosts"), [(V4, 64, 1), (V5P, 140, 1), (T7X, 144, 2)])
@@ -117,95 +124,48 @@ def test_the_rule_of_cubes_gives_every_non_decreasing_shape_up_to_its_bound(
     assert len(listed) == len(set(listed)) == single_hosts + 3 + by_hand
 
 
-def test_two_by_four_is_two_different_pools() -> None:
-    """The one topology that two machines can form: the pod's own chips decide."""
-    for accelerator in (V5E, V6E):
-        one, two = look_up(accelerator, "2x4", 8), look_up(accelerator, "2x4", 4)
-        assert (one.node_count, one.placement) == (1, Placement.NONE)
-        assert (two.node_count, two.placement) == (2, Placement.COMPACT)
-
-
-ILLEGAL = [
-    # what ceil(chips / 4) would have let through
-    (V5E, "1x2", 4, "2x2"),
-    (V5E, "3x3", 4, "2x4"),
-    (V6E, "2x2", 1, "1x1"),
-    (V6E, "4x4", 8, "2x4"),
-    (V6E, "4x4", 1, "1x1"),
-    (T7X, "1x1x2", 4, "2x2x1"),
-    (T7X, "1x2x2", 4, "2x2x1"),
-    (T7X, "2x2x1", 1, "1x1x1"),
-    # not in the closed lists
-    (V6E, "2x8", 4, "4x4"),
-    (V6E, "16x32", 4, "16x16"),
-    (V6E, "16x8", 4, "8x16"),
-    (V3, "2x2", 4, "4x4"),
-    ("tpu-v5-lite-device", "4x4", 4, "2x2"),
-    # order and cubes
-    (V4, "4x8x4", 4, "4x4x8"),
-    (V4, "2x2x3", 4, "2x2x4"),
-    (V4, "2x4x8", 4, "4x4x4"),
-    (V4, "6x8x8", 4, "4x8x12"),
-    (V4, "16x16x20", 4, "16x16x16"),
-    (V5P, "16x24x24", 4, "16x20x28"),
-    (T7X, "24x24x24", 4, "16x24x24"),
-]
-
-
-@pytest.mark.parametrize(("accelerator", "topology", "chips", "near"), ILLEGAL)
+@pytest.mark.parametrize(
+    ("accelerator", "topology", "chips", "near"),
+    [
+        # what ceil(chips / 4) would have let through
+        *((V5E, "1x2", 4, "2x2"), (V5E, "3x3", 4, "2x4"), (V6E, "2x2", 1, "1x1"), (V6E, "4x4", 1, "1x1")),
+        *((T7X, "1x1x2", 4, "2x2x1"), (T7X, "1x2x2", 4, "2x2x1"), (T7X, "2x2x1", 1, "1x1x1")),
+        (V6E, "4x4", 8, "2x4; or 4 chips per pod (ct6e-standard-4t) for 4x4"),
+        # not in the closed lists
+        *((V6E, "2x8", 4, "4x4"), (V6E, "16x32", 4, "16x16"), (V6E, "16x8", 4, "8x16"), (V3, "2x2", 4, "4x4")),
+        ("tpu-v5-lite-device", "4x4", 4, "2x2"),
+        # order and cubes
+        *((V4, "4x8x4", 4, "4x4x8"), (V4, "2x2x3", 4, "2x2x4"), (V4, "2x4x8", 4, "4x4x4")),
+        *((V4, "6x8x8", 4, "4x8x12"), (V4, "16x16x20", 4, "16x16x16"), (V5P, "16x24x24", 4, "16x20x28")),
+        (T7X, "24x24x24", 4, "16x24x24"),
+        # of another form
+        *((V6E, topology, 4, "4x4") for topology in ("1x1x1", "4x4x4", "", "4", "0x4", "04x4", "4X4", "4x4 ")),
+        *((V6E, topology, 4, "4x4") for topology in ("4x4\n", "4x-4", "٤x٤", "99999x4")),
+        *((T7X, "1x1", 4, "4x4x4"), (V4, "4x4", 4, "4x4x4")),
+    ],
+)
 def test_an_illegal_topology_is_refused_with_field_value_and_nearest(
     accelerator: str, topology: str, chips: int, near: str
 ) -> None:
     error = refusal(accelerator, topology, chips)
 
     assert (error.field, error.value) == (labels.TOPOLOGY, topology)
-    assert near in error.valid.partition("; or ")[0].split(", ")
-    assert all(part in str(error) for part in (labels.TOPOLOGY, topology, near))
+    assert near in (error.valid, *re.findall(r"[\dx]+", error.valid))
+    assert all(part in str(error) for part in (labels.TOPOLOGY, repr(topology) if topology else "", near))
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "topology"),
+    ("accelerator", "near"),
     [
-        *((V6E, topology) for topology in ("1x1x1", "4x4x4", "", "4", "0x4", "04x4", "4X4", "4x4 ", "4x4\n")),
-        *((V6E, topology) for topology in ("4x-4", "٤x٤", "99999x4")),
-        (T7X, "1x1"),
-        (V4, "4x4"),
+        *(("tpu-v6e", V6E), ("tpu-v3-podslice", V4), ("tpu-v5-lite", "tpu-v5-lite-device"), ("tpu7", T7X)),
+        *(("tpu7xx", T7X), ("TPU7X", T7X), ("nvidia-l4", V6E), (None, ", ".join(TPUS)), ("", ", ".join(TPUS))),
     ],
 )
-def test_a_topology_of_another_form_is_refused_with_an_example(accelerator: str, topology: str) -> None:
-    error = refusal(accelerator, topology, 4)
-
-    assert error.field == labels.TOPOLOGY
-    assert ("4x4x4" if TPUS[accelerator].cubes_max else "4x4") in error.valid
-
-
-def test_chips_that_do_not_fit_a_topology_have_two_ways_out() -> None:
-    error = refusal("tpu-v6e-slice", "4x4", 8)
-
-    assert error.valid == "2x4; or 4 chips per pod (ct6e-standard-4t) for 4x4"
-
-
-NEAREST = {
-    "tpu-v6e": "tpu-v6e-slice",
-    "tpu-v3-podslice": "tpu-v4-podslice",
-    "tpu-v5-lite": "tpu-v5-lite-device",
-} | {"tpu7": "tpu7x", "tpu7xx": "tpu7x", "TPU7X": "tpu7x", "nvidia-l4": "tpu-v6e-slice"}
-
-
-@pytest.mark.parametrize(("accelerator", "near"), NEAREST.items())
-def test_an_unknown_accelerator_is_refused_with_the_nearest(accelerator: str, near: str) -> None:
+def test_an_unknown_accelerator_is_refused_with_the_nearest(accelerator: str | None, near: str) -> None:
     error = refusal(accelerator, "4x4", 4)
 
-    assert (error.field, error.value) == (labels.ACCELERATOR, accelerator)
-    assert near in error.valid
-
-
-@pytest.mark.parametrize("accelerator", [None, ""])
-def test_no_accelerator_at_all_is_refused_with_all_that_there_are(accelerator: str | None) -> None:
-    error = refusal(accelerator, "4x4", 4)
-
-    assert error.field == labels.ACCELERATOR
-    assert set(error.valid.split(", ")) == set(TPUS)
+    assert (error.field, error.value) == (labels.ACCELERATOR, accelerator or error.value)
+    assert set(near.split(", ")) <= set(error.valid.replace(" or ", ", ").split(", "))
 
 
 @pytest.mark.parametrize("chips", [2, 3, 5, 16, 64])
@@ -219,43 +179,44 @@ def test_chips_that_no_machine_has_are_refused_with_those_that_there_are(chips: 
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "chips", "topology"), [(V6E, 8, "2x4"), (V6E, 4, "2x2"), (V4, 4, "2x2x1"), (T7X, 1, "1x1x1")]
+    ("accelerator", "topology", "chips", "machine", "hosts"),
+    [
+        # without a topology one host is meant
+        *((V6E, None, 8, "ct6e-standard-8t", 1), (V6E, None, 4, "ct6e-standard-4t", 1)),
+        *((V4, None, 4, "ct4p-hightpu-4t", 1), (T7X, None, 1, "tpu7x-standard-1t", 1)),
+        # without chips the machine of the topology
+        *((V6E, "4x4", none, "ct6e-standard-4t", 4) for none in (None, 0)),
+        *((V6E, "2x4", None, "ct6e-standard-4t", 2), (V6E, "1x1", 0, "ct6e-standard-1t", 1)),
+        *((V5P, "2x2x1", None, "ct5p-hightpu-4t", 1), (T7X, "1x1x1", 0, "tpu7x-standard-1t", 1)),
+        *((V4, None, none, "ct4p-hightpu-4t", 1) for none in (None, 0)),
+    ],
 )
-def test_without_a_topology_one_host_is_meant(accelerator: str, chips: int, topology: str) -> None:
-    shape = look_up(accelerator, None, chips)
+def test_what_a_pod_leaves_open_follows_from_the_rest(
+    accelerator: str, topology: str | None, chips: int | None, machine: str, hosts: int
+) -> None:
+    shape = look_up(accelerator, topology, chips)
 
-    assert (shape.topology, shape.node_count) == (topology, 1)
-
-
-def test_without_a_topology_a_machine_that_stands_never_alone_is_refused() -> None:
-    error = refusal(V3, None, 4)
-
-    assert error.field == labels.TOPOLOGY
-    assert error.valid == "4x4, 4x8, 8x8, 8x16"
+    assert (shape.machine.name, shape.node_count) == (machine, hosts)
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "topology", "machine", "hosts"),
+    ("asked", "field", "valid"),
     [
-        (V6E, "4x4", "ct6e-standard-4t", 4),
-        (V6E, "2x4", "ct6e-standard-4t", 2),
-        (V6E, "1x1", "ct6e-standard-1t", 1),
-        (V5P, "2x2x1", "ct5p-hightpu-4t", 1),
-        (T7X, "1x1x1", "tpu7x-standard-1t", 1),
-        (V4, None, "ct4p-hightpu-4t", 1),
+        ((V3, None, 4), labels.TOPOLOGY, "4x4, 4x8, 8x8, 8x16"),  # this machine never stands alone
+        ((V6E, "3x3", None), labels.TOPOLOGY, "2x4"),
+        ((V6E, None, None), labels.TPU_RESOURCE, "4 (ct6e-standard-4t)"),
+        ((V6E, "2x4", 4, "ct6e-standard-8t"), labels.INSTANCE_TYPE, "ct6e-standard-4t"),
+        ((V6E, "4x4", 16, "ct6e-standard-16t"), labels.INSTANCE_TYPE, "ct6e-standard-4t (4 chips)"),
+        ((V6E, "4x4", 4, "ct5lp-hightpu-4t"), labels.INSTANCE_TYPE, "ct6e-standard-4t (4 chips)"),
+        ((V6E, "4x4", None, "n2-standard-4"), labels.INSTANCE_TYPE, "ct6e-standard-4t (4 chips)"),
+        ((V6E, "4x4", 4, ""), labels.INSTANCE_TYPE, "ct6e-standard-4t (4 chips)"),
     ],
 )
-def test_a_pod_without_chips_gets_the_machine_of_its_topology(
-    accelerator: str, topology: str | None, machine: str, hosts: int
-) -> None:
-    for none in (None, 0):
-        shape = look_up(accelerator, topology, none)
-        assert (shape.machine.name, shape.node_count) == (machine, hosts)
+def test_what_does_not_follow_is_refused_by_its_field(asked: tuple[Any, ...], field: str, valid: str) -> None:
+    error = refusal(*asked)
 
-
-def test_a_pod_without_chips_hears_of_a_wrong_topology_and_else_of_its_chips() -> None:
-    assert refusal(V6E, "3x3", None).field == labels.TOPOLOGY
-    assert labels.TPU_RESOURCE in refusal(V6E, None, None).field
+    assert field in error.field
+    assert valid in error.valid
 
 
 def test_a_machine_named_by_the_pod_is_taken() -> None:
@@ -267,46 +228,25 @@ def test_a_machine_named_by_the_pod_is_taken() -> None:
     assert look_up(T7X, "4x4x4", 4).machine.name == "tpu7x-standard-4t", "this one is chosen by name only"
 
 
-@pytest.mark.parametrize(
-    ("machine", "chips"), [("ct6e-standard-16t", 16), ("ct5lp-hightpu-4t", 4), ("n2-standard-4", None), ("", 4)]
-)
-def test_a_machine_of_another_family_is_refused_with_those_that_there_are(machine: str, chips: int | None) -> None:
-    error = refusal(V6E, "4x4", chips, machine)
-
-    assert error.field == labels.INSTANCE_TYPE
-    assert "ct6e-standard-4t (4 chips)" in error.valid
-
-
-def test_a_named_machine_must_have_the_chips_that_the_pod_asks_for() -> None:
-    assert refusal(V6E, "2x4", 4, "ct6e-standard-8t").field == labels.INSTANCE_TYPE
-
-
 @given(
     family=st.sampled_from([*TPUS.values()]),
     sides=st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=4),
     chips=st.sampled_from([None, 0, 1, 2, 4, 8, 16]),
 )
-def test_whatever_is_asked_hosts_times_chips_is_exact_or_it_is_refused_with_a_hint(
+def test_whatever_is_asked_hosts_times_chips_is_exact_or_the_nearest_is_itself_accepted(
     family: Family, sides: list[int], chips: int | None
 ) -> None:
     topology = "x".join(map(str, sides))
     shape = look_up_or_hear_why_not(family.accelerator, topology, chips)
-    if isinstance(shape, Rejected):
-        assert shape.field
-        assert shape.valid
+    if isinstance(shape, Shape):
+        assert shape.node_count * shape.machine.chips == shape.chips == math.prod(sides)
+        assert shape.topology == topology
+        assert not chips or shape.machine.chips == chips
         return
-    assert shape.node_count * shape.machine.chips == shape.chips == math.prod(sides)
-    assert shape.topology == topology
-    assert not chips or shape.machine.chips == chips
-
-
-@given(
-    family=st.sampled_from([*TPUS.values()]),
-    sides=st.lists(st.integers(min_value=1, max_value=64), min_size=2, max_size=3),
-)
-def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Family, sides: list[int]) -> None:
+    assert shape.field
+    assert shape.valid
     machine = max(family.machines, key=lambda each: (each.multi_host, not each.by_name_only))
-    refused = look_up_or_hear_why_not(family.accelerator, "x".join(map(str, sides)), machine.chips)
+    refused = look_up_or_hear_why_not(family.accelerator, topology, machine.chips)
     hinted = isinstance(refused, Rejected) and "a topology like" not in refused.valid
     topologies = refused.valid.partition("; or ")[0] if isinstance(refused, Rejected) else ""
     for near in topologies.split(", ") if hinted else ():
@@ -321,8 +261,7 @@ def test_the_catalogue_is_consistent() -> None:
         for machine in family.machines:
             assert machine.name.endswith(f"-{machine.chips}t")
             assert machine.multi_host or machine.single_host
-            if machine.single_host:
-                assert count_chips(machine.single_host) == machine.chips
+            assert not machine.single_host or count_chips(machine.single_host) == machine.chips
 
 
 def test_a_new_family_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,3 +273,118 @@ def test_a_new_family_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = look_up("tpu-v9e-slice", "4x4", 4)
 
     assert (shape.machine.name, shape.node_count, shape.placement) == ("ct9e-standard-4t", 4, "compact")
+
+
+# --- the pods of a JobSet's slice against the hosts of its topology ---
+
+
+PARTIAL = {labels.PARTIAL_SLICE: "true"}
+OF_FOUR = f"valid: 1; or {labels.TOPOLOGY} 4x4, which has 4 hosts"
+
+
+def decide(pods: int, **shape: Any) -> Demand | Decision:
+    """Decide the first slice of a JobSet with so many pods for each slice."""
+    jobset = a_jobset(template=a_template(**shape))
+    return plan_demands(structs.replace(jobset, groups=(structs.replace(jobset.groups[0], pods=pods),)))[0]
+
+
+@pytest.mark.parametrize(
+    ("pods", "hosts", "shape"),
+    [
+        (4, 4, {}),
+        (1, 1, {"topology": "2x2"}),
+        (1, 1, {"topology": "2x4", "chips": 8}),
+        (2, 2, {"topology": "2x4"}),
+        (2, 2, {"accelerator": V5P, "topology": "2x2x2"}),
+        (2, 4, {"topology": "4x4"}),  # one pod for each eight chips, a known pattern of one-core chips
+        (1, 2, {"topology": "2x4"}),
+        (1, 4, {"chips": 0}),  # pods without chips are not counted against hosts
+        (1, 4, {"annotations": PARTIAL}),
+        (3, 4, {"annotations": PARTIAL}),
+    ],
+)
+def test_one_pod_for_each_host_is_a_slice_and_idle_hosts_are_bought_if_the_author_says_so(
+    pods: int, hosts: int, shape: dict[str, Any]
+) -> None:
+    assert expect_demand(decide(pods, **shape)).shape.node_count == hosts
+
+
+@pytest.mark.parametrize(
+    ("pods", "shape", "valid"),
+    [
+        (4, {"topology": "2x2"}, OF_FOUR),
+        (4, {"topology": None}, OF_FOUR),
+        (3, {}, f'valid: 4; or the annotation {labels.PARTIAL_SLICE}: "true"'),
+        (3, {"annotations": {labels.PARTIAL_SLICE: "false"}}, "valid: 4"),
+        (8, {}, f"valid: 4; or {labels.TOPOLOGY} 4x8, which has 8 hosts"),
+        (8, {"annotations": PARTIAL}, "valid: 4"),  # it makes no room for more pods than hosts
+        (2, {"topology": "2x4", "chips": 8}, "valid: 1"),
+        (1, {"accelerator": V5P, "topology": "2x2x2"}, f"{labels.TOPOLOGY} 2x2x1, which has 1 host"),
+    ],
+)
+def test_any_other_number_is_refused_with_the_ways_out(pods: int, shape: dict[str, Any], valid: str) -> None:
+    expect_words(decide(pods, **shape), Reason.HOSTS_DIFFER, f"got '{pods}'", valid)
+
+
+# --- what a node leaves to pods, and the boot disk that their ephemeral storage needs ---
+
+
+_HOST = next(each for each in TPUS[V6E].machines if (each.cpus, each.memory_gb) == (180, 720))
+
+
+@pytest.mark.parametrize(("disk_gb", "allocatable"), [(100, 47_060_071_478), (200, 104_638_878_617)])
+def test_a_boot_disk_leaves_what_nodes_of_gke_report(disk_gb: int, allocatable: int) -> None:
+    assert measure_storage(disk_gb) == pytest.approx(allocatable, rel=0.001)
+
+
+@pytest.mark.parametrize(("gib", "disk_gb"), [(0, 100), (43, 100), (45, 110), (80, 170), (120, 250), (600, 800)])
+def test_the_disk_is_the_smallest_that_has_the_storage(gib: int, disk_gb: int) -> None:
+    assert find_disk_size(gib * GIB, 100) == disk_gb
+    assert measure_storage(disk_gb) >= gib * GIB
+    assert disk_gb == 100 or measure_storage(disk_gb - 10) < gib * GIB
+    assert find_disk_size(10**30, 100) > DISK_GB_MAX
+
+
+def test_daemonsets_take_their_share_of_cpu_and_memory() -> None:
+    whole = measure_allocatable(_HOST, Room())
+    shared = measure_allocatable(_HOST, Room(cpu_millis=300, memory_bytes=500))
+    assert (whole[0] - shared[0], whole[1] - shared[1]) == (300, 500)
+    assert 179_000 < shared[0] < 180_000
+    expect_demand(decide_shape(settings(node_daemonsets_memory_mib=0), memory_bytes=whole[1]))
+    no(Reason.SHAPE_UNSUPPORTED, memory_bytes=whole[1]).check()
+
+
+def test_a_pod_that_no_host_has_room_for_is_refused_with_what_there_is() -> None:
+    words = ("got 'cpu 1000, memory 0Gi'", "at most cpu 179.18, memory 698.2Gi", "180 vCPUs and 720 GiB")
+    no(Reason.SHAPE_UNSUPPORTED, *words, cpu_millis=1_000_000).check()
+
+
+@pytest.mark.parametrize(
+    ("use", "gib", "disk_gb"),
+    [
+        ({}, 0, None),
+        ({}, 40, None),
+        ({}, 80, 170),
+        ({"node_disk_size_gb": 200}, 80, 200),
+        ({"node_disk_size_gb": 200, "node_disk_size_gb_max": 0}, 90, 200),
+    ],
+)
+def test_the_disk_follows_the_pods(use: dict[str, Any], gib: int, disk_gb: int | None) -> None:
+    demand = expect_demand(decide_shape(settings(**use), storage_bytes=gib * GIB))
+
+    assert a_pool_body(demand, use=settings(**use))["config"].get("diskSizeGb") == disk_gb
+
+
+@pytest.mark.parametrize(
+    ("use", "gib", "words"),
+    [
+        (
+            {"node_disk_size_gb_max": 150},
+            80,
+            ("ephemeral-storage: a boot disk of 170 GB would be needed", "allows 150", "at most 70Gi"),
+        ),
+        ({"node_disk_size_gb_max": 0, "node_disk_size_gb": 200}, 120, ("node_disk_size_gb_max allows 200",)),
+    ],
+)
+def test_no_disk_is_beyond_the_operator_s_bound(use: dict[str, Any], gib: int, words: tuple[str, ...]) -> None:
+    no(Reason.REQUEST_NOT_ALLOWED, *words, use=use, storage_bytes=gib * GIB).check()
