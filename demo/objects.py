@@ -16,6 +16,7 @@ from demo.settings import (
     DEAD_LETTER_SUBSCRIPTION,
     DEAD_LETTER_TOPIC,
     LOCATION,
+    NAME,
     OPERATIONS_TOPIC,
     PROJECT,
     TOPIC,
@@ -40,7 +41,7 @@ _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage"
 
 def subscription_path(name: str) -> str:
     """Return the full name of one subscription of the stack."""
-    return f"projects/{PROJECT}/subscriptions/{name}"
+    return f"projects/{PROJECT}/subscriptions/{NAME}-{name}"
 
 
 def create_subscriptions(pubsub_rest: str, functions: Mapping[str, str]) -> None:

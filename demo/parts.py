@@ -9,12 +9,11 @@ import shlex
 import sys
 from pathlib import Path
 
-from demo.objects import ENDS, FILTERS, subscription_path
 from demo.settings import (
     CLUSTER,
     CLUSTER_PATH,
-    DEAD_LETTER_SUBSCRIPTION,
     LOCATION,
+    NAME,
     OPERATIONS_TOPIC,
     PROJECT,
     PROJECT_ROOT,
@@ -132,6 +131,7 @@ def function(layout: Layout, settings: StackSettings, name: str, addresses: Addr
         environment={
             "THREADS": THREADS,
             "FUNCTION_TARGET": name,
+            "K_SERVICE": f"{NAME}-{name}",
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
             "TPU_PROVISIONER_GKE_ENDPOINT": addresses.gke_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
@@ -189,20 +189,14 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     On a real control plane the operator comes as its administrator: the functions' account may not
     read all that an operator wants to see.
     """
-    subscriptions = {name: subscription_path(name) for name in FILTERS}
-    subscriptions |= {f"{name}_ends": subscription_path(ends) for name, ends in ENDS.items()}
-    subscriptions["dead_letters"] = DEAD_LETTER_SUBSCRIPTION
     has_lease = bool(settings.lease_seconds)
     return {
         **function(layout, settings, "provision", addresses).environment,
         "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,
         "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.pubsub_rest,
-        "TPU_PROVISIONER_TOPIC": TOPIC,
-        "TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(subscriptions),
-        "TPU_PROVISIONER_FUNCTION_URIS": json.dumps(addresses.functions),
+        "TPU_PROVISIONER_PROJECT": PROJECT,
         "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if has_lease else "",
         "TPU_PROVISIONER_LOGGING_ENDPOINT": addresses.gke_rest,
-        "TPU_PROVISIONER_MONITORING_ENDPOINT": "",
     }
 
 

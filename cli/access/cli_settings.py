@@ -1,7 +1,7 @@
 """The settings of the command line: those of the functions, and the addresses of other parts.
 
-The functions read the same variables, so both always describe the same deployment. The others are
-Terraform's outputs under their own names.
+The functions read the same variables, so both always describe the same deployment. All names in
+Pub/Sub and in the logs follow from the deployment's name, as in Terraform.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 FUNCTIONS = ("provision", "collect")
-DEAD_LETTERS = "dead_letters"
-ENDS = "_ends"
+NAME = "tpu-provisioner"  # the default of Terraform's variable ``name``
+DEAD_LETTERS = "dead-letters"
+ENDS = "-ends"
 """Of the name of a subscription to `nodepool-events`; the others are to `workload-events`."""
 PUSHED = tuple(f"{function}{part}" for part in ("", ENDS) for function in FUNCTIONS)
 """The push subscriptions: each function has one to each topic."""
@@ -42,30 +43,17 @@ ANY_REGION = "any-region1"
 ANY_ZONE = "-any"
 """The end of the name of a zone of which only the region is known."""
 ZONE = matching(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+", "a zone like us-east5-b")
-_TOPIC = matching(r"(projects/[^/\s]+/topics/[^/\s]+)?", "projects/PROJECT/topics/NAME")
-_SUBSCRIPTION = matching(r"(projects/[^/\s]+/subscriptions/[^/\s]+)?", "projects/PROJECT/subscriptions/NAME")
-_SUBSCRIPTIONS = Meta(description='{"provision": "projects/PROJECT/subscriptions/NAME", …}')
-_URIS = Meta(description='{"collect": "https://HOST", …}')
 
 
 class OperatorSettings(Struct, frozen=True, kw_only=True):
     """Where the parts of a deployment are, as far as no function uses them."""
 
     project: str = ""
-    """The project of the deployment, if no other variable describes it. Empty: that of the
-    credentials or of gcloud."""
-    name: str = ""
-    """The deployment's name in that project. Empty: tpu-provisioner."""
+    """The project of the deployment. Empty: that of the credentials or of gcloud."""
+    name: str = NAME
+    """The deployment's name in that project."""
     run_endpoint: Annotated[str, URL] = "https://run.googleapis.com"
     """Base URL of the Cloud Run API, which finds the deployment."""
-    topic: Annotated[str, _TOPIC] = ""
-    """``projects/P/topics/T``: gets the exporter's events, and the dead letters that are
-    replayed."""
-    subscriptions: Annotated[dict[str, Annotated[str, _SUBSCRIPTION] | None], _SUBSCRIPTIONS] = {}
-    """JSON, Terraform's output ``subscriptions``: the full names of provision, collect,
-    provision_ends, collect_ends and dead_letters."""
-    function_uris: Annotated[dict[str, Annotated[str, OPTIONAL_URL]], _URIS] = {}
-    """JSON, Terraform's output ``function_uris``: the address of each function."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API."""
     lease_namespace: str = "tpu-provisioner"
@@ -79,8 +67,6 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
     """The context of that kubeconfig. Empty: its current one."""
     logging_endpoint: Annotated[str, OPTIONAL_URL] = "https://logging.googleapis.com"
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
-    monitoring_endpoint: Annotated[str, OPTIONAL_URL] = "https://monitoring.googleapis.com"
-    """Base URL of the Cloud Monitoring API. Empty: the age of waiting messages is not read."""
 
 
 def accepts(rule: Meta, text: str) -> bool:
@@ -118,22 +104,21 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
     return replace(settings, clusters={chosen: replace(there, zone=zone or there.zone)})
 
 
-def find_subscription(own: OperatorSettings, name: str) -> str:
-    """Return the full name of one subscription, which a command needs."""
-    subscription = own.subscriptions.get(name)
-    if not subscription:
-        valid = f'{{"{name}": "projects/PROJECT/subscriptions/NAME", …}}'
-        what = f"has no entry {name!r}, which this command needs"
-        raise Misconfigured((describe_problem(name_variable("subscriptions"), what, valid=valid),))
-    return subscription
+def name_subscription(own: OperatorSettings, part: str) -> str:
+    """Return the full name of a subscription, as Terraform derives it from the deployment."""
+    return f"projects/{_require_project(own)}/subscriptions/{own.name}-{part}"
 
 
-def find_topic(own: OperatorSettings) -> str:
-    """Return the topic of the exporter's events, which a command needs."""
-    if not own.topic:
-        what, valid = "is required by this command", "projects/PROJECT/topics/NAME"
-        raise Misconfigured((describe_problem(name_variable("topic"), what, valid=valid),))
-    return own.topic
+def name_topic(own: OperatorSettings) -> str:
+    """Return the topic of the exporter's events."""
+    return f"projects/{_require_project(own)}/topics/{own.name}-workload-events"
+
+
+def _require_project(own: OperatorSettings) -> str:
+    if not own.project:
+        what, valid = "is required by this command", "the project of the deployment"
+        raise Misconfigured((describe_problem(name_variable("project"), what, valid=valid),))
+    return own.project
 
 
 def find_log_project(own: OperatorSettings, cluster: str) -> str:
@@ -141,20 +126,18 @@ def find_log_project(own: OperatorSettings, cluster: str) -> str:
 
     The cluster is ``projects/P/…``.
     """
-    return (own.topic or cluster).split("/")[1]
+    return own.project or cluster.split("/")[1]
 
 
 def name_services(own: OperatorSettings, *functions: str) -> str:
     """Return the end of a filter that finds only some functions of a deployment; none means all.
 
-    Other deployments may write to the same project. It is empty if no subscription has the name.
+    Other deployments may write to the same project.
     """
-    name, is_named, _ = (own.subscriptions.get("provision") or "").rpartition("/")[2].rpartition("-provision")
-    services = " OR ".join(f'"{name}-{each}"' for each in functions or FUNCTIONS)
-    return f" AND jsonPayload.service=({services})" if is_named else ""
+    services = " OR ".join(f'"{own.name}-{each}"' for each in functions or FUNCTIONS)
+    return f" AND jsonPayload.service=({services})" if own.project else ""
 
 
-def list_pushed(own: OperatorSettings, functions: Sequence[str] = ()) -> list[str]:
-    """Return the push subscriptions of some functions, or of all, as far as there are some."""
-    wanted = [name for name in PUSHED if not functions or name.removesuffix(ENDS) in functions]
-    return [name for name in wanted if own.subscriptions.get(name) or not name.endswith(ENDS)]
+def list_pushed(functions: Sequence[str] = ()) -> list[str]:
+    """Return the push subscriptions of some functions, or of all."""
+    return [name for name in PUSHED if not functions or name.removesuffix(ENDS) in functions]

@@ -11,12 +11,12 @@ import json
 import os
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import typer
 
-from cli.access.cli_settings import DEAD_LETTERS, FUNCTIONS, PUSHED
+from cli.access.cli_settings import FUNCTIONS, NAME
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from shared.settings import PREFIX, Credentials, name_variable
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from shared.edges.google import GoogleSession
 
 CLUSTERS = name_variable("clusters")
-NAME = "tpu-provisioner"  # the default of Terraform's variable ``name``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +68,10 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
 
 def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], None]) -> dict[str, str]:
     """Return the variables of the chosen deployment."""
-    variables = dict(environ)
-    if CLUSTERS not in environ:
-        variables = _find(environ, choice, say) | variables
-    elif choice.project or choice.name:
+    if CLUSTERS in environ and (choice.project or choice.name):
         option = "--project" if choice.project else "--name"
         raise BadInput(f"{option}: contradicts {CLUSTERS}, which is set; valid: one of the two")
+    variables = dict(environ) if CLUSTERS in environ else _find(environ, choice, say)
     return variables | _narrow(variables.get(CLUSTERS, ""), choice.cluster)
 
 
@@ -101,7 +98,7 @@ def _find(environ: Mapping[str, str], choice: Choice, say: Callable[[str], None]
     name = choice.name or environ.get(name_variable("name")) or NAME
     variables = describe_deployment(list_services(GoogleSession(endpoint, account), project), project, name)
     say(f"deployment: {name} of the project {project}")
-    return variables
+    return {**variables, **environ, name_variable("project"): project, name_variable("name"): name}
 
 
 def find_default_project() -> str:
@@ -118,25 +115,18 @@ def find_default_project() -> str:
     return str(project)
 
 
-class Service(NamedTuple):
-    """One service of Cloud Run, as far as it tells of a deployment."""
-
-    url: str
-    settings: dict[str, str]  # its variables of ours
-
-
-def list_services(run: GoogleSession, project: str) -> dict[str, Service]:
-    """Return the services of all regions of a project by their names.
+def list_services(run: GoogleSession, project: str) -> dict[str, dict[str, str]]:
+    """Return the variables of ours of each service of a project, in all regions.
 
     https://cloud.google.com/run/docs/reference/rest/v1/projects.locations.services/list
     """
-    services: dict[str, Service] = {}
+    services: dict[str, dict[str, str]] = {}
     following = ""
     while True:  # assumes: services-list
         body = run.call("GET", f"v1/projects/{project}/locations/-/services?continue={quote(following)}")
         try:
             answer = json.loads(body or b"{}")
-            services |= {each["metadata"]["name"]: _read_service(each) for each in answer.get("items", ())}
+            services |= {each["metadata"]["name"]: _read_variables(each) for each in answer.get("items", ())}
             following = answer.get("metadata", {}).get("continue", "")
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise Unavailable(f"Cloud Run's answer cannot be read: {error}") from error
@@ -144,34 +134,24 @@ def list_services(run: GoogleSession, project: str) -> dict[str, Service]:
             return services
 
 
-def _read_service(body: dict[str, Any]) -> Service:
-    containers = body["spec"]["template"]["spec"]["containers"]
+def _read_variables(service: dict[str, Any]) -> dict[str, str]:
+    containers = service["spec"]["template"]["spec"]["containers"]
     variables = {each["name"]: each.get("value", "") for one in containers for each in one.get("env", ())}
-    settings = {name: value for name, value in variables.items() if name.startswith(PREFIX)}
-    return Service(body.get("status", {}).get("url", ""), settings)
+    return {name: value for name, value in variables.items() if name.startswith(PREFIX)}
 
 
-def describe_deployment(services: Mapping[str, Service], project: str, name: str) -> dict[str, str]:
-    """Return the variables of a deployment."""
-    main = services.get(f"{name}-{FUNCTIONS[0]}")
-    if main is None:
-        others = [
-            f"--name={each.removesuffix(f'-{FUNCTIONS[0]}')}"
-            for each, service in services.items()
-            if each.endswith(f"-{FUNCTIONS[0]}") and CLUSTERS in service.settings
-        ]
-        looked = f"no Cloud Run service {name}-{FUNCTIONS[0]} in any region of the project {project}"
-        raise BadInput(
-            f"no deployment found: {looked} ({len(services)} services are there); "
-            f"valid: {' or '.join(others) or 'another --project, or a deployment by docs/deploy.md first'}"
-        )
-    urls = {each: services[f"{name}-{each}"].url for each in FUNCTIONS if f"{name}-{each}" in services}
-    subscriptions = {
-        each: f"projects/{project}/subscriptions/{name}-{each.replace('_', '-')}"
-        for each in (*PUSHED, DEAD_LETTERS)
-    }
-    return main.settings | {
-        name_variable("topic"): f"projects/{project}/topics/{name}-workload-events",
-        name_variable("subscriptions"): json.dumps(subscriptions),
-        name_variable("function_uris"): json.dumps(urls),
-    }
+def describe_deployment(services: Mapping[str, dict[str, str]], project: str, name: str) -> dict[str, str]:
+    """Return the variables of a deployment's functions."""
+    end = f"-{FUNCTIONS[0]}"
+    if f"{name}{end}" in services:
+        return services[f"{name}{end}"]
+    others = [
+        f"--name={each.removesuffix(end)}"
+        for each, variables in services.items()
+        if each.endswith(end) and CLUSTERS in variables
+    ]
+    where = f"no Cloud Run service {name}{end} in any region of the project {project}"
+    raise BadInput(
+        f"no deployment found: {where} ({len(services)} services are there); "
+        f"valid: {' or '.join(others) or 'another --project, or a deployment by docs/deploy.md first'}"
+    )

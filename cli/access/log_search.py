@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.printing import format_moment
+from cli.printing import format_exact, format_moment
 from shared.model.errors import Misconfigured
 from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
+PAGE_SIZE = 1000  # the most that Cloud Logging gives at a time
 IDS_AT_ONCE = 20
 """Events of one question: Pub/Sub tries a message 20 times, and each try may be a record."""
 
@@ -87,6 +88,13 @@ def find_last_tick(
     return None
 
 
+def find_last_error(open_logs: OpenLogs, cluster: str, function: str, *, since: float, ours: str = "") -> str:
+    """Return the newest error that a function logged in a tick, with its reason; empty for none."""
+    wanted = f'jsonPayload.wake="tick" AND jsonPayload.decision="none" AND jsonPayload.function="{function}"{ours}'
+    records = list(map(read_record, list_newest(open_logs, cluster, wanted, since=since, most=1)))
+    return "".join(f"{each.get('message')} [{each.get('reason')}]" for each in records)
+
+
 def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
     """Return when a cluster's exporter last published an event, in unix seconds.
 
@@ -116,6 +124,20 @@ def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float,
             max_results=most,
         )
         return list(entries)
+
+
+def read_all(open_logs: OpenLogs, project: str, wanted: str, *, since: float) -> Iterator[Record]:
+    """Yield all records since a time in unix seconds that fit, the oldest first.
+
+    Cloud Logging answers 60 pages of 1,000 a minute (https://cloud.google.com/logging/quotas).
+    """
+    from shared.edges.google import translate_errors  # noqa: PLC0415 -- see open_logs
+
+    with translate_errors(f"ListLogEntries projects/{project}"):
+        client: Any = open_logs(project)
+        filter_text = f'timestamp>="{format_exact(since)}" AND {wanted}'
+        for entry in client.list_entries(filter_=filter_text, order_by="timestamp asc", page_size=PAGE_SIZE):
+            yield read_moment(entry) or since, read_record(entry)
 
 
 def read_record(entry: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkePools, open_apis
-from shared.edges.google import GoogleAccount, GoogleSession
+from shared.edges.google import GoogleAccount
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.edges.process import SYSTEM_CLOCK
@@ -47,7 +47,6 @@ class Deployment:
     open_logs: OpenLogs | None
     """Opens the logs of the deployment, else those of a cluster's project, which it is given; None
     where no logs can be read."""
-    monitoring: GoogleSession | None  # None where there are no metrics
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:
@@ -84,5 +83,4 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
             lambda: open_subscriber(own.pubsub_endpoint, account.credentials),
         ),
         open_logs=find_logs if own.logging_endpoint else None,
-        monitoring=GoogleSession(own.monitoring_endpoint, account) if own.monitoring_endpoint else None,
     )

@@ -15,6 +15,7 @@ import secrets
 import socket
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -30,7 +31,7 @@ from cli.diagnosis.doctor import Result, check_lease
 from cli.exit_codes import BadInput, say
 from cli.fleet.status import Status, Trouble, add_refusals, read_status, tell_left_alone
 from cli.printing import short_cluster
-from cli.usage.usage_command import DAY_SECONDS, GROUPS, Account, add, describe_sums, list_pools, read_records
+from cli.usage.usage_command import DAY_SECONDS, GROUPS, Account, describe_sums, list_pools, read_records
 from shared import VERSION
 from shared.model.errors import ProvisionerError
 
@@ -95,14 +96,12 @@ class Readings:
     def _read_usage(self, now: float) -> list[Any]:
         """Sum the records of today, and return nothing."""
         midnight, deployment = now - now % DAY_SECONDS, self.deployment
-        account = Account(midnight, GROUPS["workload"], deployment.ports.clusters)
+        account = Account(midnight, GROUPS["namespace"], deployment.ports.clusters)
         for at, record in read_records(deployment, midnight, now):
             account.see(at, record)
         account.close(now, list_pools(deployment))
-        prefix = f"{self.namespace}/" if self.namespace else ""
-        self._usage = describe_sums(
-            add(row for (_, group), row in account.rows.items() if group.startswith(prefix))
-        )
+        own = account.rows.get(self.namespace, Counter()) if self.namespace else account.total
+        self._usage = describe_sums(own)
         return []
 
     def _find_silent(self) -> Iterator[Trouble]:

@@ -7,36 +7,28 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
-import msgspec
-import urllib3
-
-from cli.access.cli_settings import DEAD_LETTERS, ENDS, FUNCTIONS, PUSHED, list_pushed, name_services
-from cli.access.log_search import find_last_report, find_last_tick
+from cli.access.cli_settings import DEAD_LETTERS, ENDS, FUNCTIONS, PUSHED, name_services, name_subscription
+from cli.access.log_search import find_last_error, find_last_report, find_last_tick
 from cli.exit_codes import say
 from cli.messages.replay import list_reasons
-from cli.printing import Column, count, format_age, format_moment, print_line, print_table, short_cluster, styled
-from shared.edges.kubernetes import JsonObject, Record
-from shared.edges.kueue import API_VERSION as KUEUE_VERSION
+from cli.printing import Column, count, format_age, print_line, print_table, short_cluster, styled
+from shared.edges.kubernetes import JsonObject
 from shared.engine.reads import read_stop
 from shared.kinds.objects import read_text
 from shared.kinds.table import choose_kinds
 from shared.model import labels
-from shared.model.errors import JSON_ERRORS, Denied, NotFound, ProvisionerError, Unavailable
+from shared.model.errors import Denied, NotFound, ProvisionerError
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
     from cli.access.operator_access import Deployment
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
-
-    Permission = tuple[str, str, str]
-    """Group, resource and verb."""
 
 
 class Result(StrEnum):
@@ -125,52 +117,10 @@ def print_findings(console: Console, findings: Sequence[Finding]) -> None:
     print_line(console, ", ".join(f"{count} {result}" for result, count in counts.items() if count))
 
 
-PERMISSIONS = (
-    ("", "namespaces", "get"),
-    ("", "pods", "get"),
-    ("", "pods", "list"),
-    ("", "nodes", "list"),
-    ("", "nodes", "patch"),
-    ("", "persistentvolumeclaims", "get"),
-    ("", "persistentvolumes", "get"),
-    ("storage.k8s.io", "storageclasses", "get"),
-    ("", "events", "create"),
-    ("", "events", "get"),
-    ("", "events", "patch"),
-)
-"""What the functions need together, besides to read the workloads of each kind. As
-`infra/helm/templates/functions-permissions.yaml` grants it."""
-_KUEUE = KUEUE_VERSION.partition("/")[0]
-KUEUE_PERMISSIONS = (
-    (_KUEUE, "workloads", "list"),
-    (_KUEUE, "resourceflavors", "get"),
-    (_KUEUE, "admissionchecks", "list"),
-    (_KUEUE, "admissionchecks/status", "patch"),
-    (_KUEUE, "workloads/status", "patch"),
-)
-"""What they need if `kueue_admission_check` is on. As the value `kueue` of the chart grants it."""
 LEASE_SECONDS_MAX = 60.0
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
 _CHART = "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values"
 _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exporter"
-
-
-class _ReviewStatus(Record):
-    allowed: bool = False
-
-
-class _Review(Record):
-    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
-
-
-def list_permissions(kinds: Iterable[Kind]) -> tuple[Permission, ...]:
-    """Return all that the functions need to serve some kinds of workload."""
-    needed = list(PERMISSIONS)
-    for kind in kinds:
-        needed += [(each.group, each.plural, "get") for each in (kind, *kind.parents)]
-        needed += [(kind.group, kind.plural, "list")] if kind.watched else []
-    return tuple(needed)
 
 
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
@@ -179,16 +129,12 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
     _, project, _, location, _, name = cluster.split("/")
     describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
     endpoint = f"{describe} (is the DNS endpoint enabled?)"
-    kueue = KUEUE_PERMISSIONS if deployment.settings.kueue_admission_check else ()
-    may = partial(check_permissions, deployment, cluster)
     return [
         look(f"{shown} GKE", partial(_check_gke, deployment, cluster), describe),
         *(
             look(f"{shown} {kind.name}", partial(_check_kind, deployment.apis[cluster], kind), endpoint)
             for kind in kinds
         ),
-        look(f"{shown} permissions", partial(may, list_permissions(kinds), _CHART), _CHART),
-        *(look(f"{shown} kueue", partial(may, each, f"{_CHART} --set kueue=true")) for each in [kueue] if each),
         look(f"{shown} emergency stop", partial(_check_stop, deployment, cluster), _CHART),
         look(f"{shown} exporter", partial(check_lease, deployment, cluster), _CHART),
         look(f"{shown} events", partial(check_events, deployment, cluster)),
@@ -220,31 +166,6 @@ def _check_stop(deployment: Deployment, cluster: str) -> Finding:
     if deployment.ports.clusters[cluster].get_namespace(name) is None:
         fix = f"{_CHART}, or set TPU_PROVISIONER_OWN_NAMESPACE"
     return bad(f"on ({stop}): {cause}", fix, serious=False)
-
-
-def check_permissions(deployment: Deployment, cluster: str, needed: Sequence[Permission], fix: str) -> Finding:
-    """Return the missing permissions: bad for the functions' account, a warning for an operator."""
-    missing = [f"{each[2]} {each[1]}" for each in needed if not _may(deployment.apis[cluster], each)]
-    if not missing:
-        return fine(f"this identity has all {len(needed)} permissions that the functions need")
-    of_functions = deployment.settings.clusters[cluster].token_file and not deployment.own.kubeconfig
-    if not of_functions:
-        fix = "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT"
-    text = f"this identity does not have the permissions: {', '.join(missing)}"
-    return bad(text, fix, serious=bool(of_functions))
-
-
-def _may(api: KubernetesApi, permission: Permission) -> bool:
-    group, (resource, _, part), verb = permission[0], permission[1].partition("/"), permission[2]
-    attributes = {"group": group, "resource": resource, "subresource": part, "verb": verb}
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {
-            "resourceAttributes": {key: value for key, value in attributes.items() if value or key == "group"}
-        },
-    }
-    return api.create(_REVIEWS, body, _Review).status.allowed
 
 
 def check_lease(deployment: Deployment, cluster: str) -> Finding:
@@ -279,29 +200,7 @@ def check_events(deployment: Deployment, cluster: str) -> Finding:
     return fine(f"published its last event {format_age(max(0.0, now - last))} ago")
 
 
-WAIT_SECONDS_MAX = 600.0
-_AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"  # assumes: backlog-metric
-TICK_SECONDS_MAX = 300.0  # the scheduler calls every minute. Five missed calls mean a problem.
-_HARMLESS = "robots.txt"
-"""The functions framework answers 404 here itself; any other path would be read as a (malformed)
-message."""
-_HTTP_SERVER_ERROR = 500
-
-
-class _Value(msgspec.Struct, rename="camel"):
-    int64_value: str = "0"
-
-
-class _Point(msgspec.Struct):
-    value: _Value = msgspec.field(default_factory=_Value)
-
-
-class _Series(msgspec.Struct):
-    points: list[_Point] = []
-
-
-class _TimeSeries(msgspec.Struct, rename="camel"):
-    time_series: list[_Series] = []
+TICK_SECONDS_MAX = 180.0  # the scheduler calls every minute. Three missed calls mean a problem.
 
 
 def examine(deployment: Deployment) -> list[Finding]:
@@ -312,16 +211,12 @@ def examine(deployment: Deployment) -> list[Finding]:
     findings += [
         look("subscriptions", partial(check_subscriptions, deployment)),
         look("dead letters", partial(check_dead_letters, deployment)),
-        *(
-            look(f"backlog {each}", partial(check_backlog, deployment, each))
-            for each in list_pushed(deployment.own)
-        ),
     ]
-    for function in FUNCTIONS:
-        findings.append(look(f"function {function}", partial(check_function, deployment, function)))
-        for cluster in clusters:
-            check = f"{short_cluster(cluster)} tick of {function}"
-            findings.append(look(check, partial(check_tick, deployment, function, cluster)))
+    findings += [
+        look(f"{short_cluster(cluster)} tick of {function}", partial(check_tick, deployment, function, cluster))
+        for function in FUNCTIONS
+        for cluster in clusters
+    ]
     return merge_unanswered(findings)
 
 
@@ -335,8 +230,8 @@ def check_settings(deployment: Deployment) -> Finding:
 
 def check_dead_letters(deployment: Deployment) -> Finding:
     """Return how many dead letters there are. They are not removed."""
-    if not deployment.own.subscriptions.get(DEAD_LETTERS):
-        return skipped(f"TPU_PROVISIONER_SUBSCRIPTIONS has no entry {DEAD_LETTERS!r}")
+    if not deployment.own.project:
+        return skipped("TPU_PROVISIONER_PROJECT is empty")
     letters = list_reasons(deployment)
     if not letters:
         return fine("none")
@@ -347,58 +242,15 @@ def check_dead_letters(deployment: Deployment) -> Finding:
 
 def check_subscriptions(deployment: Deployment) -> Finding:
     """Return whether each function's two subscriptions are there: one to each topic."""
-    named = {each: deployment.own.subscriptions.get(each) for each in (*PUSHED, DEAD_LETTERS)}
-    unnamed = ", ".join(each for each, name in named.items() if not name)
-    if unnamed:
-        return skipped(f"TPU_PROVISIONER_SUBSCRIPTIONS has no entry {unnamed}")
-    absent = {
-        each: name for each, name in named.items() if name and deployment.pubsub.find_subscription(name) is None
-    }
+    if not deployment.own.project:
+        return skipped("TPU_PROVISIONER_PROJECT is empty")
+    names = {part: name_subscription(deployment.own, part) for part in (*PUSHED, DEAD_LETTERS)}
+    absent = {part: name for part, name in names.items() if deployment.pubsub.find_subscription(name) is None}
     if not absent:
-        return fine(f"all {len(named)} exist")
+        return fine(f"all {len(names)} exist")
     # Without the ends of operations the ticks do all of it, only later.
-    serious = any(not each.endswith(ENDS) for each in absent)
+    serious = any(not part.endswith(ENDS) for part in absent)
     return bad(f"these do not exist: {', '.join(absent.values())}", "terraform plan", serious=serious)
-
-
-def check_backlog(deployment: Deployment, pushed: str) -> Finding:
-    """Return the age of a push subscription's oldest message, from Cloud Monitoring.
-
-    An empty subscription reports none.
-    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
-    """
-    name, now = deployment.own.subscriptions.get(pushed), deployment.ports.clock.now()
-    if deployment.monitoring is None or not name:
-        return skipped(f"TPU_PROVISIONER_MONITORING_ENDPOINT is empty, or no subscription {pushed} is named")
-    _, project, _, short = name.split("/")
-    query = {
-        "filter": f'metric.type="{_AGE}" AND resource.labels.subscription_id="{short}"',
-        "interval.startTime": format_moment(now - WAIT_SECONDS_MAX),
-        "interval.endTime": format_moment(now),
-    }
-    body = deployment.monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
-    try:
-        series = msgspec.json.decode(body or b"{}", type=_TimeSeries).time_series
-        seconds = max((int(each.points[0].value.int64_value) for each in series if each.points), default=0)
-    except JSON_ERRORS as error:
-        raise Unavailable(f"Cloud Monitoring's answer cannot be read: {error}") from error
-    text = f"the oldest message has waited for {seconds} s"
-    return bad(text, "docs/runbook.md, Alert: messages wait") if seconds > WAIT_SECONDS_MAX else fine(text)
-
-
-def check_function(deployment: Deployment, function: str) -> Finding:
-    """Return whether a function answers; 403 and 404 to a caller from outside are answers."""
-    uri = deployment.own.function_uris.get(function)
-    if not uri:
-        return skipped(f"TPU_PROVISIONER_FUNCTION_URIS has no entry {function!r}")
-    logs, address = f"gcloud functions logs read NAME-{function} --gen2", f"{uri.rstrip('/')}/{_HARMLESS}"
-    try:
-        answer = urllib3.request("GET", address, timeout=10.0, retries=False, redirect=False)
-    except urllib3.exceptions.HTTPError as error:
-        return bad(f"there is no answer at {uri}: {say(error)}", logs)
-    if answer.status >= _HTTP_SERVER_ERROR:
-        return bad(f"answers HTTP {answer.status} at {uri}: it does not start", logs)
-    return fine(f"answers at {uri}")
 
 
 def check_tick(deployment: Deployment, function: str, cluster: str) -> Finding:
@@ -407,14 +259,15 @@ def check_tick(deployment: Deployment, function: str, cluster: str) -> Finding:
         return skipped("TPU_PROVISIONER_LOGGING_ENDPOINT is empty")
     now, ours = deployment.ports.clock.now(), name_services(deployment.own, function)
     last = find_last_tick(deployment.open_logs, cluster, function, now=now, ours=ours)
+    logs = f"gcloud functions logs read NAME-{function} --gen2"
     if last is None or now - last[0] > TICK_SECONDS_MAX:
         age = "no log record for a day" if last is None else f"it ended {now - last[0]:.0f} s ago"
-        fix = "gcloud scheduler jobs list; gcloud scheduler jobs resume JOB; gcloud scheduler jobs run JOB"
-        return bad(f"{age}, but it must run every minute", fix)
+        jobs = "gcloud scheduler jobs list; gcloud scheduler jobs resume JOB; gcloud scheduler jobs run JOB"
+        return bad(f"{age}, but it must run every minute", f"{jobs}; {logs}")
     text, counts = f"ended {max(0.0, now - last[0]):.0f} s ago", last[1]
     errors, left = counts.get("errors", 0), counts.get("left", 0)
     if not (errors or left):
         return fine(text)
-    fix = f"tpu-provisioner status, or gcloud functions logs read NAME-{function} --gen2"
     what = f"it failed for {count(errors, 'object')}, and left {left} to the next one"
-    return bad(f"{text}; {what}", fix, serious=False)
+    error = find_last_error(deployment.open_logs, cluster, function, since=last[0] - TICK_SECONDS_MAX, ours=ours)
+    return bad(f"{text}; {what}{error and f'; the last error: {error}'}", f"tpu-provisioner status, or {logs}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.access.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
+from cli.access.cli_settings import DEAD_LETTERS, list_pushed, name_subscription, name_topic
 from cli.access.log_search import DAY_SECONDS, read_event_records
 from cli.exit_codes import BadInput, ExitCode
 from cli.printing import (
@@ -194,8 +194,8 @@ def seek_since(
     """
     admin = deployment.pubsub
     moment = parse_since(since, now=deployment.ports.clock.now())
-    names, to = list_pushed(deployment.own, functions), format_moment(moment)
-    subscriptions = [find_subscription(deployment.own, each) for each in names]
+    names, to = list_pushed(functions), format_moment(moment)
+    subscriptions = [name_subscription(deployment.own, each) for each in names]
     problems = {each: _find_problem(admin, each) for each in subscriptions}
     if not sure:
         confirm(f"Deliver the messages of {', '.join(names)} again from {to}? Pub/Sub cannot count them.")
@@ -226,7 +226,7 @@ def _find_problem(admin: PubsubAdmin, name: str) -> str:
 
 def publish_dead_letters(choice: Choice, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Publish the chosen dead letters again."""
-    topic = PubsubTopic(deployment.pubsub.open_publisher, find_topic(deployment.own))
+    topic = PubsubTopic(deployment.pubsub.open_publisher, name_topic(deployment.own))
     if not sure:
         confirm(f"Publish {_count(deployment, choice)} again?")
     _print_done(_walk(deployment, choice, topic.publish), form, "published", "published again")
@@ -268,7 +268,7 @@ def print_dead_letters(dead_letters: Sequence[DeadLetter], form: Format) -> None
 def _walk(
     deployment: Deployment, choice: Choice, handle: Callable[[list[Message]], object] | None = None
 ) -> Report:
-    return walk_dead_letters(deployment.pubsub, find_subscription(deployment.own, DEAD_LETTERS), choice, handle)
+    return walk_dead_letters(deployment.pubsub, name_subscription(deployment.own, DEAD_LETTERS), choice, handle)
 
 
 def _count(deployment: Deployment, choice: Choice) -> str:

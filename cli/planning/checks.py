@@ -6,8 +6,6 @@ https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#e
 
 from __future__ import annotations
 
-import difflib
-import itertools
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -16,13 +14,11 @@ from shared.edges.pods import parse_quantity
 from shared.model import labels
 from shared.model.errors import ManifestInvalid
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
-from shared.needs.selectors import COPIED_FROM_SELECTORS, SET_BY_GKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from shared.model.errors import Rejected
-    from shared.model.workloads import PodTemplate
 
 _SHOWN_MAX = 60
 _TEXTS = ("labels", "annotations", "nodeSelector", "matchLabels", "rayStartParams")
@@ -105,47 +101,29 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
 
 
 _SIDES = ("limits", "requests")
-_RESOURCES = re.compile(rf"({TPU_RESOURCE}|{GPU_RESOURCE}|tpu|gpu)$|nvidia\.com/mig-")
-"""As they are written in `_SIDES`; some operators have short names of their own."""
 _SELECTORS = (
-    labels.ACCELERATOR,
-    labels.GPU_ACCELERATOR,
-    labels.TOPOLOGY,
-    labels.GPU_NODE,
+    *(labels.ACCELERATOR, labels.GPU_ACCELERATOR, labels.TOPOLOGY, labels.GPU_NODE),
     "nvidia.com/gpu.product",
 )
-_MACHINES = re.compile(r"(ct[0-9]|tpu|a[2-9]-|g[2-9]-)")
+_ASKS = re.compile(
+    rf"nodeSelector\.({'|'.join(map(re.escape, _SELECTORS))})$"
+    rf"|(limits|requests)\.({TPU_RESOURCE}|{GPU_RESOURCE}|tpu|gpu|nvidia\.com/mig-.*)$"
+    r"|deviceClassName$"
+)
+"""Fields that ask for accelerators; some operators have short names of their own."""
+_MACHINES = re.compile(rf"nodeSelector\.{labels.INSTANCE_TYPE} (ct[0-9]|tpu|a[2-9]-|g[2-9]-)")
 """Machine types with TPUs or GPUs, by their first letters."""
 
 
 def find_requests(body: Mapping[str, Any]) -> str:
-    """Return the first way by which an object asks, as ``key: value``; empty for none."""
-    entries = [(key, value) for _, key, value in walk(body)]
-    ways = (_list_selected, _list_required, _list_asked)
-    return next(itertools.chain.from_iterable(way(*entry) for way in ways for entry in entries), "")
-
-
-def _list_selected(key: str, value: Any) -> Iterator[str]:
-    if key != "nodeSelector" or not isinstance(value, dict):
-        return
-    yield from (f"{label}: {value[label]}" for label in _SELECTORS if label in value)
-    machine = value.get(labels.INSTANCE_TYPE, value.get(labels.MACHINE_FAMILY, ""))
-    if _MACHINES.match(f"{machine}-"):
-        yield f"{labels.INSTANCE_TYPE}: {machine}"
-
-
-def _list_required(key: str, value: Any) -> Iterator[str]:
-    for term in value if key == "matchExpressions" and isinstance(value, list) else ():
-        if isinstance(term, dict) and term.get("key") in _SELECTORS and term.get("operator") in ("In", "Exists"):
-            values = term.get("values")
-            yield f"{term['key']}: {', '.join(map(str, values)) if isinstance(values, list) else 'any'}"
-
-
-def _list_asked(key: str, value: Any) -> Iterator[str]:
-    if key in _SIDES and isinstance(value, dict):
-        yield from (f"{name}: {amount}" for name, amount in value.items() if _RESOURCES.match(name))
-    elif key == "deviceClassName":
-        yield f"{key}: {value}"
+    """Return the first way by which an object asks for accelerators; empty for none."""
+    for path, key, value in walk(body):
+        if _ASKS.search(f"{path}{key}") or _MACHINES.search(f"{path}{key} {value}"):
+            return f"{key}: {value}"
+        for term in value if key == "matchExpressions" and isinstance(value, list) else ():
+            if isinstance(term, dict) and term.get("key") in _SELECTORS and term.get("operator") == "In":
+                return f"{term['key']}: {', '.join(map(str, term.get('values') or []))}"
+    return ""
 
 
 _QUANTITIES = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -236,27 +214,3 @@ def _find_uneven(size: int, part: int, *, excluded: bool) -> str:
         return f"size-1 must be divisible by it when using LeaderExcluded (size {size})"
     uneven = size % part and (size - 1) % part
     return f"size {size} or size - 1 must be divisible by it" if uneven else ""
-
-
-_DOMAIN = "cloud.google.com/"
-_KEYS = {
-    *(SET_BY_GKE | COPIED_FROM_SELECTORS),
-    *(labels.ACCELERATOR_COUNT, labels.COMPUTE_CLASS, labels.NODE_POOL, labels.MACHINE_FAMILY),
-    *(labels.RESERVATION_AFFINITY, labels.MAX_RUN_DURATION, labels.PROVISIONING_REQUEST),
-}
-_CLOSE = 0.87  # of difflib: one letter of ten
-
-
-def find_near_key(template: PodTemplate) -> tuple[str, str] | None:
-    """Return a selector that is no key of GKE, and the key that it almost is; None without one.
-
-    Keys of other domains than Google's are the author's own.
-    """
-    keys = {key.removeprefix(_DOMAIN): key for key in _KEYS if key.startswith(_DOMAIN)}
-    for key in template.selection:
-        domain, _, name = key.rpartition("/")
-        if key not in _KEYS and (not domain or domain.endswith("google.com")):
-            near = difflib.get_close_matches(name, keys, n=1, cutoff=_CLOSE)
-            if near:
-                return key, keys[near[0]]
-    return None

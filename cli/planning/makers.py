@@ -6,7 +6,6 @@ workload itself exists there.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,6 @@ from shared.kinds.objects import (
     read_text,
     read_texts,
 )
-from shared.model import labels
-from shared.shapes.catalogue import TPUS, Placement
-from shared.shapes.tpus import TOPOLOGY_FORM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,15 +26,6 @@ if TYPE_CHECKING:
 
 GENERATED = "xxxxx"
 """In place of the suffix that a controller or Kubernetes appends to a name; it is as long."""
-_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-_MACHINES_OF_PATHWAYS = {
-    machine.name: (family.accelerator, machine.chips)
-    for family in TPUS.values()
-    for machine in family.machines
-    if family.placement != Placement.NONE and machine.chips > 1 and not machine.by_name_only
-}
-"""The machine types that a PathwaysJob may name, with what its controller selects for each, and its
-chips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +62,6 @@ def _write(api: str, kind: str, name: str, body: Json, spec: Json) -> dict[str, 
         "annotations": read_texts(body, "metadata", "annotations"),
     }
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def _write_jobset(body: Json, jobs: list[Json], **spec: Any) -> dict[str, Any]:
-    return _write("jobset.x-k8s.io/v1alpha2", "JobSet", _name(body), body, {**spec, "replicatedJobs": jobs})
 
 
 def _make_ray(body: Json, field: str, note: str) -> Made:
@@ -123,47 +106,6 @@ def _make_of_cronjob(body: Json) -> Made:
     return Made(job, f"{stopped}these pools are for each Job that it starts")
 
 
-def _make_of_pathwaysjob(body: Json) -> Made:
-    """Return the JobSet of a PathwaysJob, as createJobSet makes it.
-
-    See https://github.com/google/pathways-job/blob/main/internal/controller/pathwaysjob_controller.go.
-    """
-    workers = read_objects(body, "spec", "workers")
-    if len(workers) != 1:
-        raise UnexpectedValue("spec.workers", len(workers), "exactly one entry")
-    worker, controller = workers[0], read_object(body, "spec", "controller")
-    machine, topology = read_text(worker, "type"), read_text(worker, "topology")
-    if machine not in _MACHINES_OF_PATHWAYS:
-        raise UnexpectedValue("spec.workers[0].type", machine, ", ".join(_MACHINES_OF_PATHWAYS))
-    if not TOPOLOGY_FORM.fullmatch(topology):
-        raise UnexpectedValue("spec.workers[0].topology", topology, "a topology like 4x4")
-    accelerator, chips = _MACHINES_OF_PATHWAYS[machine]
-    hosts = max(1, math.prod(int(part) for part in topology.split("x")) // chips)
-    selector = read_texts(worker, "nodeSelector") | {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology}
-    head, notes = dict(read_object(controller, "template", "spec")), read_texts(body, "metadata", "annotations")
-    if read_text(controller, "deploymentMode") == "colocate_head_with_workers":
-        head["nodeSelector"] = selector
-    else:
-        notes[_EXCLUSIVE] = labels.HOSTNAME
-    container = {"name": "pathways-worker", "resources": {"limits": {labels.TPU_RESOURCE: chips}}}
-    pod = {
-        "nodeSelector": selector,
-        "priorityClassName": read_text(worker, "priorityClassName"),
-        "containers": [container],
-    }
-    jobs = [
-        _write_job("pathways-head", 1, 1, notes, head),
-        _write_job("worker", read_number(worker, "numSlices"), hosts, {_EXCLUSIVE: labels.NODE_POOL}, pod),
-    ]
-    return Made(_write_jobset(body, jobs), "")
-
-
-def _write_job(name: str, replicas: int, pods: int, annotations: dict[str, str], spec: Json) -> Json:
-    template = {"metadata": {"annotations": annotations}, "spec": spec}
-    job = {"parallelism": pods, "completions": pods, "template": template}
-    return {"name": name, "replicas": replicas, "template": {"spec": job}}
-
-
 def _make_of_trainjob(body: Json) -> Made:
     """Return the JobSet of a TrainJob, as the builder of Kubeflow Trainer makes it of its runtime.
 
@@ -180,8 +122,8 @@ def _make_of_trainjob(body: Json) -> Made:
     nodes = read_number(runtime, "spec", "mlPolicy", "numNodes", default=1)
     nodes = read_number(body, "spec", "trainer", "numNodes", default=nodes)
     jobs = [_write_trainer(each, body, nodes) for each in read_objects(template, "spec", "replicatedJobs")]
-    spec = {**read_object(template, "spec"), "suspend": read_flag(body, "spec", "suspend")}
-    jobset = _write_jobset(body, jobs, **{key: value for key, value in spec.items() if key != "replicatedJobs"})
+    spec = {**read_object(template, "spec"), "suspend": read_flag(body, "spec", "suspend"), "replicatedJobs": jobs}
+    jobset = _write("jobset.x-k8s.io/v1alpha2", "JobSet", _name(body), body, spec)
     for part in ("labels", "annotations"):
         jobset["metadata"][part] |= read_texts(template, "metadata", part) | read_texts(body, "spec", part)
     return Made(jobset, f"from the {named}")
@@ -218,6 +160,10 @@ def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
     return {**job, "template": {**read_object(job, "template"), "spec": spec}}
 
 
+def _leave_to_controller(_body: Json) -> Made:
+    return Made(None, "its controller makes a JobSet of it, which gets its pools; plan that JobSet")
+
+
 _BY_TRAINER = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
 RUNTIMES = "runtimes"
 """The key under which a TrainJob has the runtimes of the same files here, for `Maker.make`."""
@@ -229,5 +175,5 @@ MAKERS = (
         name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob, late=True
     ),
     Maker(name="CronJob", group="batch", versions=("v1",), make=_make_of_cronjob),
-    Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_make_of_pathwaysjob),
+    Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_leave_to_controller),
 )

@@ -84,25 +84,31 @@ def read_documents(text: str) -> Iterator[Document]:
     """Yield the documents of a text, without the empty ones. One that is wrong stops no other."""
     starts = [0, *(each.start() for each in _START.finditer(text) if each.start()), len(text)]
     for start, end in itertools.pairwise(starts):
-        begin, lines = 1 + text.count("\n", 0, start), text[start:end].split("\n")
-        first = next(
-            (n for n, line in enumerate(lines) if line.strip() and not line.startswith(("#", "---", "%"))), 0
-        )
-        try:
-            loader = _Loader(text[start:end])
-            root = loader.get_single_node()
-            body = None if root is None else _convert(loader.construct_document(root), itertools.count())
-        except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:
-            mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-            at, cause = mark.line if mark else first, isinstance(error, _Refused) and f"{error}; "
-            got = f"from line {begin + at} on (got {dict(enumerate(lines)).get(at, '')[:60]!r}); "
-            template = any("{{" in each and "}}" in each for each in lines)
-            valid = "it is a template: valid: the output of `helm template`, which has no {{ }}"
-            valid = valid if template else "valid: YAML as kubectl reads it, with spaces in place of tabs"
-            yield Document(begin + first, problem=f"is not YAML: {cause or got}{valid}")
-        else:
-            if body is not None:
-                yield Document(begin + first, body, begin=begin, root=root)
+        document = _read_document(text[start:end], begin=1 + text.count("\n", 0, start))
+        if document.problem or document.body is not None:
+            yield document
+
+
+def _read_document(text: str, *, begin: int) -> Document:
+    lines = enumerate(text.split("\n"))
+    first = next((at for at, line in lines if line.strip() and not line.startswith(("#", "---", "%"))), 0)
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        body = None if root is None else _convert(loader.construct_document(root), itertools.count())
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:
+        return Document(begin + first, problem=f"is not YAML: {_explain(error, text, begin, first)}")
+    return Document(begin + first, body, begin=begin, root=root)
+
+
+def _explain(error: Exception, text: str, begin: int, first: int) -> str:
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    at = mark.line if mark else first
+    got = "".join(text.split("\n")[at : at + 1])[:60]
+    cause = str(error) if isinstance(error, _Refused) else f"from line {begin + at} on (got {got!r})"
+    if "{{" in text:
+        return f"{cause}; it is a template: valid: the output of `helm template`, which has no {{{{ }}}}"
+    return f"{cause}; valid: YAML as kubectl reads it, with spaces in place of tabs"
 
 
 def is_list(body: Any) -> bool:

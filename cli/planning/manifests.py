@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.exit_codes import BadInput
-from cli.planning.checks import (
-    WrongField,
-    check_object,
-    find_near_key,
-    find_requests,
-    find_texts,
-    list_refusals,
-    without_nulls,
-)
+from cli.planning.checks import WrongField, check_object, find_requests, find_texts, list_refusals, without_nulls
 from cli.planning.makers import GENERATED, MAKERS, RUNTIMES, Made
 from cli.planning.manifest_yaml import Document, is_list, read_documents
 from shared.edges.pods import read_workload
@@ -52,9 +44,6 @@ _VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
 _SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
 _LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
-_PROVISIONING = "provreq.kueue.x-k8s.io/"
-"""The prefix of annotations that Kueue passes on to the ProvisioningRequest of a workload:
-https://kueue.sigs.k8s.io/docs/concepts/admission_check/provisioning_request/."""
 _RESOURCES = f"{TPU_RESOURCE} or {GPU_RESOURCE}"
 _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 """What TrainJobs are made from; they ask for nothing themselves."""
@@ -89,9 +78,7 @@ class Place:
 class Manifest:
     """One workload, and what the manifests say of it."""
 
-    where: Place
     workload: WorkloadView
-    named: Named  # the object of the file that it is, or that makes it
     notes: tuple[str, ...] = ()  # what the author should know that no slice of it says
     names: tuple[Named, ...] = ()  # what it names and the cluster must have
     refusals: tuple[Rejected, ...] = ()  # why Kubernetes refuses it
@@ -220,29 +207,33 @@ def _add_one(contents: Found, where: Place, body: dict[str, Any]) -> None:
     else:
         _check_version(body, fits[0])
         check_object({key: value for key, value in body.items() if key != RUNTIMES})
-        _add_made(contents, where, body, maker)
+        _add_made(contents, body, maker)
 
 
-def _add_made(contents: Found, where: Place, body: dict[str, Any], maker: Maker | None) -> None:
-    """Add a workload, or the one that an object makes."""
+def _add_made(contents: Found, body: dict[str, Any], maker: Maker | None) -> None:
+    """Add a workload, or the one that an object makes, or why there is none that gets pools."""
     own_body = {**body, "metadata": _read_metadata(body)}
-    named = (body["kind"], own_body["metadata"]["namespace"], own_body["metadata"]["name"])
-    for earlier in [each for each in contents.workloads if each.named == named and named in contents.defined]:
-        contents.others.append(f"{named[0]} {named[2]} ({earlier.where}: a later one replaces it)")
-        contents.workloads.remove(earlier)
     _add_defined(contents, body)
     result = maker.make(own_body) if maker else Made(own_body, "")
-    makes = f"{maker.name} {named[2]}" if maker else ""
+    makes = f"{maker.name} {own_body['metadata']['name']}" if maker else ""
     if result.body is None:
         contents.others.append(f"{makes} ({result.note})")
         contents.unserved = True
         return
-    workload = read_workload(get_kind(result.body["kind"]), result.body)
-    notes = tuple(filter(None, (makes and f"made by {makes}", result.note)))
-    refusals = tuple(list_refusals(result.body if RUNTIMES in body else body))
-    _add_workload(
-        contents, Manifest(where, workload, named, notes, _list_names(result.body), refusals), result.body
-    )
+    made_body = result.body
+    workload = read_workload(get_kind(made_body["kind"]), made_body)
+    asking = [group.template for group in workload.groups if group.template.wants_accelerator]
+    if not asking:
+        asks = find_requests(made_body)
+        contents.unserved = contents.unserved or bool(asks)
+        contents.others.append(f"{workload.kind} {workload.name} ({_explain_none(made_body, workload, asks)})")
+        return
+    notes = [makes and f"made by {makes}", result.note]
+    if not all(map(find_other_server, asking)):
+        notes.append(_describe_queue(made_body, workload))
+    refusals = tuple(list_refusals(made_body if RUNTIMES in body else body))
+    manifest = Manifest(workload, tuple(filter(None, notes)), _list_names(made_body), refusals)
+    contents.workloads.append(manifest)
 
 
 def _add_other(contents: Found, body: dict[str, Any]) -> None:
@@ -262,19 +253,6 @@ def _add_other(contents: Found, body: dict[str, Any]) -> None:
     _add_defined(contents, body)
 
 
-def _add_workload(contents: Found, manifest: Manifest, body: Json) -> None:
-    """Add a workload that wants accelerators, and say of any other why it gets no pools."""
-    workload = manifest.workload
-    asking = [group.template for group in workload.groups if group.template.wants_accelerator]
-    if asking:
-        queued = () if all(map(find_other_server, asking)) else tuple(_list_holders(body, workload))
-        contents.workloads.append(replace(manifest, notes=(*manifest.notes, *queued)))
-        return
-    asks = find_requests(body)
-    contents.unserved = contents.unserved or bool(asks)
-    contents.others.append(f"{workload.kind} {workload.name} ({_explain_none(body, workload, asks)})")
-
-
 def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
     """Return why a workload gets no pools."""
     why = "needs no accelerators" if body.get("spec") else "has no spec"
@@ -284,9 +262,6 @@ def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
     if any(each.claims_devices for each in templates):
         why += "; what it asks for by resourceClaims gets no pools: for TPUs or GPUs, "
         why += f"request {_RESOURCES} in the limits of a container instead"
-    for key, near in filter(None, map(find_near_key, templates)):
-        why += f"; but no node has the label {key} that it selects: is it {near}?"
-        break
     return why
 
 
@@ -333,17 +308,13 @@ def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _list_holders(body: Json, workload: WorkloadView) -> Iterator[str]:
-    """Yield what holds a workload, or serves it in our place, by Kueue's labels and annotations.
+def _describe_queue(body: Json, workload: WorkloadView) -> str:
+    """Return which queue holds a workload: Kueue's webhook suspends it, or holds its pods.
 
-    Kueue's webhook suspends it, or holds its pods, until the queue admits it:
-    https://kueue.sigs.k8s.io/docs/tasks/run/jobs/.
+    https://kueue.sigs.k8s.io/docs/tasks/run/jobs/
     """
     queue = body["metadata"].get("labels", {}).get(_QUEUE)
-    provisioning = sorted(key for key in body["metadata"].get("annotations", {}) if key.startswith(_PROVISIONING))
-    if provisioning:
-        what = f"its annotation {provisioning[0]} is for a ProvisioningRequest of Kueue"
-        yield f"{what}; if its queue makes one, GKE provides the nodes and these pools are not created"
-    if queue and not workload.suspended:
-        held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"
-        yield f"{held}; its pools are created then, or at once where Kueue does not serve this kind"
+    if not queue or workload.suspended:
+        return ""
+    held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"
+    return f"{held}; its pools are created then, or at once where Kueue does not serve this kind"

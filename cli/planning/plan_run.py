@@ -82,10 +82,6 @@ def _of_demand(read: Callable[[Demand], Any]) -> Callable[[PlannedNeed], Any]:
     return lambda each: read(each.demand) if each.demand else None
 
 
-def _of_pool(read: Callable[[dict[str, Any]], Any]) -> Callable[[PlannedNeed], Any]:
-    return lambda each: read(dict(each.node_pool)) if each.node_pool else None
-
-
 COLUMNS: list[Column[PlannedNeed]] = [
     Column("namespace", lambda each: each.key.namespace),
     Column("workload", lambda each: each.key.name, "JOB", _name),
@@ -104,10 +100,6 @@ COLUMNS: list[Column[PlannedNeed]] = [
     Column("message", lambda each: each.decision.message),
     Column("requires", lambda each: list(each.requires)),
     Column("notes", lambda each: list(each.notes)),
-    Column("disk", _of_pool(describe_disk)),
-    Column("taints", _of_pool(list_taints)),
-    Column("labels", _of_pool(list_labels)),
-    Column("placement", _of_pool(lambda pool: pool.get("placementPolicy"))),
     Column("node_pool", lambda each: each.node_pool),
 ]
 """What is said of a need, for people and for programs."""

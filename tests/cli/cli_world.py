@@ -3,18 +3,15 @@
 import dataclasses
 import io
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from google.auth.credentials import AnonymousCredentials
 from msgspec import structs
 from rich.console import Console
@@ -58,14 +55,13 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
     world = world or World()
     return Deployment(
         settings=world.ports.settings,
-        own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
+        own=OperatorSettings(**{"logging_endpoint": "", "lease_name": "", **own}),
         ports=structs.replace(world.ports, adds=None, takes=None),
         apis={CLUSTER: WorldApi(world)},
         pubsub=PubsubAdmin(
             partial(open_publisher_over_rest, pubsub, NOBODY), partial(open_subscriber, pubsub, NOBODY)
         ),
         open_logs=None,
-        monitoring=None,
     )
 
 
@@ -90,32 +86,6 @@ def write(path: Path, text: str) -> str:
     """Write a file and return its path as text."""
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-class Reviewing(KubernetesApi):
-    """Answers reviews of access: it is told what is asked, and returns whether that is allowed."""
-
-    def __init__(self, allows: Callable[[dict[str, str]], bool]) -> None:
-        super().__init__(Connection(url=NOWHERE))
-        self._allows = allows
-
-    def create(self, path: str, body: Any, kind: Any = None) -> Any:
-        """Answer a review of access."""
-        allowed = self._allows(body["spec"]["resourceAttributes"])
-        return msgspec.convert({"status": {"allowed": allowed}}, type=kind)
-
-
-def list_granted(path: Path, kind: str = "") -> set[tuple[str, str, str]]:
-    """Return what the functions' roles in a file of the chart grant: group, resource, verb."""
-    text = re.sub(r"\{\{.*?\}\}", "", path.read_text())
-    roles = [each for each in yaml.safe_load_all(text) if each and kind in ("", each["kind"])]
-    return {
-        granted
-        for role in roles
-        if "exporter" not in role["metadata"]["name"]
-        for rule in role.get("rules", ())
-        for granted in product(rule["apiGroups"], rule["resources"], rule["verbs"])
-    }
 
 
 class WorldApi(KubernetesApi):

@@ -28,14 +28,6 @@ WORKERS = """workerGroupSpecs: [{groupName: tpu, replicas: 2, maxReplicas: 7, nu
   containers: [{name: c, resources: {limits: {google.com/tpu: 4}}}]}}}]"""
 RAYCLUSTER = f"{{apiVersion: ray.io/v1, kind: RayCluster, metadata: {{name: train}}, spec: {{{WORKERS}}}}}"
 RAYJOB = RAYCLUSTER.replace("RayCluster", "RayJob").replace("spec: {", "spec: {rayClusterSpec: {", 1) + "}"
-PATHWAYS = """
-apiVersion: pathways-job.pathways.domain/v1
-kind: PathwaysJob
-metadata: {name: train}
-spec:
-  workers: [{type: ct5p-hightpu-4t, topology: 2x2x2, numSlices: 2, nodeSelector: {example.com/team: a}}]
-  controller: {deploymentMode: default, template: {spec: {containers: [{name: main}]}}}
-"""
 SERVING = """
 {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: train}, spec: {replicas: 1,
   leaderWorkerTemplate: {size: 3, leaderTemplate: {spec: {
@@ -62,7 +54,6 @@ TEMPLATES = {
     "raycluster": RAYCLUSTER,
     "rayservice": RAYJOB.replace("RayJob", "RayService").replace("rayClusterSpec", "rayClusterConfig"),
     "rayjob": RAYJOB,
-    "pathways": PATHWAYS,
     "serving": SERVING,
     "cronjob": CRONJOB,
     "bomb": BOMB,

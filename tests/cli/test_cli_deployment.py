@@ -1,6 +1,7 @@
 """A deployment is found by its project and its name, unless the environment describes it."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 from cli.access import deployment_choice
-from cli.access.cli_settings import read_environment
-from cli.access.deployment_choice import NAME, Choice, Service, describe_deployment, list_services, resolve
+from cli.access.cli_settings import DEAD_LETTERS, NAME, read_environment
+from cli.access.deployment_choice import Choice, describe_deployment, list_services, resolve
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
@@ -29,11 +30,10 @@ def a_service(name: str, settings: dict[str, str] | None = None) -> dict[str, An
     return {
         "metadata": {"name": name, "labels": {"cloud.googleapis.com/location": "us-east1"}},
         "spec": {"template": {"spec": {"containers": [{"image": "i", "env": env}]}}},
-        "status": {"url": f"https://{name}-abc.a.run.app"},
     }
 
 
-def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> dict[str, Service]:
+def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> dict[str, dict[str, str]]:
     """The services of a project with some deployments and a program of others."""
     made = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in functions]
     answer = {"kind": "ServiceList", "items": [a_service("shop"), *made]}
@@ -47,7 +47,7 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     def put(*names: str) -> list[str]:
         asked: list[str] = []
 
-        def list_them(_run: object, project: str) -> dict[str, Service]:
+        def list_them(_run: object, project: str) -> dict[str, dict[str, str]]:
             asked.append(project)
             return a_project(*names)
 
@@ -80,25 +80,20 @@ def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) ->
         list_services(CannedRest(b"[]"), "p")
 
 
-def test_the_services_tell_the_settings_and_the_name_the_rest() -> None:
+def test_the_services_tell_the_settings() -> None:
     environ = describe_deployment(a_project("blue", "green"), "p", "blue")
-    settings, own = read_environment(environ)
+    settings, _ = read_environment(environ)
 
     assert (list(settings.clusters), settings.limit_chips) == ([CLUSTER, OTHER], 64)
-    assert own.topic == "projects/p/topics/blue-workload-events"
-    assert own.subscriptions == {
-        each: f"projects/p/subscriptions/blue-{each.replace('_', '-')}"
-        for each in ("provision", "collect", "provision_ends", "collect_ends", "dead_letters")
-    }
-    assert own.function_uris == {each: f"https://blue-{each}-abc.a.run.app" for each in FUNCTIONS}
 
 
 def test_the_names_are_those_of_terraform() -> None:
     module = ROOT / "infra/terraform/modules/provisioner"
     text = "".join(path.read_text() for path in module.glob("*.tf"))
 
-    for end in ("workload-events", "nodepool-events", "dead-letters", "${each.key}"):
+    for end in ("workload-events", DEAD_LETTERS, "${each.key}"):
         assert f'"${{var.name}}-{end}"' in text
+    assert re.search(r'= "\$\{var.name\}-\$\{each.\w+\}-ends"', text)
     assert f'default     = "{NAME}"' in (module / "variables.tf").read_text()
 
 
@@ -120,7 +115,7 @@ def test_project_and_name_have_defaults(
 
     assert asked == [project]
     assert told == [f"deployment: {name} of the project {project}"]
-    assert found["TPU_PROVISIONER_TOPIC"] == f"projects/{project}/topics/{name}-workload-events"
+    assert (found["TPU_PROVISIONER_PROJECT"], found["TPU_PROVISIONER_NAME"]) == (project, name)
     assert read_environment(found)[0].limit_chips == 64
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cli.access.cli_settings import PUSHED
 from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
 from cli.messages.replay import Choice, read_dead_letter, strip, walk_dead_letters
@@ -15,18 +16,13 @@ from shared.edges.google import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event, a_workload_demand
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run, with_own
 from tests.contract.stand_ins import ask, stand_in
 from tests.engine.world import World
 
 P = "projects/p"
-TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
-SUBSCRIPTIONS = {
-    "provision": f"{P}/subscriptions/x-provision",
-    "collect": f"{P}/subscriptions/x-collect",
-    "collect_ends": f"{P}/subscriptions/x-collect-ends",
-    "dead_letters": f"{P}/subscriptions/letters",
-}
+TOPIC, DEAD_LETTERS = f"{P}/topics/x-workload-events", f"{P}/topics/letters"
+SUBSCRIPTIONS = {part: f"{P}/subscriptions/x-{part}" for part in (*PUSHED, "dead-letters")}
 ENDS = f"{P}/topics/ends"
 
 
@@ -41,11 +37,10 @@ def url(tmp_path: Path) -> Iterator[str]:
 def subscribe(broker: str) -> None:
     ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
     ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
-    for function in ("provision", "collect"):
-        ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS[function]}", {"topic": TOPIC})
     ask("PUT", f"{broker}/v1/{ENDS}", {"messageRetentionDuration": "86400s"})
-    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['collect_ends']}", {"topic": ENDS})
-    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead_letters']}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
+    for part in PUSHED:
+        ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS[part]}", {"topic": ENDS if part.endswith("ends") else TOPIC})
+    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead-letters']}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
 
 
 @pytest.fixture
@@ -57,7 +52,7 @@ def world() -> World:
 
 @pytest.fixture
 def deployment(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    deployment = a_deployment(world, pubsub=url, topic=TOPIC, subscriptions=SUBSCRIPTIONS)
+    deployment = a_deployment(world, pubsub=url, project="p", name="x")
     put_in_place(monkeypatch, deployment)
     return deployment
 
@@ -75,7 +70,7 @@ def published(url: str, topic: str = TOPIC) -> list[dict[str, Any]]:
 
 def backlog(url: str) -> int:
     found = ask("GET", f"{url}/admin/subscriptions")["subscriptions"]
-    return int(next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS["dead_letters"]))
+    return int(next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS["dead-letters"]))
 
 
 def drain(url: str, name: str) -> int:
@@ -121,7 +116,7 @@ def test_only_the_chosen_ones_go_and_the_others_stay(
 
     assert (data["published"], data["left"]) == (chosen, 2 - chosen)
     assert (len(published(url)), backlog(url)) == (chosen, 2 - chosen)
-    assert drain(url, "dead_letters") == 2 - chosen, "what stays can be pulled again at once"
+    assert drain(url, "dead-letters") == 2 - chosen, "what stays can be pulled again at once"
 
 
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
@@ -130,7 +125,7 @@ def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
     batches: list[int] = []
 
     report = walk_dead_letters(
-        deployment.pubsub, SUBSCRIPTIONS["dead_letters"], Choice(), lambda batch: batches.append(len(batch))
+        deployment.pubsub, SUBSCRIPTIONS["dead-letters"], Choice(), lambda batch: batches.append(len(batch))
     )
 
     assert (len(report.dead_letters), report.left, backlog(url)) == (250, 0, 0)
@@ -161,10 +156,10 @@ def test_whatever_interrupts_it_no_dead_letter_is_lost(
     topic.error = error
 
     with pytest.raises(type(error)):
-        walk_dead_letters(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], Choice(), topic.publish)
+        walk_dead_letters(deployment.pubsub, SUBSCRIPTIONS["dead-letters"], Choice(), topic.publish)
 
     assert len(published(url)) + backlog(url) == 150
-    assert drain(url, "dead_letters") == min(100, backlog(url) or 50), "the rest can be pulled again at once"
+    assert drain(url, "dead-letters") == min(100, backlog(url) or 50), "the rest can be pulled again at once"
 
 
 def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: Deployment) -> None:
@@ -175,37 +170,36 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     result = run("replay", "--since", "2020-01-01T00:00:00Z", *once, *once, "--yes")
 
     assert result.exit_code == 0
-    assert result.stdout == f"{SUBSCRIPTIONS['provision']} is set back to 2020-01-01T00:00:00Z\n"
+    names = (SUBSCRIPTIONS["provision"], SUBSCRIPTIONS["provision-ends"])
+    assert result.stdout == "".join(f"{name} is set back to 2020-01-01T00:00:00Z\n" for name in names)
     assert [drain(url, name) for name in ("provision", "collect")] == [3, 0]
 
 
 def test_the_ends_of_operations_come_back_too(url: str, deployment: Deployment) -> None:
     ask("POST", f"{url}/v1/{ENDS}:publish", {"messages": [{"data": "eA=="}]})
-    assert drain(url, "collect_ends") == 1
+    assert drain(url, "collect-ends") == 1
 
     run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "collect", "--yes")
 
-    assert drain(url, "collect_ends") == 1
+    assert drain(url, "collect-ends") == 1
 
 
 def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(
-    url: str, deployment: Deployment
+    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = f"{P}/topics/bare"
     ask("PUT", f"{url}/v1/{bare}", {})
-    ask("PUT", f"{url}/v1/{P}/subscriptions/bare", {"topic": bare})
-    deployment.own.subscriptions["provision"] = f"{P}/subscriptions/bare"
-    try:
-        result = run("replay", "--since", "1h", "--function", "provision", "--yes")
-    finally:
-        deployment.own.subscriptions["provision"] = f"{P}/subscriptions/x-provision"
+    ask("PUT", f"{url}/v1/{P}/subscriptions/bare-provision", {"topic": bare})
+    put_in_place(monkeypatch, with_own(deployment, name="bare"))
+
+    result = run("replay", "--since", "1h", "--function", "provision", "--yes")
 
     assert result.exit_code == 1
     assert f"gcloud pubsub topics update {bare} --message-retention-duration=7d" in result.stdout
 
 
 def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, subscriptions=SUBSCRIPTIONS, topic=TOPIC))
+    put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, project="p", name="x"))
 
     result = run("replay", "--dead-letters", "--yes")
 

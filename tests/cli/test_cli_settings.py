@@ -9,11 +9,11 @@ import pytest
 import typer
 
 from cli.access.cli_settings import (
-    PUSHED,
     OperatorSettings,
-    find_subscription,
-    find_topic,
     list_pushed,
+    name_services,
+    name_subscription,
+    name_topic,
     read_environment,
 )
 from cli.app import app
@@ -48,31 +48,32 @@ def problems(environ: dict[str, str]) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_terraforms_outputs_are_taken_as_they_are() -> None:
-    fields = {"provision": "projects/p/subscriptions/a", "provision_ends": None}
-    _, own = read_environment(CLUSTERS | {"TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(fields)})
+def test_names_follow_from_project_and_name() -> None:
+    own = OperatorSettings(project="p", name="blue")
 
-    assert own.subscriptions == fields
-    assert find_subscription(own, "provision") == "projects/p/subscriptions/a"
-    assert list_pushed(own) == ["provision", "collect"]
-    whole = OperatorSettings(subscriptions=dict.fromkeys(PUSHED, "x"))
-    assert list_pushed(whole, ["collect"]) == ["collect", "collect_ends"]
+    assert name_subscription(own, "collect-ends") == "projects/p/subscriptions/blue-collect-ends"
+    assert name_topic(own) == "projects/p/topics/blue-workload-events"
+    assert name_services(own, "collect") == ' AND jsonPayload.service=("blue-collect")'
+    assert list_pushed(["collect"]) == ["collect", "collect-ends"]
+    assert name_services(OperatorSettings()) == ""
+    with pytest.raises(Misconfigured, match="TPU_PROVISIONER_PROJECT: is required by this command"):
+        name_topic(OperatorSettings())
 
 
 def test_every_problem_is_told_at_once() -> None:
     found = problems(
         CLUSTERS
         | {
-            "TPU_PROVISIONER_TOPICS": "t",
+            "TPU_PROVISIONER_PROJECTS": "p",
             "TPU_PROVISIONER_GRACE_SECONDS": "soon",
-            "TPU_PROVISIONER_FUNCTION_URIS": "[]",
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": "[]",
         }
     )
 
-    assert found[0] == "TPU_PROVISIONER_TOPICS: is not a setting; did you mean TPU_PROVISIONER_TOPIC?"
+    assert found[0] == "TPU_PROVISIONER_PROJECTS: is not a setting; did you mean TPU_PROVISIONER_PROJECT?"
     assert [each.partition(":")[0] for each in found[1:]] == [
         "TPU_PROVISIONER_GRACE_SECONDS",
-        "TPU_PROVISIONER_FUNCTION_URIS",
+        "TPU_PROVISIONER_PUBSUB_ENDPOINT",
     ]
 
 
@@ -85,15 +86,6 @@ def test_a_kubeconfig_serves_one_cluster() -> None:
     assert message.startswith(
         "TPU_PROVISIONER_KUBECONFIG: reaches one cluster, but TPU_PROVISIONER_CLUSTERS names 2"
     )
-
-
-def test_what_a_command_needs_and_nobody_said_is_named() -> None:
-    own = OperatorSettings()
-
-    with pytest.raises(Misconfigured, match="TPU_PROVISIONER_SUBSCRIPTIONS: has no entry 'collect'"):
-        find_subscription(own, "collect")
-    with pytest.raises(Misconfigured, match="TPU_PROVISIONER_TOPIC: is required by this command"):
-        find_topic(own)
 
 
 GROUPS = [(), ("dead-letters",)]

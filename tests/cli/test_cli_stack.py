@@ -141,7 +141,7 @@ def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str,
         return list(httpx.get(f"{stack.addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"])
 
     def delivered() -> int:
-        pushed = ("/provision", "/collect")
+        pushed = ("-provision", "-collect")
         return sum(each["acked"] for each in subscriptions() if each["name"].endswith(pushed))
 
     publish_malformed(stack)  # something to deliver again, also if no other test has run

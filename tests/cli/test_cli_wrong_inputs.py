@@ -18,7 +18,6 @@ OFFLINE = {
     "TPU_PROVISIONER_CREDENTIALS": "anonymous",
     "TPU_PROVISIONER_GKE_ENDPOINT": NOWHERE,
     "TPU_PROVISIONER_LOGGING_ENDPOINT": NOWHERE,
-    "TPU_PROVISIONER_MONITORING_ENDPOINT": NOWHERE,
 }
 LIBRARIES = re.compile(
     r"Traceback|msgspec|pydantic|Expected `|\bErrno\b|HTTPS?Connection|Max retries|yaml\.|while (parsing|scanning)"

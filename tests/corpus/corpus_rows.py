@@ -14,7 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_MADE = {"RayJob": "RayCluster/{}-xxxxx", "RayService": "RayCluster/{}-xxxxx", "PathwaysJob": "JobSet/{}"}
+_MADE = {"RayJob": "RayCluster/{}-xxxxx", "RayService": "RayCluster/{}-xxxxx"}
 """What controllers make of these objects, and its name. KubeRay adds five letters of its own
 (https://github.com/ray-project/kuberay/blob/master/ray-operator/controllers/ray/utils/util.go)."""
 

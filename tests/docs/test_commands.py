@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import typer
 
-from cli.access.cli_settings import DEAD_LETTERS, PUSHED
 from cli.app import app
 from tests.cli.cli_world import a_deployment, put_in_place, run
 from tests.engine.world import World
@@ -114,7 +113,6 @@ def test_a_command_that_is_gone_is_noticed(command: str, problem: str) -> None:
 
 
 ENDLESS = ("--watch", "-w", "--install-completion")
-SUBSCRIPTIONS = {name: f"projects/p/subscriptions/x-{name}" for name in (*PUSHED, DEAD_LETTERS)}
 OURS = sorted(
     {
         each.partition("tpu-provisioner ")[2]
@@ -130,8 +128,7 @@ OURS = sorted(
 def test_each_command_of_ours_in_a_block_runs(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(slices=2)
     world.wait(0)
-    deployment = a_deployment(world, topic="projects/p/topics/t", subscriptions=SUBSCRIPTIONS)
-    put_in_place(monkeypatch, deployment)
+    put_in_place(monkeypatch, a_deployment(world, project="p"))
     monkeypatch.setattr("cli.board.site.serve_board", lambda *_arguments, **_options: None)
     monkeypatch.setattr("cli.messages.replay.confirm", lambda _question: None)
     monkeypatch.chdir(ROOT)

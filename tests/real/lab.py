@@ -49,8 +49,11 @@ class Lab:
     @cached_property
     def gke(self) -> GoogleSession:
         """The GKE API, for what no edge asks."""
-        settings = self.deployment.settings
-        return GoogleSession(settings.gke_endpoint, GoogleAccount(settings.credentials))
+        return self.open_api(self.deployment.settings.gke_endpoint)
+
+    def open_api(self, endpoint: str) -> GoogleSession:
+        """Return another of Google's APIs, with the same account."""
+        return GoogleSession(endpoint, GoogleAccount(self.deployment.settings.credentials))
 
     def new_name(self, length: int = 0) -> str:
         """Return a new name, filled up to a length."""

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 import urllib3
 
+from cli.access.cli_settings import FUNCTIONS, name_topic
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
 from shared.deliver import IDLE
@@ -237,7 +238,8 @@ def _wait_for_entry(lab: Lab, wanted: str, since: float) -> Any:
 
 
 def _find_topic(lab: Lab) -> str:
-    return lab.deployment.own.topic or pytest.skip("there is no deployment")
+    own = lab.deployment.own
+    return name_topic(own) if own.project else pytest.skip("there is no deployment")
 
 
 def test_audit_entry(lab: Lab) -> None:
@@ -260,9 +262,13 @@ def test_push(lab: Lab) -> None:
 
 
 def test_ingress(lab: Lab) -> None:
-    _find_topic(lab)
-    for name, uri in lab.deployment.own.function_uris.items():
-        address = f"{uri.rstrip('/')}/robots.txt"
+    project = _find_topic(lab).split("/")[1]
+    body = json.loads(
+        lab.open_api("https://run.googleapis.com").call("GET", f"v1/projects/{project}/locations/-/services")
+    )
+    urls = {each["metadata"]["name"]: each["status"]["url"] for each in body["items"]}
+    for name in (f"{lab.deployment.own.name}-{function}" for function in FUNCTIONS):
+        address = f"{urls[name].rstrip('/')}/robots.txt"
         answer = urllib3.request("GET", address, timeout=10.0, retries=False, redirect=False)
         assert (answer.status in (401, 403, 404), FUNCTION_PAGE in answer.data) == (True, False), name
 
@@ -278,9 +284,7 @@ def test_user_name(lab: Lab) -> None:
 
 def test_metric_names(lab: Lab) -> None:
     project = _find_topic(lab).split("/")[1]
-    if lab.deployment.monitoring is None:
-        pytest.skip("TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
     query = urlencode({"query": f"sum(increase({METRIC}[1h]))"})
     path = f"v1/projects/{project}/location/global/prometheus/api/v1/query?{query}"
-    answer = json.loads(lab.deployment.monitoring.call("GET", path))
+    answer = json.loads(lab.open_api("https://monitoring.googleapis.com").call("GET", path))
     assert [each for each in answer["data"]["result"] if float(each["value"][1]) > 0]

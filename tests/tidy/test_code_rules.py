@@ -25,8 +25,8 @@ BUDGETS = {
     "standins/google": (6_782, 6_350),
     "standins/kit": (1_575, 1_600),
     "standins demo benchmarks": (20_000, 20_000),
-    "cli": (5_871, 5_000),
-    "tests/cli": (3_044, 2_300),
+    "cli": (5_568, 5_000),
+    "tests/cli": (2_866, 2_300),
     " ".join(DEPLOYED): (15_949, 14_000),
 }
 """The most lines now, docstrings included, and the goal. The first number only ever falls."""
