@@ -29,7 +29,7 @@ BUDGETS = {
     "tests/cli": (2_866, 2_300),
     " ".join(DEPLOYED): (15_949, 14_000),
 }
-"""The lines of each room now, docstrings included, and the goal. The first number only ever falls."""
+"""The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
 """A room above its goal may have so many more lines: a row of a table is no debt."""
 ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)
