@@ -46,6 +46,15 @@ def a_pod_body(*, topology: str | None = "2x2", chips: int = 4) -> Json:
     return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
 
 
+L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
+
+
+def a_gpu_body(gpus: Any = 1, *, selector: dict[str, str] | None = None, **requests: Any) -> Json:
+    """A pod template with GPUs, by default one L4."""
+    resources = {"limits": {labels.GPU_RESOURCE: gpus} | requests}
+    return {"spec": {"nodeSelector": selector or L4, "containers": [{"name": "c", "resources": resources}]}}
+
+
 OF_CPU = a_body(chips=0, selectors={})
 ONE_HOST = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
 

@@ -1,10 +1,13 @@
 """Numbers of objects: any text and any size is a number within the bounds, or none."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shared.edges.pods import read_template
+from shared.edges.pods import parse_quantity, read_template
 from shared.kinds.objects import UnexpectedValue, read_number
 from shared.kinds.table import KINDS
 from shared.model.pools import NodePool, PoolStatus
@@ -106,3 +109,18 @@ def test_a_pool_whose_labels_name_giant_numbers_has_bounded_ones() -> None:
 
     assert owner is not None
     assert owner.created_at == SECONDS_MAX
+
+
+AMOUNTS = {"4": "4", "1500m": "1.5", "2Ki": "2048", "1e3": "1000", "1E": "1E18", ".5": "0.5", "2k": "2000"}
+NO_AMOUNTS = ("", "many", "-1", "1 Gi", "1Xi", "1e", "None", "1e999", "٣")
+
+
+@pytest.mark.parametrize(("text", "amount"), [*AMOUNTS.items(), *((text, None) for text in NO_AMOUNTS)])
+def test_an_amount_is_read_as_kubernetes_writes_it(text: str, amount: str | None) -> None:
+    assert parse_quantity(text) == (Decimal(amount) if amount else None)
+
+
+@given(st.text(max_size=40))
+def test_no_text_breaks_the_reading_of_an_amount(text: str) -> None:
+    found = parse_quantity(text)
+    assert found is None or found >= 0

@@ -1,4 +1,4 @@
-"""From what a pod says of GPUs to machines, and to the node pool that GKE is asked for."""
+"""From what a pod says of GPUs to machines and pools; which pods share an elastic pool."""
 
 from typing import Any
 
@@ -6,93 +6,94 @@ import pytest
 from msgspec import structs
 
 from shared.edges.pods import read_template
+from shared.kinds.job import JOB
+from shared.kinds.kind import share_nodes
+from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.model.errors import UnknownGpu, UnsupportedShape
-from shared.model.workloads import PodTemplate, SliceGroup
+from shared.model.errors import Rejected, SliceUnknown, UnknownGpu, UnsupportedShape
+from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
-from shared.shapes.catalogue import GPUS, Room, measure_allocatable
+from shared.shapes.catalogue import GIB, GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
 from standins.google.gke.machines import BUILT_IN
-from tests.builders import a_jobset, expect_decision, settings
+from tests.builders import IN_ONE_POOL, a_jobset, a_template, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
 from tests.refusals import refuses
-from tests.rules.kind_bodies import a_job
-from tests.rules.test_elastic import a_gpu_body, a_gpu_template
+from tests.rows import rows
+from tests.rules.asked_shapes import expect_words
+from tests.rules.kind_bodies import Json, a_job, a_pod_of_job, read
+from tests.rules.live_pods import L4, a_gpu_body
+from tests.slices import list_slices
 
-GIB = 1024**3
-L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
 
-
-def a_template(
-    kind: str = "nvidia-l4", gpus: int = 1, *, cpu: float = 0, memory_gb: float = 0, **options: str
+def a_gpu(
+    kind: str = "nvidia-l4", gpus: Any = 1, *, cpu: float = 0, memory_gb: float = 0, **more: str
 ) -> PodTemplate:
-    """Keys of `said` are names of `shared.model.labels`."""
-    selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in options.items()}
+    """The template of a pod; what is more are names of `shared.model.labels`."""
+    selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in more.items()}
     return structs.replace(
-        a_gpu_template(gpus, selector=selector), cpu_millis=int(cpu * 1000), memory_bytes=int(memory_gb * GIB)
+        read_template(a_gpu_body(gpus, selector=selector)),
+        cpu_millis=int(cpu * 1000),
+        memory_bytes=int(memory_gb * GIB),
     )
+
+
+A100, H100, H200, GB200 = "nvidia-tesla-a100", "nvidia-h100-80gb", "nvidia-h200-141gb", "nvidia-gb200"
 
 
 @pytest.mark.parametrize(
     ("template", "machine"),
     [
-        (a_template(), "g2-standard-4"),
-        (a_template(cpu=4), "g2-standard-8"),
-        (a_template(cpu=30), "g2-standard-32"),
-        (a_template(cpu=40), "g2-standard-48"),
-        (a_template(gpus=2), "g2-standard-24"),
-        (a_template(gpus=3), "g2-standard-48"),
-        (a_template("nvidia-tesla-t4"), "n1-standard-4"),
-        (a_template("nvidia-tesla-t4", memory_gb=20), "n1-highmem-4"),
-        (a_template("nvidia-tesla-t4", gpus=2, cpu=60), "n1-standard-64"),
-        (a_template("nvidia-tesla-v100", cpu=10), "n1-standard-16"),
-        (a_template("nvidia-tesla-a100", gpus=16), "a2-megagpu-16g"),
-        (a_template("nvidia-h100-80gb", gpus=8), "a3-highgpu-8g"),
-        (a_template("nvidia-h100-80gb", gpus=8, INSTANCE_TYPE="a3-edgegpu-8g"), "a3-edgegpu-8g"),
-        (a_template("nvidia-b200", gpus=1), "a4-highgpu-8g"),
-        (a_template(ACCELERATOR_COUNT="4"), "g2-standard-48"),
-        (a_template(INSTANCE_TYPE="g2-standard-16"), "g2-standard-16"),
-        (a_template("nvidia-tesla-a100", gpus=7, GPU_PARTITION="1g.5gb"), "a2-highgpu-1g"),
-        (a_template("nvidia-tesla-a100", gpus=8, GPU_PARTITION="1g.5gb"), "a2-highgpu-2g"),
+        (a_gpu(), "g2-standard-4"),
+        (a_gpu(cpu=4), "g2-standard-8"),
+        (a_gpu(cpu=30), "g2-standard-32"),
+        (a_gpu(cpu=40), "g2-standard-48"),
+        (a_gpu(gpus=2), "g2-standard-24"),
+        (a_gpu(gpus=3), "g2-standard-48"),
+        (a_gpu("nvidia-tesla-t4"), "n1-standard-4"),
+        (a_gpu("nvidia-tesla-t4", memory_gb=20), "n1-highmem-4"),
+        (a_gpu("nvidia-tesla-t4", gpus=2, cpu=60), "n1-standard-64"),
+        (a_gpu("nvidia-tesla-v100", cpu=10), "n1-standard-16"),
+        (a_gpu(A100, gpus=16), "a2-megagpu-16g"),
+        (a_gpu(H100, gpus=8), "a3-highgpu-8g"),
+        (a_gpu(H100, gpus=8, INSTANCE_TYPE="a3-edgegpu-8g"), "a3-edgegpu-8g"),
+        (a_gpu("nvidia-b200", gpus=1), "a4-highgpu-8g"),
+        (a_gpu(ACCELERATOR_COUNT="4"), "g2-standard-48"),
+        (a_gpu(INSTANCE_TYPE="g2-standard-16"), "g2-standard-16"),
+        (a_gpu(A100, gpus=7, GPU_PARTITION="1g.5gb"), "a2-highgpu-1g"),
+        (a_gpu(A100, gpus=8, GPU_PARTITION="1g.5gb"), "a2-highgpu-2g"),
     ],
 )
 def test_the_smallest_machine_that_takes_a_pod_is_chosen(template: PodTemplate, machine: str) -> None:
     assert find_gpu_shape(template, pods=1).machine.name == machine
 
 
-def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
-    v100 = (family for family in GPUS.values() if family.accelerator == "nvidia-tesla-v100")
-    machines = {each.name for family in v100 for each in family.machines if each.chips == 1}
-
-    assert machines == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}
-
-
 def h200(**fields: Any) -> PodTemplate:
     """Half a machine for each pod."""
-    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-h200-141gb"})
+    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: H200})
     return read_template({"metadata": {"labels": {"app": "a"}}, "spec": body["spec"] | fields})
 
 
-def apart(app: str) -> dict[str, Any]:
+def apart(app: str) -> Json:
     term = {"topologyKey": labels.HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-SERVER: dict[str, Any] = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
+SERVER: Json = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
 OVER_THREE_HOSTS = [{"topologyKey": labels.HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3}]
 
 
 @pytest.mark.parametrize(
     ("template", "pods", "nodes"),
     [
-        (a_template(), 6, 6),
-        (a_template(INSTANCE_TYPE="g2-standard-96"), 9, 2),
-        (a_template(INSTANCE_TYPE="g2-standard-96", cpu=40), 9, 5),
-        (a_template("nvidia-h200-141gb", gpus=3), 4, 2),
-        (a_template("nvidia-tesla-a100", GPU_PARTITION="3g.20gb"), 5, 3),
-        (a_template(GPU_SHARING="time-sharing", GPU_CLIENTS="8"), 17, 3),
-        (a_template("nvidia-tesla-a100", GPU_PARTITION="1g.5gb", GPU_SHARING="mps", GPU_CLIENTS="2"), 14, 1),
+        (a_gpu(), 6, 6),
+        (a_gpu(INSTANCE_TYPE="g2-standard-96"), 9, 2),
+        (a_gpu(INSTANCE_TYPE="g2-standard-96", cpu=40), 9, 5),
+        (a_gpu(H200, gpus=3), 4, 2),
+        (a_gpu(A100, GPU_PARTITION="3g.20gb"), 5, 3),
+        (a_gpu(GPU_SHARING="time-sharing", GPU_CLIENTS="8"), 17, 3),
+        (a_gpu(A100, GPU_PARTITION="1g.5gb", GPU_SHARING="mps", GPU_CLIENTS="2"), 14, 1),
         (h200(affinity=apart("a")), 3, 3),
         (h200(affinity=apart("b")), 3, 2),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80, "hostPort": 80}]}]), 2, 2),
@@ -110,81 +111,76 @@ def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(
 
 
 @pytest.mark.parametrize(
-    ("template", "message"),
+    ("template", "error", "message"),
     [
-        (a_template(gpus=9), "at most 8"),
-        (a_template(GPU_PARTITION="1g.5gb"), "cannot be partitioned"),
-        (a_template("nvidia-tesla-a100", GPU_PARTITION="1g.10gb"), "1g.5gb"),
-        (a_template(GPU_SHARING="luck", GPU_CLIENTS="4"), "time-sharing, mps"),
-        (a_template(GPU_SHARING="mps", GPU_CLIENTS="49"), "2 to 48"),
-        (a_template(GPU_SHARING="mps"), "2 to 48"),
-        (a_template(GPU_CLIENTS="4"), "time-sharing, mps"),
-        (a_template(gpus=2, GPU_SHARING="mps", GPU_CLIENTS="4"), "valid: 1"),
-        (a_template(GPU_DRIVER="520"), "default, latest, autoinstall-disabled"),
-        (a_template(INSTANCE_TYPE="a2-highgpu-1g"), "g2-standard-4"),
-        (a_template(MACHINE_FAMILY="n1"), "g2-standard-4"),
-        (a_template(ACCELERATOR_COUNT="3"), "exactly 3"),
-        (a_template(cpu=97), "g2-standard-96"),
-        (a_template(memory_gb=400), "384 GiB"),
+        (a_gpu(gpus=9), UnsupportedShape, "at most 8"),
+        (a_gpu(GPU_PARTITION="1g.5gb"), UnsupportedShape, "cannot be partitioned"),
+        (a_gpu(A100, GPU_PARTITION="1g.10gb"), UnsupportedShape, "1g.5gb"),
+        (a_gpu(GPU_SHARING="luck", GPU_CLIENTS="4"), UnsupportedShape, "time-sharing, mps"),
+        (a_gpu(GPU_SHARING="mps", GPU_CLIENTS="49"), UnsupportedShape, "2 to 48"),
+        (a_gpu(GPU_SHARING="mps"), UnsupportedShape, "2 to 48"),
+        (a_gpu(GPU_CLIENTS="4"), UnsupportedShape, "time-sharing, mps"),
+        (a_gpu(gpus=2, GPU_SHARING="mps", GPU_CLIENTS="4"), UnsupportedShape, "valid: 1"),
+        (a_gpu(GPU_DRIVER="520"), UnsupportedShape, "default, latest, autoinstall-disabled"),
+        (a_gpu(INSTANCE_TYPE="a2-highgpu-1g"), UnsupportedShape, "g2-standard-4"),
+        (a_gpu(MACHINE_FAMILY="n1"), UnsupportedShape, "g2-standard-4"),
+        (a_gpu(ACCELERATOR_COUNT="3"), UnsupportedShape, "exactly 3"),
+        (a_gpu(cpu=97), UnsupportedShape, "g2-standard-96"),
+        (a_gpu(memory_gb=400), UnsupportedShape, "384 GiB"),
+        (a_gpu("nvidia-l5"), UnknownGpu, "nvidia-l4"),
+        (a_gpu("nvidia-tesla-k80"), UnknownGpu, "nvidia-tesla-t4"),
+        (a_gpu(""), UnknownGpu, "no GPU type"),
     ],
 )
-def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: PodTemplate, message: str) -> None:
-    with refuses(UnsupportedShape, match=message):
+def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(
+    template: PodTemplate, error: type[Rejected], message: str
+) -> None:
+    with refuses(error, match=message):
         find_gpu_shape(template, pods=1)
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "nvidia-tesla-t4"), ("", "no GPU type")]
-)
-def test_an_unknown_type_is_refused_by_name(kind: str, message: str) -> None:
-    with refuses(UnknownGpu, match=message):
-        find_gpu_shape(a_template(kind), pods=1)
-
-
-def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
-    both = L4 | {labels.GPU_NODE: "true"}
-    found = expect_demand(plan(a_gpu_body(selector=both)))
-    assert labels.GPU_NODE not in found.node_labels
-
-    wrong = expect_decision(plan(a_gpu_body(selector=both | {labels.GPU_NODE: "false"})))
-    assert wrong.reason == Reason.SELECTOR_UNSUPPORTED
-    assert "valid: true" in wrong.message
-
-
-def test_more_nodes_than_a_pool_takes_are_refused_and_an_elastic_pool_has_what_gke_allows() -> None:
-    with refuses(UnsupportedShape, match="at most 1000"):
-        find_gpu_shape(a_template(), pods=1001)
-    assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000
-
-
-def test_every_machine_leaves_most_of_itself_to_pods() -> None:
-    for family in GPUS.values():
-        for machine in family.machines:
-            cpu, memory = measure_allocatable(machine, Room())
-            assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000
-            assert 0.7 * machine.memory_gb * GIB < memory < machine.memory_gb * GIB
-
-
-def test_the_catalogue_agrees_with_the_one_of_the_fake() -> None:
+def test_the_catalogue_agrees_with_the_one_of_the_fake_and_leaves_most_of_a_machine_to_pods() -> None:
     """Two tables written apart: a slip in one of them shows."""
+    machines = [(family.accelerator, machine) for family in GPUS.values() for machine in family.machines]
     ours = {
-        machine.name: (family.accelerator, machine.chips, machine.cpus, machine.memory_gb)
-        for family in GPUS.values()
-        for machine in family.machines
+        machine.name: (accelerator, machine.chips, machine.cpus, machine.memory_gb)
+        for accelerator, machine in machines
         if not machine.name.startswith("n1-")
     }
     assert ours == BUILT_IN
+    of_v100 = {each.name for kind, each in machines if (kind, each.chips) == ("nvidia-tesla-v100", 1)}
+    assert of_v100 == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}, "vCPUs are bounded"
+    for _, machine in machines:
+        cpu, memory = measure_allocatable(machine, Room())
+        assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000
+        assert 0.7 * machine.memory_gb * GIB < memory < machine.memory_gb * GIB
 
 
-def plan(body: dict[str, Any], *, pods: int = 6, **changed: Any) -> Demand | Decision:
+# --- pools ---
+
+
+def plan(body: Json, *, pods: int = 6, **use: Any) -> Demand | Decision:
     job = a_job(template=body, completionMode=None, parallelism=pods, completions=pods)
-    (only,) = plan_demands(job, settings(**changed))
+    (only,) = plan_demands(job, settings(**use))
     return only
 
 
-def build(found: Demand | Decision) -> dict[str, Any]:
-    assert isinstance(found, Demand), found
-    return a_pool_body(found, empty=found.need.elastic and not found.need.part)
+def build(found: Demand | Decision) -> Json:
+    demand = expect_demand(found)
+    return a_pool_body(demand, empty=demand.need.elastic and not demand.need.part)
+
+
+def a_slice(template: PodTemplate, hosts: int) -> Demand | Decision:
+    """A slice of so many hosts with all the GPUs of each."""
+    group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
+    (only,) = plan_demands(structs.replace(a_jobset(), groups=(group,)))
+    return only
+
+
+def of_gb200(*, tolerates: bool) -> PodTemplate:
+    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: GB200})
+    body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}] * tolerates
+    return read_template(body)
 
 
 def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
@@ -199,20 +195,21 @@ def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
 
 
 def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
-    selector = {
-        labels.GPU_ACCELERATOR: "nvidia-tesla-a100",
-        labels.GPU_PARTITION: "2g.10gb",
-        labels.GPU_SHARING: "time-sharing",
-        labels.GPU_CLIENTS: "4",
-        labels.GPU_DRIVER: "latest",
-    }
-    pool = build(plan(a_gpu_body(selector=selector)))
+    selector = {labels.GPU_PARTITION: "2g.10gb", labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "4"}
+    of_a100 = {labels.GPU_ACCELERATOR: A100, labels.GPU_DRIVER: "latest"}
+    pool = build(plan(a_gpu_body(selector=selector | of_a100)))
     (found,) = pool["config"]["accelerators"]
     assert found["gpuPartitionSize"] == "2g.10gb"
     assert found["gpuSharingConfig"] == {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
     assert found["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "LATEST"}
     assert pool["maxPodsConstraint"] == {"maxPodsPerNode": str(settings().node_max_pods + 11)}
     assert not {labels.GPU_PARTITION, labels.GPU_SHARING} & set(pool["config"]["labels"])
+
+
+def test_pods_that_use_less_than_half_of_a_host_keep_the_nodes_that_they_begin_with() -> None:
+    pool = build(plan(a_gpu_body(selector=L4 | {labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "8"})))
+
+    assert pool["initialNodeCount"] == pool["autoscaling"]["minNodeCount"] == 1
 
 
 def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operator_names_some() -> None:
@@ -222,65 +219,175 @@ def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operat
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
 
 
-def a_slice(template: PodTemplate, hosts: int) -> Demand | Decision:
-    """A slice of so many hosts with all the GPUs of each."""
-    group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
-    (only,) = plan_demands(structs.replace(a_jobset(), groups=(group,)))
-    return only
-
-
-def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
-    found = expect_demand(a_slice(a_template("nvidia-h200-141gb", 8), 4))
-    pool = build(found)
+def test_hosts_that_belong_together_are_placed_close_to_one_another_and_a_rack_is_by_workload_policy() -> None:
+    found = expect_demand(a_slice(a_gpu(H200, 8), 4))
+    pool, rack = build(found), build(a_slice(a_gpu(GB200, 4, ARCHITECTURE="arm64"), 18))
 
     assert not found.need.elastic
     assert (pool["placementPolicy"], pool["initialNodeCount"]) == ({"type": "COMPACT"}, 4)
+    assert rack["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
+    assert rack["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert isinstance(a_slice(of_gb200(tolerates=True), 18), Demand)
 
 
-def test_pods_for_nodes_with_arm_select_them_or_tolerate_their_taint() -> None:
-    refused = expect_decision(a_slice(a_template("nvidia-gb200", 4), 18))
-    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})
-    body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}]
-
-    assert "kubernetes.io/arch=arm64:NoSchedule" in refused.message
-    assert isinstance(a_slice(read_template(body), 18), Demand)
+def test_more_nodes_than_a_pool_takes_are_refused_and_an_elastic_pool_has_what_gke_allows() -> None:
+    with refuses(UnsupportedShape, match="at most 1000"):
+        find_gpu_shape(a_gpu(), pods=1001)
+    assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000
 
 
-def test_a_rack_is_a_slice_by_workload_policy() -> None:
-    pool = build(a_slice(a_template("nvidia-gb200", 4, ARCHITECTURE="arm64"), 18))
-    assert pool["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
-    assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
+    found = expect_demand(plan(a_gpu_body(selector=L4 | {labels.GPU_NODE: "true"})))
+
+    assert labels.GPU_NODE not in found.node_labels
+
+
+def of_l4(**more: str) -> Json:
+    return a_gpu_body(selector=L4 | {getattr(labels, key): value for key, value in more.items()})
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    ("found", "reason", "message"),
     [
-        (a_slice(a_template("nvidia-gb200", 4), 19), Reason.SHAPE_UNSUPPORTED),
-        (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN),
-        (plan(a_gpu_body(selector=L4 | {labels.TOPOLOGY: "2x2"})), Reason.SHAPE_UNSUPPORTED),
-        (plan(a_gpu_body(selector=L4 | {labels.FLEX_START: "true"})), Reason.CAPACITY_CONFLICT),
-        (plan(a_gpu_body(selector=L4 | {labels.ARCHITECTURE: "arm64"})), Reason.SELECTOR_UNSUPPORTED),
-        (plan(a_gpu_body(), allowed_accelerators=("tpu-*",)), Reason.REQUEST_NOT_ALLOWED),
+        (
+            a_slice(of_gb200(tolerates=False), 18),
+            Reason.SELECTOR_UNSUPPORTED,
+            "kubernetes.io/arch=arm64:NoSchedule",
+        ),
+        (a_slice(a_gpu(GB200, 4), 19), Reason.SHAPE_UNSUPPORTED, ""),
+        (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN, ""),
+        (plan(of_l4(GPU_NODE="false")), Reason.SELECTOR_UNSUPPORTED, "valid: true"),
+        (plan(of_l4(TOPOLOGY="2x2")), Reason.SHAPE_UNSUPPORTED, ""),
+        (plan(of_l4(FLEX_START="true")), Reason.CAPACITY_CONFLICT, ""),
+        (plan(of_l4(ARCHITECTURE="arm64")), Reason.SELECTOR_UNSUPPORTED, ""),
+        (plan(a_gpu_body(), allowed_accelerators=("tpu-*",)), Reason.REQUEST_NOT_ALLOWED, ""),
+        *(
+            (plan(a_gpu_body(amount)), Reason.SHAPE_UNSUPPORTED, f"{amount}")
+            for amount in ("0.5", "500m", "many", -1)
+        ),
     ],
 )
-def test_refusals_carry_their_reason(found: Demand | Decision, reason: Reason) -> None:
-    assert isinstance(found, Decision)
-    assert found.reason == reason
-
-
-def find_key(body: dict[str, Any], pods: int) -> str:
-    job = a_job(template=body, completionMode=None, parallelism=pods, completions=pods)
-    return want(job).needs[0].key
+def test_refusals_carry_their_reason(found: Demand | Decision, reason: Reason, message: str) -> None:
+    expect_words(found, reason, message)
 
 
 def test_the_number_of_pods_is_no_part_of_the_key_of_a_need_and_the_driver_is() -> None:
-    latest = a_gpu_body(selector=L4 | {labels.GPU_DRIVER: "latest"})
+    six, two, latest = (
+        expect_demand(plan(body, pods=pods)).need.key
+        for body, pods in ((a_gpu_body(), 6), (a_gpu_body(), 2), (of_l4(GPU_DRIVER="latest"), 6))
+    )
+    assert six == two != latest
 
-    assert find_key(a_gpu_body(), 6) == find_key(a_gpu_body(), 2) != find_key(latest, 6)
+
+# --- elastic pools ---
 
 
-def test_pods_that_use_less_than_half_of_a_host_keep_the_nodes_that_they_begin_with() -> None:
-    shared = a_gpu_body(selector=L4 | {labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "8"})
-    pool = build(plan(shared))
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        (SliceGroup(name="", template=a_gpu()), True),
+        (SliceGroup(name="", template=a_gpu(), whole=True), False),
+        (SliceGroup(name="", template=a_gpu(), pinned=True), False),
+        (SliceGroup(name="", template=a_gpu(GB200)), False),
+        (SliceGroup(name="", template=structs.replace(a_gpu(), topology_terms=IN_ONE_POOL)), False),
+        (SliceGroup(name="", template=a_template(topology="2x2")), False),
+        (SliceGroup(name="", template=a_template(topology="2x2"), elastic=True), True),
+    ],
+)
+def test_gpus_that_nothing_binds_together_are_elastic_and_tpus_where_the_kind_says_so(
+    group: SliceGroup, *, expected: bool
+) -> None:
+    assert share_nodes(group).elastic is expected
 
-    assert pool["initialNodeCount"] == pool["autoscaling"]["minNodeCount"] == 1
+
+def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_all() -> None:
+    groups = (
+        SliceGroup(name="a", replicas=2, hosts=3, template=a_gpu()),
+        SliceGroup(name="b", replicas=4, template=a_gpu(cpu=6)),
+        SliceGroup(name="c", replicas=0, template=a_gpu()),
+        SliceGroup(name="d", replicas=0, template=a_gpu(gpus=2)),
+    )
+    found = want(structs.replace(a_jobset(), groups=tuple(map(share_nodes, groups))))
+
+    assert [(need.most, need.nodes) for need in found.needs] == [(10, 10), (0, 0)]
+    machines = [found.demands[need.key].shape.machine.name for need in found.needs]
+    assert machines == ["g2-standard-8", "g2-standard-24"]
+
+
+def a_gpu_job(**spec: Any) -> WorkloadView:
+    return a_job(template=a_gpu_body(), completionMode=None, **spec)
+
+
+def test_what_has_ended_needs_no_nodes_and_the_spec_may_use_its_pool_again() -> None:
+    group = share_nodes(SliceGroup(name="a", replicas=3, pods=2, over=1, template=a_gpu()))
+    (need,) = want(a_gpu_job(parallelism=0)).needs
+
+    assert (group.replicas, group.elastic) == (4, True)
+    assert (need.nodes, need.most, need.elastic) == (0, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("index", "body"),
+    [(None, a_gpu_body()), ("0", a_gpu_body()), (None, a_gpu_body(selector=L4 | {"team": "red"}))],
+)
+def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None, body: Json) -> None:
+    job = a_gpu_job(parallelism=6, completions=6)
+    found = JOB.find_slice(a_pod_of_job(index, template=body), job)
+
+    assert found is not None
+    assert [each.name for each in list_slices(job)] == [found.name]
+    assert found.group.replicas == 6
+
+
+@pytest.mark.parametrize("mode", ["Indexed", None])
+@pytest.mark.parametrize(("succeeded", "nodes"), [(0, 4), (5, 4), (7, 2), (9, 1)])
+def test_pods_of_a_job_that_have_succeeded_need_no_nodes(mode: str | None, succeeded: int, nodes: int) -> None:
+    status = {"succeeded": succeeded}
+    job = a_job(template=a_gpu_body(), completionMode=mode, parallelism=4, completions=9, status=status)
+    assert [group.replicas for group in job.groups] == [nodes]
+
+
+def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
+    """Interchangeable TPU pods, of a kind whose entry says that they are."""
+    group = SliceGroup(name="", replicas=replicas, template=a_template(topology=topology), elastic=True)
+    return structs.replace(a_jobset(), groups=(group,))
+
+
+def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
+    found, five = expect_demand(*plan_demands(a_tpu_workload("2x2"))), want(a_tpu_workload("2x2", 5)).needs[0]
+
+    assert (found.need.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
+    assert (found.need.key, five.nodes) == (five.key, 5), "the size is no part of the key"
+    (refusal,) = plan_demands(a_tpu_workload("4x4"))
+    expect_words(refusal, Reason.HOSTS_DIFFER)
+
+
+OF_H100, OF_GB200 = (
+    a_gpu_body(gpus, selector={labels.GPU_ACCELERATOR: kind}) for gpus, kind in ((8, H100), (4, GB200))
+)
+
+
+def a_group_of(leader: Json, workers: Json, annotations: Json | None = None, *, replicas: int = 1) -> WorkloadView:
+    template = {"leaderTemplate": leader, "workerTemplate": workers, "size": 3}
+    spec = {"replicas": replicas, "leaderWorkerTemplate": template}
+    return read(LEADERWORKERSET, "lws", spec, annotations=annotations or {})
+
+
+def test_leaders_and_workers_are_counted_by_template_and_those_with_other_gpus_have_a_pool_each() -> None:
+    alike = list_slices(a_group_of(a_gpu_body(1), a_gpu_body(4), replicas=2))
+    apart = plan_demands(a_group_of(a_gpu_body(), OF_H100))
+
+    assert {each.group.template.gpus: each.group.replicas for each in alike} == {1: 2, 4: 4}
+    assert [expect_demand(each).shape.node_count for each in apart] == [1, 2]
+
+
+@rows(
+    "workload",
+    {
+        "one of them needs slices": a_group_of(a_gpu_body(), OF_GB200),
+        "one pool for both": a_group_of(a_gpu_body(), OF_H100, {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}),
+    },
+)
+def test_gpus_of_a_leader_that_fit_no_pool_with_its_workers_are_refused(workload: WorkloadView) -> None:
+    with refuses(SliceUnknown, match="chips or GPUs outside the slice"):
+        list_slices(workload)

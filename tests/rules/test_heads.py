@@ -24,8 +24,18 @@ from tests.rows import rows
 from tests.rules.asked_shapes import expect_words
 from tests.rules.kind_bodies import CHIPLESS, OF_CPU, SEVERAL_HOSTS, Json, a_leaderworkerset, a_member
 from tests.rules.kind_bodies import read as read_kind
-from tests.rules.live_pods import ONE_HOST, a_body, a_leader, a_pod_body, a_workload, change, decide, plan, require
-from tests.rules.test_elastic import a_gpu_body
+from tests.rules.live_pods import (
+    ONE_HOST,
+    a_body,
+    a_gpu_body,
+    a_leader,
+    a_pod_body,
+    a_workload,
+    change,
+    decide,
+    plan,
+    require,
+)
 from tests.slices import list_slices
 
 OF_1_CHIP = a_pod_body(topology="1x1", chips=1)

@@ -78,6 +78,20 @@ def test_cpu_is_added_up_as_kubernetes_does(spec: dict[str, Any], millis: int) -
     assert read_template(**spec).cpu_millis == millis
 
 
+def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None:
+    def container(gpus: int, cpu: str, **more: Any) -> dict[str, Any]:
+        requests = {"cpu": cpu, "memory": "1Gi"}
+        return {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: gpus}, "requests": requests}} | more
+
+    found = read_template(
+        containers=[container(1, "500m"), container(2, "1")],
+        initContainers=[container(2, "8"), container(1, "1", restartPolicy="Always")],
+    )
+    wrong = read_template(containers=[container("many", "1")])  # type: ignore[arg-type]
+    assert (found.gpus, found.cpu_millis, found.memory_bytes) == (4, 8000, 3 * 1024**3)
+    assert wrong.unreadable_amounts == (f"{labels.GPU_RESOURCE}=many",)
+
+
 def affinity(*terms: Sequence[tuple[str, str, list[str] | None]]) -> dict[str, Any]:
     found = [
         {
