@@ -24,7 +24,7 @@ from shared.engine.tell import Outcome
 from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
 from shared.model import errors
 from shared.model.decisions import Verdict
-from shared.model.messages import EventType, parse_entry, parse_message
+from shared.model.messages import EventType, decode, parse_entry, parse_message
 
 BODY_BYTES_MAX = 14_000_000  # assumes: push-body
 """A message has at most 10 MB, base64 adds a third."""
@@ -57,19 +57,11 @@ def parse_push(body: bytes, headers: Mapping[str, str] | None = None) -> Push:
     A message may be unwrapped: its data is the body, and its attributes are headers. That is the
     binary form of a CloudEvent.
     """
-    if len(body) > BODY_BYTES_MAX:
-        size, valid = f"{len(body)} bytes", f"≤ {BODY_BYTES_MAX}"
-        raise errors.MalformedEvent("is too long", field="body", value=size, valid=valid)
     attributes = {name.lower(): value for name, value in (headers or {}).items()}
     if attributes.get("ce-type", PUBSUB_TYPE) != PUBSUB_TYPE:
         own = {name: value for name, value in attributes.items() if name.startswith("ce-")}
         return Push(message=PushedMessage(data=body, attributes=own))
-    try:
-        return _PUSH.decode(body)
-    except errors.JSON_ERRORS as error:
-        shown = body[:80].decode("utf-8", "replace")
-        valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
-        raise errors.MalformedEvent(str(error), field="body", value=shown, valid=valid) from error
+    return decode(body, _PUSH, "body", BODY_BYTES_MAX)
 
 
 NOTICE = 25  # Cloud Logging's severity between INFO and WARNING

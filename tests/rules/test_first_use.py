@@ -18,6 +18,10 @@ threads = [threading.Thread(target=work) for _ in range(16)]
 [each.join() for each in threads]
 """
 READERS = {
+    "a message": (
+        "from shared.model.errors import Rejected; from shared.model.messages import parse_message",
+        "try: parse_message(b'{}', {'ce-type': 'x'})\n    except Rejected: pass",
+    ),
     "a fallback list": (
         "from shared.capacity_texts import read_ways",
         "read_ways('[{spot: true, location: {zones: [us-east5-b]}}, {}]')",

@@ -120,40 +120,43 @@ SOURCE, OF_GKE = "ce-source", "//container.googleapis.com/"
 @pytest.mark.parametrize(
     ("name", "value", "valid"),
     [
-        ("ce-specversion", None, "1.0"),
-        ("ce-specversion", "0.3", "1.0"),
-        ("ce-type", None, "tpuprovisioner.demand.v1, tpuprovisioner.workload-over.v1"),
-        ("ce-type", "tpuprovisioner.demand.v2", "tpuprovisioner.demand.v1"),
-        (SOURCE, None, "projects/PROJECT/locations/LOCATION/clusters/NAME"),
+        ("ce-specversion", None, "missing"),
+        ("ce-specversion", "0.3", "0.3"),
+        ("ce-type", None, "missing"),
+        ("ce-type", "tpuprovisioner.demand.v2", "tpuprovisioner.demand.v2"),
+        (SOURCE, None, "missing"),
         (SOURCE, CLUSTER, OF_GKE),
-        (SOURCE, f"{OF_GKE}{CLUSTER}/x", "clusters/NAME"),
-        (SOURCE, f"{OF_GKE}{CLUSTER}\n", "clusters/NAME"),
+        (SOURCE, f"{OF_GKE}{CLUSTER}/x", "clusters"),
+        (SOURCE, f"{OF_GKE}{CLUSTER}\n", "clusters"),
         (SOURCE, f"{OF_GKE}projects/p/zones/z/clusters/c", "locations"),
     ],
 )
 def test_a_malformed_attribute_is_named_with_what_would_be_valid(name: str, value: str | None, valid: str) -> None:
     error = refusal(body(), attributes(**{name: value}))
 
-    assert (error.field, error.value) == (name, value or "")
-    assert valid in error.valid
+    assert error.field == "attributes"
+    assert name in str(error)
+    assert valid in str(error)
 
 
-WRONG: dict[str, tuple[str, list[Any]]] = {
-    "version": ("1", [2, 3, "1", True, "left out"]),
-    "kind": ("Pod, JobSet", ["Node", ["Pod"], "left out"]),
-    "namespace": ("a Kubernetes name", ["", "../kube-system"]),
-    "name": ("a Kubernetes name", ["Train", "a/b", "a" * 254, "für", "a\n", 7, None]),
-    "uid": ("a UID", ["u" * 129, "a b"]),
-    "cause": ("128", ["x" * 129, 3]),
+WRONG: dict[str, list[Any]] = {
+    "version": [2, 3, "1", True, "left out"],
+    "kind": ["Node", ["Pod"], "left out"],
+    "namespace": ["", "../kube-system"],
+    "name": ["Train", "a/b", "a" * 254, "für", "a\n", 7, None],
+    "uid": ["u" * 129, "a b"],
+    "cause": ["x" * 129, 3],
 }
 
 
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field in WRONG for value in WRONG[field][1]])
-def test_a_malformed_field_is_named_with_what_would_be_valid(field: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field, values in WRONG.items() for value in values]
+)
+def test_a_malformed_field_is_named(field: str, value: Any) -> None:
     error = refusal(body(**{field: value}), attributes())
 
-    assert error.field == f"data.{field}"
-    assert WRONG[field][0] in error.valid
+    assert error.field == "data"
+    assert field in str(error)
 
 
 @pytest.mark.parametrize(
@@ -166,11 +169,7 @@ def test_a_malformed_field_is_named_with_what_would_be_valid(field: str, value: 
 def test_data_that_is_no_json_or_no_object_is_refused(data: bytes) -> None:
     error = refusal(data, attributes())
 
-    assert (error.field, error.valid) == ("data", "a JSON object")
-
-
-def test_unicode_names_are_shown() -> None:
-    assert "träin" in str(refusal(body(name="träin"), attributes()))
+    assert error.field == "data"
 
 
 def test_data_at_its_bound_is_read_and_beyond_it_is_refused_unread() -> None:
@@ -214,13 +213,10 @@ def test_any_json_in_any_field_is_read_or_refused(change: dict[str, Any]) -> Non
         parse_message(body(**change), attributes())
     except Rejected as error:
         refused = error
-    assert refused is None or refused.field.startswith("data.")
+    assert refused is None or refused.field == "data"
 
 
 # --- the envelope ---
-
-
-A_PUSH = "valid: a wrapped Pub/Sub push: {message: "
 
 
 NO_BASE64 = "Invalid base64 encoded string - at `$.message.data`"
@@ -231,10 +227,10 @@ NO_BASE64 = "Invalid base64 encoded string - at `$.message.data`"
     [
         (b"", ""),
         (b"not json", ""),
-        (b"{", f"Input data was truncated (got '{{'); {A_PUSH}"),
-        (b"a=b", f"JSON is malformed: invalid character (byte 0) (got 'a=b'); {A_PUSH}"),
-        (b"[]", f"Expected `object`, got `array` (got '[]'); {A_PUSH}"),
-        (b"{}", f"Object missing required field `message` (got '{{}}'); {A_PUSH}"),
+        (b"{", "Input data was truncated (got '{')"),
+        (b"a=b", "JSON is malformed: invalid character (byte 0) (got 'a=b')"),
+        (b"[]", "Expected `object`, got `array` (got '[]')"),
+        (b"{}", "Object missing required field `message` (got '{}')"),
         (b'{"message": null}', ""),
         (b'{"message": {"attributes": {"a": 1}}}', "Expected `str`, got `int` - at `$.message.attributes[...]`"),
         (b'{"message": {"attributes": null}}', ""),
@@ -249,7 +245,6 @@ def test_what_is_no_push_is_refused_with_the_place(raw: bytes, message: str) -> 
     with refuses(MalformedEvent) as refused:
         parse_push(raw)
     assert refused.value.field == "body"
-    assert refused.value.valid
     assert message in str(refused.value)
 
 
