@@ -193,12 +193,12 @@ _DECODER = msgspec.json.Decoder(dict[str, ErrorBody])
 _NO_ANSWER = (GoogleAPIError, GoogleAuthError, requests.RequestException)
 _REFUSALS: tuple[tuple[str, str, type[errors.ProvisionerError]], ...] = (
     # GKE answers with 400, 404 or 429.
-    ("", r"\Areservation\n", errors.ReservationUnfit),  # assumes: reservation-refusal
+    ("", r"\Areservation_", errors.ReservationUnfit),  # assumes: reservation-refusal
     ("NOT_FOUND", "/nodePools/|node pool", errors.NotFound),
     ("NOT_FOUND", "/clusters/", errors.ClusterNotFound),  # assumes: missing-cluster
     ("NOT_FOUND", "", errors.NotFound),
     ("PERMISSION_DENIED", r"\A.*\n.*IAM_PERMISSION_DENIED", errors.Denied),
-    ("PERMISSION_DENIED", r"\A(quota|.*\n.*QUOTA)", errors.NoCapacity),  # assumes: quota-or-rights
+    ("PERMISSION_DENIED", r"\A(quota_|.*\n.*QUOTA)", errors.NoCapacity),  # assumes: quota-or-rights
     ("PERMISSION_DENIED", "", errors.Denied),
     ("", "not have access to service account", errors.Denied),  # assumes: service-account-refusal
     # As quoted in

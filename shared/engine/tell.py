@@ -15,7 +15,7 @@ from shared.engine.look import Look, list_takers, make_claim
 from shared.engine.outside import Cluster, Memory, Ports
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
-from shared.model.failures import RULES, classify_failure, leave_out_operations
+from shared.model.failures import CAUSES, classify_failure
 from shared.model.messages import EndedOperation
 from shared.model.names import Claim, build_name
 from shared.model.pools import PoolStatus
@@ -305,7 +305,7 @@ def find_error(look: Look) -> str:
     """Return GKE's last words about a pool of the workload that failed; empty if there are none."""
     errors = [pool.cause for pool in look.scene.pools if pool.cause]
     errors += [pool.error for pool in look.pools.values() if pool.error]
-    return leave_out_operations(errors[-1]) if errors else ""
+    return errors[-1] if errors else ""
 
 
 def _name_takers(look: Look) -> str:
@@ -321,9 +321,8 @@ def explain_end(ended: EndedOperation) -> Decision | None:
     if ended.created:
         text = f"GKE has created node pool {ended.pool}"
         return Decision(Verdict.KEEP, Reason.POOL_CREATED, text)
-    reason, cause = RULES[classify_failure(ended.problem)]
-    problem = leave_out_operations(ended.problem)
-    text = f"GKE could not create node pool {ended.pool}: {cause}: {problem}"
+    reason = classify_failure(ended.problem)
+    text = f"GKE could not create node pool {ended.pool}: {CAUSES[reason]}: {ended.problem}"
     return Decision(Verdict.WAIT, reason, text)
 
 

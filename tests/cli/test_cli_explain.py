@@ -4,12 +4,11 @@ import pytest
 
 from cli.explaining import find_section, read_sections
 from shared.model.decisions import Reason
-from shared.model.failures import Failure
 from tests.cli.cli_world import run
 
 
-@pytest.mark.parametrize("name", sorted({*map(str, Reason), *map(str, Failure)}))
-def test_every_reason_and_class_has_a_section(name: str) -> None:
+@pytest.mark.parametrize("name", Reason)
+def test_every_reason_has_a_section(name: str) -> None:
     _, text = find_section(name)
 
     assert "**You:**" in text
@@ -34,4 +33,4 @@ def test_an_unknown_reason_names_the_near_ones() -> None:
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: REASON: the runbook has no heading 'stokout'; valid: stockout")
-    assert len(read_sections()) > 80
+    assert len(read_sections()) > 75

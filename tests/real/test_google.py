@@ -16,7 +16,8 @@ from shared.deliver import IDLE
 from shared.edges.google import PubsubTopic
 from shared.edges.kubernetes import JsonObject
 from shared.engine.budget import SENT_SECONDS
-from shared.model.failures import Failure, classify_failure
+from shared.model.decisions import Reason
+from shared.model.failures import classify_failure
 from shared.model.messages import Event, EventType, format_message, parse_entry
 from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, PoolStatus
@@ -219,8 +220,8 @@ def test_stockout(lab: Lab, asked: SimpleNamespace) -> None:
     words = ended.get("statusMessage") or "; ".join(
         each.get("message", "") for each in ended.get("conditions", [])
     )
-    assert (ended["status"], classify_failure(words)) == ("ERROR", Failure.STOCKOUT), words
-    assert [classify_failure(each) for each in told[:1]] == [Failure.STOCKOUT], told
+    assert (ended["status"], classify_failure(words)) == ("ERROR", Reason.STOCKOUT), words
+    assert [classify_failure(each) for each in told[:1]] == [Reason.STOCKOUT], told
 
 
 def _wait_for_entry(lab: Lab, wanted: str, since: float) -> Any:

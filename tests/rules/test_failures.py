@@ -6,37 +6,37 @@ import pytest
 import yaml
 
 from shared.model import failures
-from shared.model.failures import RULES, Failure, classify_failure
+from shared.model.decisions import Reason
+from shared.model.failures import CAUSES, classify_failure
 
 
-def read_quoted() -> list[tuple[str, int, str, str]]:
-    """Message, code, class and source of each message that the file quotes."""
+def read_quoted() -> list[tuple[str, str, str]]:
+    """Message, class and source of each message that the file quotes."""
     by_class = yaml.safe_load((Path(__file__).parent / "golden/failures.yaml").read_text())
-    found = []
-    for kind, by_source in by_class.items():
-        for source, messages in by_source.items():
-            for message in messages:
-                code, words = next(iter(message.items())) if isinstance(message, dict) else (0, message)
-                found.append((words, code, kind, source))
-    return found
+    return [
+        (words, kind, source)
+        for kind, by_source in by_class.items()
+        for source, messages in by_source.items()
+        for words in messages
+    ]
 
 
 QUOTED = read_quoted()
-WORDS = {Failure(kind): words for words, code, kind, _ in QUOTED if not code}
+WORDS = {Reason(kind): words for words, kind, _ in QUOTED}
 FRAGMENTS = [
     fragment for line in failures._TABLE.strip().splitlines() for fragment in line.partition(": ")[2].split(" | ")
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "kind", "source"), QUOTED)
-def test_a_message_of_google_has_its_class(words: str, code: int, kind: str, source: str) -> None:
-    assert classify_failure(words, code) == kind
+@pytest.mark.parametrize(("words", "kind", "source"), QUOTED)
+def test_a_message_of_google_has_its_class(words: str, kind: str, source: str) -> None:
+    assert classify_failure(words) == kind
     assert source.startswith("https://") or source.count(" ") == 1, "an address, or REPOSITORY FILE"
 
 
 def test_at_least_eighty_messages_are_quoted_each_once_and_for_every_class() -> None:
     assert len({words for words, *_ in QUOTED}) == len(QUOTED) >= 80
-    assert {kind for _, _, kind, _ in QUOTED} == {str(each) for each in Failure}
+    assert {kind for _, kind, _ in QUOTED} == {str(each) for each in CAUSES}
 
 
 @pytest.mark.parametrize("at", range(len(FRAGMENTS)), ids=FRAGMENTS)
@@ -45,16 +45,16 @@ def test_a_message_needs_each_fragment(at: int, monkeypatch: pytest.MonkeyPatch)
     rest = [*failures._PATTERNS[:at], *failures._PATTERNS[at + 1 :]]
     monkeypatch.setattr(failures, "_PATTERNS", rest)
 
-    assert any(classify_failure(words, code) != kind for words, code, kind, _ in QUOTED)
+    assert any(classify_failure(words) != kind for words, kind, _ in QUOTED)
 
 
 @pytest.mark.parametrize(("failure", "words"), WORDS.items())
-def test_the_case_of_words_does_not_matter(failure: Failure, words: str) -> None:
+def test_the_case_of_words_does_not_matter(failure: Reason, words: str) -> None:
     assert classify_failure(words) == classify_failure(words.upper()) == failure
 
 
 def test_what_a_later_try_may_mend_comes_first() -> None:
-    assert classify_failure("Current errors: [GCE_STOCKOUT, PERMISSIONS_ERROR]") == Failure.STOCKOUT
+    assert classify_failure("Current errors: [GCE_STOCKOUT, PERMISSIONS_ERROR]") == Reason.STOCKOUT
 
 
 @pytest.mark.parametrize("word", ["quota", "stockout", "reservation", "permission", "constraint", "ip-space"])
@@ -67,29 +67,8 @@ def test_what_a_later_try_may_mend_comes_first() -> None:
     ],
 )
 def test_a_name_that_a_user_chose_is_no_cause(word: str, words: str) -> None:
-    assert classify_failure(words.format(word)) == Failure.PERMISSIONS
+    assert classify_failure(words.format(word)) == Reason.PERMISSION_DENIED
 
 
 def test_no_name_can_have_a_fragment_of_the_table() -> None:
     assert [fragment for fragment in FRAGMENTS if " " not in fragment or "_" in fragment] == []
-
-
-@pytest.mark.parametrize(
-    ("code", "failure"),
-    [
-        (0, Failure.UNKNOWN),
-        (3, Failure.UNKNOWN),
-        (7, Failure.PERMISSIONS),
-        (8, Failure.STOCKOUT),
-        (13, Failure.INTERNAL),
-        (14, Failure.INTERNAL),
-        (16, Failure.PERMISSIONS),
-    ],
-)
-def test_the_code_counts_where_the_words_say_nothing(code: int, failure: Failure) -> None:
-    assert classify_failure("something new", code) == failure
-    assert classify_failure(WORDS[Failure.QUOTA], code) == Failure.QUOTA
-
-
-def test_every_class_has_its_rule_and_words() -> None:
-    assert set(RULES) == set(WORDS) == set(Failure)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.model.decisions import EventReason
-from shared.model.failures import RULES, Failure
+from shared.model.decisions import EventReason, Reason
+from shared.model.failures import CAUSES
 from shared.plan.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 from tests.tidy.test_house_rules import name_anchor
 
@@ -31,11 +31,11 @@ def read_section(title: str) -> str:
 
 
 def test_the_table_has_each_class_and_no_other() -> None:
-    assert list(read_rows()) == [str(each) for each in Failure]
+    assert list(read_rows()) == [str(each) for each in CAUSES]
 
 
-@pytest.mark.parametrize("failure", Failure)
-def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Failure) -> None:
+@pytest.mark.parametrize("failure", CAUSES)
+def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Reason) -> None:
     _, title, anchor = read_rows()[failure]
     section = read_section(title)
 
@@ -44,16 +44,8 @@ def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Failure)
     assert any(each.startswith(COMMANDS) for each in re.findall(r"`([^`]+)`", section))
 
 
-@pytest.mark.parametrize("failure", Failure)
-def test_the_heading_of_a_class_is_that_of_its_reason_unless_classes_share_it(failure: Failure) -> None:
-    reason, _ = RULES[failure]
-    shared = [each for each, _ in RULES.values()].count(reason) > 1
-
-    assert read_rows()[failure][1] == (f"Failure: {failure}" if shared else str(reason))
-
-
-@pytest.mark.parametrize("failure", Failure)
-def test_the_table_says_that_a_class_is_tried_again(failure: Failure) -> None:
+@pytest.mark.parametrize("failure", CAUSES)
+def test_the_table_says_that_a_class_is_tried_again(failure: Reason) -> None:
     assert read_rows()[failure][0] == "after the pause"
 
 
