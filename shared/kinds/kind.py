@@ -145,7 +145,7 @@ class Kind(Resource, ABC):
                 key: value
                 for place in ("annotations", "labels")
                 for key, value in read_texts(body, "metadata", place).items()
-                if key in labels.OWN_KEYS or labels.resembles_own_key(key)
+                if key.startswith(labels.OWN_DOMAIN)
             },
             created_at=parse_time(read_text(body, "metadata", "creationTimestamp")),
             deleting=bool(deleted),

@@ -48,23 +48,23 @@ DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 
 # --- what pods and workloads carry ---
-_OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
-COPY_LABELS = f"{_OWN_DOMAIN}copy-labels"  # pod labels that become node labels
-ADDITIONAL_NODE_NETWORKS = f"{_OWN_DOMAIN}additional-node-networks"  # network:subnetwork pairs
-NODE_SERVICE_ACCOUNT = f"{_OWN_DOMAIN}node-service-account"  # account of the nodes
-CAPACITY = f"{_OWN_DOMAIN}capacity"  # a list of ways to get capacity
-IDLE_SECONDS = f"{_OWN_DOMAIN}idle-seconds"  # the pool stays for so long
-FLEX_START_WAIT = f"{_OWN_DOMAIN}flex-start-wait-seconds"  # for its first node
-PARTIAL_SLICE = f"{_OWN_DOMAIN}partial-slice"  # `true`: hosts may stay idle
-DISABLE_AUTOPROVISIONING = f"{_OWN_DOMAIN}disable-autoprovisioning"  # `true`: no pool
-CAPACITY_CHECK_SECONDS = f"{_OWN_DOMAIN}capacity-check-seconds"
+OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
+COPY_LABELS = f"{OWN_DOMAIN}copy-labels"  # pod labels that become node labels
+ADDITIONAL_NODE_NETWORKS = f"{OWN_DOMAIN}additional-node-networks"  # network:subnetwork pairs
+NODE_SERVICE_ACCOUNT = f"{OWN_DOMAIN}node-service-account"  # account of the nodes
+CAPACITY = f"{OWN_DOMAIN}capacity"  # a list of ways to get capacity
+IDLE_SECONDS = f"{OWN_DOMAIN}idle-seconds"  # the pool stays for so long
+FLEX_START_WAIT = f"{OWN_DOMAIN}flex-start-wait-seconds"  # for its first node
+PARTIAL_SLICE = f"{OWN_DOMAIN}partial-slice"  # `true`: hosts may stay idle
+DISABLE_AUTOPROVISIONING = f"{OWN_DOMAIN}disable-autoprovisioning"  # `true`: no pool
+CAPACITY_CHECK_SECONDS = f"{OWN_DOMAIN}capacity-check-seconds"
 """How long only some of the node pools are kept for a workload that waits for our admission check
 of Kueue; on that AdmissionCheck for all workloads of its queues."""
-CAPACITY_CHECKED = f"{_OWN_DOMAIN}capacity-checked"
+CAPACITY_CHECKED = f"{OWN_DOMAIN}capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
 
-MODE = f"{_OWN_DOMAIN}mode"  # on a namespace: what is stopped there
-SURPLUS = f"{_OWN_DOMAIN}surplus"  # taint of ours; its value is unix seconds
+MODE = f"{OWN_DOMAIN}mode"  # on a namespace: what is stopped there
+SURPLUS = f"{OWN_DOMAIN}surplus"  # taint of ours; its value is unix seconds
 
 POD_KEYS = frozenset(
     {
@@ -76,15 +76,6 @@ POD_KEYS = frozenset(
 WRITTEN_KEYS = frozenset({CAPACITY_CHECKED})
 OWN_KEYS = POD_KEYS | WRITTEN_KEYS | {CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
 """All keys of ours that pods and workloads may carry."""
-
-
-@functools.lru_cache(maxsize=1024)
-def resembles_own_key(key: str) -> bool:
-    """Return whether a key is of our domain, or is written almost like one of ours."""
-    if key.startswith(_OWN_DOMAIN):
-        return True
-    likely = "/" in key and ("tpu" in key or "provision" in key) and not is_owner_key(key)
-    return likely and bool(difflib.get_close_matches(key, OWN_KEYS, n=1, cutoff=0.8))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -26,7 +26,6 @@ _OF_SOFTWARE = re.compile(r"(.*\.)?(nvidia\.com|networks\.io)")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _OF_CONTROLLERS = ("controller-uid", "controller-revision-hash", "job-name", "pod-template-hash")
 """Labels without a domain that controllers add to the pods of a template."""
-_ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
 
 
 class Taint(Struct, frozen=True):
@@ -206,28 +205,17 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
     def find_selector(self, key: str) -> str | None:
         """Return the value that the pod selects for a node label; None if it selects none.
 
-        It is refused that required affinity has several values, or several terms with an
-        accelerator label, where ``nodeSelector`` has none.
+        Several values are refused, because it is not clear which one the node needs.
         """
-        values, what = self.list_values(key), "value"
-        if key not in self.selection and key in self.alternatives:
-            what = "nodeSelectorTerm"
-        elif len(values) <= 1:
-            return values[0] if values else None
-        raise UnsupportedSelector(
-            f"several {what}s, and it is not clear which value the node needs",
-            field=f"spec.affinity.nodeAffinity {key}",
-            value=", ".join(values),
-            valid=f"one {what}, or a nodeSelector",
-        )
-
-    @property
-    def alternatives(self) -> set[str]:
-        """Return the accelerator labels in several terms of affinity, where no value is certain."""
-        several = self.node_terms if len(self.node_terms) > 1 else ()
-        return {
-            each.key for term in several for each in term if each.operator in ("In", "Exists")
-        } & _ACCELERATORS
+        values = self.list_values(key)
+        if len(values) > 1:
+            raise UnsupportedSelector(
+                "several values, and it is not clear which value the node needs",
+                field=f"spec.affinity.nodeAffinity {key}",
+                value=", ".join(values),
+                valid="one value, or a nodeSelector",
+            )
+        return values[0] if values else None
 
     def list_values(self, key: str) -> tuple[str, ...]:
         """Return the values that the pod selects for a node label; empty for any value."""
@@ -258,7 +246,6 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
             self.units > 0
             or bool(self.unreadable_amounts)
             or any(map(labels.find_meant_resource, self.other_resources))
-            or bool(self.alternatives - {labels.GPU_ACCELERATOR})
             or self.selects(labels.ACCELERATOR)
             or self.selects(labels.TOPOLOGY)
             or labels.SLICE_TOPOLOGY in self.annotations

@@ -19,7 +19,7 @@ from shared.model.errors import NotAllowed
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.needs import Need, Tier, Way
 from shared.model.times import read_seconds
-from shared.model.workloads import SPOT_TAINT, PodTemplate, SliceGroup
+from shared.model.workloads import SPOT_TAINT, PodTemplate
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity
 from shared.needs.ways import Wish, find_unbound, list_ways
@@ -115,32 +115,15 @@ def _read_service_account(template: PodTemplate, settings: Settings) -> str:
 def _read_idle_seconds(wish: Wish) -> int:
     """Return for how long the annotation, else the setting, asks that the pool stays.
 
-    A pool that no other workload may use never stays. What the setting asks for is 0 there, and an
-    annotation is refused, because its author would pay for a pool that waits for nothing, or wonder
-    why it does not wait.
+    A pool that no other workload may use never stays: a pinned one, an elastic one, and one of
+    several hosts whose pods nothing keeps together, because pods like these could be spread over
+    several idle pools.
     """
-    settings, text = wish.settings, wish.template.annotations.get(labels.IDLE_SECONDS)
-    field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(wish.group, wish.shape)
-    if text is None:
-        return 0 if obstacle else settings.idle_seconds
-    seconds = read_seconds(text, field, most=settings.idle_bound)
-    if seconds and obstacle:
-        raise NotAllowed(obstacle, field=field, value=text, valid="0, or no such annotation")
-    return seconds
-
-
-def _find_obstacle(group: SliceGroup, shape: Shape) -> str:
-    """Return why no other workload may use the pool of a slice; empty if one may."""
-    if group.pinned:
-        return "the node pool is pinned to its slice, so that no later workload can use it"
-    if group.elastic:
-        return "the node pool is elastic, and a later workload may have more pods than it has nodes"
-    if shape.node_count > 1 and not (group.whole or group.template.node_pool_affinity):
-        return (
-            "nothing keeps the pods of this slice on one node pool, so that pods like these may be "
-            "spread over several idle node pools"
-        )
-    return ""
+    group, settings = wish.group, wish.settings
+    text = wish.template.annotations.get(labels.IDLE_SECONDS, str(settings.idle_seconds))
+    seconds = read_seconds(text, f"annotation {labels.IDLE_SECONDS}", most=settings.idle_bound)
+    together = group.whole or wish.template.node_pool_affinity or wish.shape.node_count == 1
+    return seconds if together and not (group.pinned or group.elastic) else 0
 
 
 def build_body(

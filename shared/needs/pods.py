@@ -16,18 +16,15 @@ from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import PodContradictsSpec, Rejected, UnsupportedSelector
+from shared.model.errors import PodContradictsSpec, Rejected
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.needs.refusals import find_other_server
 from shared.needs.selectors import OF_TIER, list_copied_labels
 from shared.settings import Settings
-from shared.shapes.slices import find_slice_shape
 
 KEY_CHARACTERS = 13
 _KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
 """Annotations of pods that change what serves them."""
-_OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELERATOR_COUNT})
-"""With these a pod may choose a machine that has more GPUs than it requests."""
 _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE)
 """Tolerations that Kubernetes and GKE add to pods by themselves."""
 _OF_PLACED = (labels.NODE_POOL, labels.HOSTNAME)
@@ -90,8 +87,6 @@ class _Finder(Struct):
     settings: Settings
     groups: Mapping[str, SliceGroup]
     keys: Mapping[str, str]  # of the needs of the groups, where no pod adds anything
-    tried: dict[tuple[str, int, int], Rejected | None] = {}
-    """Why pods of a key with their CPU and memory are refused; None if they are not."""
 
     def find(self, pod: PodView) -> Place:
         """Return one pod with its place, or with the reason why it has none."""
@@ -116,9 +111,12 @@ class _Finder(Struct):
             controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
             text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
             return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
-        self._check_pin(pod, own)
         if spec is not None and place.group is not None and not pod.deleting:
-            self._add(place, place.group, spec)
+            pin_label = self.kind.pin_label if place.group.pinned else ""
+            asks = add(place.group.template, pod.template, spec, pin_label)
+            if asks is not place.group.template:
+                place.asks, place.key = asks, make_key(place.group, asks)
+            place.sizes = bool(pod.template.units)
         return None
 
     def _find_own(self, place: Place) -> SliceOfPod | None:
@@ -133,65 +131,6 @@ class _Finder(Struct):
         if place.group is not None:
             place.asks, place.key = place.group.template, self.keys[place.group.name]
         return own
-
-    def _check_pin(self, pod: PodView, own: SliceOfPod) -> None:
-        """Accept a pod that runs, or selects no other slice's nodes."""
-        free = own.group.pinned and not pod.node_name
-        values = pod.template.list_values(self.kind.pin_label) if free else ()
-        pin = f"{self.workload.namespace}_{own.name}"
-        if values not in ((), (pin,)):
-            raise UnsupportedSelector(
-                "the pod selects the nodes of another slice",
-                field=f"spec.nodeSelector {self.kind.pin_label}",
-                value=" or ".join(values),
-                valid=pin,
-            )
-
-    def _add(self, place: Place, group: SliceGroup, spec: PodTemplate) -> None:
-        """Read what a pod adds; what is too much is refused, or ignored once it runs."""
-        pod = place.pod.template
-        asks = add(group.template, pod, spec, self.kind.pin_label if group.pinned else "")
-        own = place.key if asks is group.template else make_key(group, asks)
-        key = own, pod.cpu_millis, pod.memory_bytes
-        if key not in self.tried:
-            sized = asks.enlarge([pod]) if pod.units else asks
-            self.tried[key] = self._find_excess(group, sized)
-        excess = self.tried[key]
-        if excess is None:
-            place.asks, place.key, place.sizes = asks, own, bool(pod.units)
-        elif not place.pod.node_name:
-            raise excess
-
-    def _find_excess(self, group: SliceGroup, template: PodTemplate) -> Rejected | None:
-        """Return why pods contradict their spec, if they want more GPUs than it gives to a slice.
-
-        CPU, memory or a machine that they add can ask for more. That nothing fits them is told as
-        the reason of the whole need.
-        """
-        # A topology that is too large has too many hosts.
-        spec = group.template
-        if not template.gpus or template == spec:
-            return None
-        added = _OF_SIZE & (template.selection.keys() - spec.selection.keys())
-        selection = {key: values for key, values in template.selection.items() if key not in added}
-        own = structs.replace(
-            template,
-            cpu_millis=spec.cpu_millis,
-            memory_bytes=spec.memory_bytes,
-            selection=selection,
-        )
-        try:
-            chips, most = self._count_chips(group, template), self._count_chips(group, own)
-        except Rejected:  # for example of a machine that has to be named
-            return None
-        if chips <= most:
-            return None
-        field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name
-        valid = f"at most {most} for {whose or self.workload.name}"
-        return _refuse(field, f"{chips} GPUs", valid, self.workload)
-
-    def _count_chips(self, group: SliceGroup, template: PodTemplate) -> int:
-        return find_slice_shape(group, template, self.workload, self.settings.room).chips
 
 
 def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: str) -> PodTemplate:
@@ -263,17 +202,10 @@ def check_pod(
     pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> None:
     """Accept a live pod that says what the template of its workload's spec says, perhaps more."""
-    for resource, of_pod, of_spec in (
-        (labels.TPU_RESOURCE, pod.chips, spec.chips),
-        (labels.GPU_RESOURCE, pod.gpus, spec.gpus),
-    ):
-        if of_pod != of_spec:
-            field = f"resources.{resource} (sum over containers)"
-            raise _refuse(field, str(of_pod), str(of_spec), workload)
+    if (pod.chips, pod.gpus) != (spec.chips, spec.gpus):
+        field = "accelerators (sum over containers)"
+        raise _refuse(field, _count(pod), _count(spec), workload)
     own, base = _read_selection(pod), _read_selection(spec)
-    if pod.wants_accelerator and not spec.wants_accelerator:
-        key = next((key for key in (labels.ACCELERATOR, labels.TOPOLOGY) if key in own), "spec")
-        raise _refuse(key, _show(own.get(key)), _show(None), workload)
     for key in sorted(base.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
         if not _agrees(own.get(key), base[key]):
             raise _refuse(key, _show(own.get(key)), _show(base[key]), workload)
@@ -294,6 +226,10 @@ def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Re
         valid=f"{of_spec}, as in the spec; a rollout replaces a pod of an earlier template, "
         "else delete it",
     )
+
+
+def _count(template: PodTemplate) -> str:
+    return f"{template.chips} chips, {template.gpus} GPUs"
 
 
 def _show(values: tuple[str, ...] | None) -> str:

@@ -5,7 +5,6 @@ What somebody else serves is no error: other parts of the workload get their poo
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 
@@ -134,10 +133,8 @@ def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
     """Accept our keys if they are known, have a valid value, and are on the right object."""
     of_pods = {**template.labels, **template.annotations}
     for key, value in {**workload.marks, **of_pods}.items():
-        if key not in labels.OWN_KEYS and labels.resembles_own_key(key):
-            near = difflib.get_close_matches(key, labels.OWN_KEYS, n=1, cutoff=0)
-            listed = ", ".join(sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS))
-            what, valid = "key", f"{near[0]}, or remove the key; all keys: {listed}"
+        if key.startswith(labels.OWN_DOMAIN) and key not in labels.OWN_KEYS:
+            what, valid = "key", ", ".join(sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS))
         elif key in _FLAGS and value not in ("", "true", "false"):
             what, valid = "value", "true, false"
         else:

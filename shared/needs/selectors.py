@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.model import labels
-from shared.model.errors import CapacityConflict, NotAllowed, UnsupportedSelector
+from shared.model.errors import NotAllowed, UnsupportedSelector
 from shared.model.needs import Tier, Way
 from shared.model.workloads import PodTemplate, Requirement, is_own
 from shared.settings import Settings, is_allowed
@@ -86,7 +86,6 @@ def read_node_labels(
     annotation copies, and what the pods select.
     """
     node_labels = _copy_pod_labels(template, settings)
-    copied = {*node_labels, labels.HOSTNAME}
     for key in template.selection:
         if key in SET_BY_GKE:
             continue
@@ -94,13 +93,6 @@ def read_node_labels(
         if value is not None:
             _check_key(key, value)
             node_labels[key] = str(shape.machine.chips) if key == _COUNT else value
-        elif key not in copied:
-            raise UnsupportedSelector(
-                "the operator Exists gives no value for the node label",
-                field=f"spec.affinity.nodeAffinity {key}",
-                value="Exists",
-                valid="the operator In with one value",
-            )
     if selected.run_seconds and template.selects(labels.MAX_RUN_DURATION):
         node_labels[labels.MAX_RUN_DURATION] = str(selected.run_seconds)
     return node_labels
@@ -150,13 +142,6 @@ def check_affinity(template: PodTemplate, *, several: bool) -> None:
 
     All nodes of a pool are alike; new ones have topology labels of node pool, host and zone only.
     """
-    if len(template.node_terms) > 1:
-        raise UnsupportedSelector(
-            "several nodeSelectorTerms, and the nodes of a pool are all alike",
-            field="spec.affinity.nodeAffinity",
-            value="; or ".join(", ".join(map(str, term)) for term in template.node_terms),
-            valid="one nodeSelectorTerm, or a nodeSelector",
-        )
     for term in template.topology_terms:
         if is_own(term.key) and not template.list_values(term.key):
             raise UnsupportedSelector(
@@ -184,22 +169,27 @@ def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
     """
     # An own label of the author may have an empty value.
     present = {key: value for key, value in offered.items() if value or not labels.is_reserved(key)}
-    for each in _list_requirements(template):
-        if each.holds(present) or not (each.key in offered or is_own(each.key)):
-            continue
-        valid = "remove this selector: they lack it"
-        if each.key in present:
-            valid = f"{present[each.key]}, as these nodes have it"
-        elif each.key == labels.METADATA_SERVER:
-            valid = "remove this selector, or turn on the setting node_workload_identity"
-        problem = "the pods do not accept the nodes that they would get"
-        raise UnsupportedSelector(problem, field=each.key, value=str(each), valid=valid)
-
-
-def _list_requirements(template: PodTemplate) -> list[Requirement]:
-    selection = template.selection.items()
-    selected = [Requirement(key, "In", values) for key, values in selection if values]
-    return [*selected, *(each for term in template.node_terms for each in term)]
+    selected = [
+        Requirement(key, "In" if values else "Exists", values)
+        for key, values in template.selection.items()
+    ]
+    unmet: list[Requirement] = []
+    for term in template.node_terms or ((),):
+        failing = [
+            each
+            for each in (*selected, *term)
+            if not each.holds(present) and (each.key in offered or is_own(each.key))
+        ]
+        if not failing:
+            return
+        unmet += failing
+    key, valid = unmet[0].key, "remove this selector: they lack it"
+    if key in present:
+        valid = f"{present[key]}, as these nodes have it"
+    elif key == labels.METADATA_SERVER:
+        valid = "remove this selector, or turn on the setting node_workload_identity"
+    problem = "the pods do not accept the nodes that they would get"
+    raise UnsupportedSelector(problem, field=key, value=str(unmet[0]), valid=valid)
 
 
 def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:
@@ -233,6 +223,7 @@ def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str,
         labels.FLEX_START: "true" * (tier == Tier.FLEX_START),
         labels.PREEMPTIBLE: "",
         labels.PROVISIONING: tier if tier in _LABEL_OF_TIER else "standard",
+        labels.RESERVATION_AFFINITY: "specific" * (tier == Tier.RESERVATION),
         labels.RESERVATION_NAME: reservation.name,
         labels.RESERVATION_PROJECT: reservation.project,
         labels.RESERVATION_BLOCKS: reservation.block,
@@ -242,30 +233,6 @@ def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str,
 
 def list_tiers(template: PodTemplate) -> list[Tier]:
     """Return the tiers that a template names, of which GKE can give one."""
-    provisioning = template.find_selector(labels.PROVISIONING)
-    affinity = template.find_selector(labels.RESERVATION_AFFINITY)
-    if provisioning == "preemptible" or template.find_selector(labels.PREEMPTIBLE) == "true":
-        raise CapacityConflict(
-            "preemptible nodes are not supported; spot nodes replace them",
-            field=labels.PREEMPTIBLE,
-            value="true",
-            valid=f"{labels.SPOT}: 'true'",
-        )
-    _expect(labels.PROVISIONING, provisioning, ("standard", "spot", "flex-start"))
-    _expect(labels.RESERVATION_AFFINITY, affinity, ("specific",))
-    for key in (labels.SPOT, labels.FLEX_START):
-        if template.selects(key):
-            _expect(key, template.find_selector(key) or "no value", ("true",))
-    selected = {tier for key, tier in _TIER_OF_LABEL.items() if template.list_values(key)}
-    named = selected | {provisioning}
+    named = {tier for key, tier in _TIER_OF_LABEL.items() if template.selects(key)}
+    named.update(tier for tier in Tier if tier == template.find_selector(labels.PROVISIONING))
     return [tier for tier in (Tier.SPOT, Tier.FLEX_START, Tier.RESERVATION) if tier in named]
-
-
-def _expect(key: str, value: str | None, valid: tuple[str, ...]) -> None:
-    if value is not None and value not in valid:
-        raise CapacityConflict(
-            "GKE does not offer this value",
-            field=key,
-            value=value,
-            valid=f"{', '.join(valid)}; or remove the selector",
-        )

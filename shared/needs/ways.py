@@ -35,11 +35,10 @@ from shared.needs.selectors import (
     read_node_labels,
 )
 from shared.settings import WAIT_SECONDS_MAX, Settings, is_allowed
-from shared.shapes.catalogue import TPUS, Shape
+from shared.shapes.catalogue import Shape
 
 WAYS_MAX = 16  # a round of them takes hours when each one needs 35 minutes to fail
-_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
+_NAME = re.compile(r"[a-z][-a-z0-9.:]{0,62}")
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
 
@@ -82,7 +81,6 @@ class Wish(Struct, frozen=True, dict=True):
         if tier == Tier.RESERVATION:
             return dataclasses.replace(way, reservation=self._read_reservation())
         if tier == Tier.FLEX_START:
-            _check_flex_start(self.shape)
             text = self.template.find_selector(labels.MAX_RUN_DURATION) or str(FLEX_SECONDS_MAX)
             seconds = read_seconds(
                 text,
@@ -103,12 +101,6 @@ class Wish(Struct, frozen=True, dict=True):
             subblock=select(labels.RESERVATION_SUBBLOCKS) or "",
         )
         _check_names(reservation)
-        if reservation.subblock and not reservation.block:
-            raise CapacityConflict(
-                "the pod selects a sub-block without its block",
-                field=labels.RESERVATION_BLOCKS,
-                valid="the name of the block",
-            )
         self.check_listed(reservation)
         return reservation
 
@@ -188,11 +180,11 @@ class Wish(Struct, frozen=True, dict=True):
                 valid=f"a zone of {region}",
             )
         offered = list_offered_labels(self.shape, way, self.settings)
-        check_nodes(self.template, offered | self.node_labels)
+        check_nodes(self.template, self.node_labels | offered)
         if way.tier == Tier.RESERVATION:
             _check_names(way.reservation)
         elif way.tier == Tier.FLEX_START:
-            _check_flex_start(self.shape)
+            self._check_flex_start()
         # GKE adds the toleration to pods that select spot nodes.
         added = Tier.SPOT in list_tiers(self.template)
         if way.tier == Tier.SPOT and not (added or self.template.tolerates(SPOT_TAINT)):
@@ -200,6 +192,15 @@ class Wish(Struct, frozen=True, dict=True):
                 "the pods do not tolerate the taint of spot nodes",
                 value=str(SPOT_TAINT),
                 valid=f"a toleration of {labels.SPOT}, or no spot candidate",
+            )
+
+    def _check_flex_start(self) -> None:
+        if not self.shape.family.flex_start:
+            raise CapacityConflict(
+                "flex-start is not offered for this accelerator",
+                field=labels.FLEX_START,
+                value=self.shape.family.accelerator,
+                valid="on-demand, spot or a reservation",
             )
 
     def find_misfit(self, way: Way) -> Rejected | None:
@@ -251,7 +252,7 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
                 valid=f"at most {WAYS_MAX}",
             )
         wish.check_listed(way.reservation)
-        misfit = wish.find_misfit(way) or _find_needless(way, checked, wish.flex_wait)
+        misfit = wish.find_misfit(way)
         if misfit is not None:
             raise CapacityConflict(f"candidate {number}, {way}: {misfit}", field=_FIELD)
         checked.append(way)
@@ -272,45 +273,13 @@ def _list_policy(wish: Wish) -> list[Way]:
     return []
 
 
-def _find_needless(way: Way, earlier: list[Way], flex_wait: int) -> Rejected | None:
-    """Return why a way would never be tried; None if it may be."""
-    for number, each in enumerate(earlier, start=1):
-        if (each, each.run_seconds) == (way, way.run_seconds):
-            return CapacityConflict(f"the same as candidate {number}", valid="each candidate once")
-    if earlier and earlier[-1].tier == Tier.FLEX_START and not flex_wait:
-        return CapacityConflict(
-            f"candidate {len(earlier)} is flex-start, which waits without end, so this one is "
-            "never tried",
-            valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
-        )
-    return None
-
-
 def _check_names(reservation: Reservation) -> None:
-    """Accept a reservation whose names are valid; its name alone is required."""
-    names = (
-        (labels.RESERVATION_NAME, reservation.name, _NAME),
-        (labels.RESERVATION_PROJECT, reservation.project or "own-project", _PROJECT),
-        (labels.RESERVATION_BLOCKS, reservation.block or "none", _NAME),
-        (labels.RESERVATION_SUBBLOCKS, reservation.subblock or "none", _NAME),
-    )
-    for key, value, rule in names:
-        if not rule.fullmatch(value):
-            raise CapacityConflict("not a name", field=key, value=value, valid=rule.pattern)
-
-
-def _check_flex_start(shape: Shape) -> None:
-    """Accept a shape for which GKE offers flex-start."""
-    if shape.family.flex_start:
-        return
-    problem = f"GKE does not offer flex-start for {shape.family.generation}"
-    valid = ", ".join(dict.fromkeys(each.generation for each in TPUS.values() if each.flex_start))
-    if shape.gpus:
-        problem = "flex-start is not supported for GPUs"
-        valid = "on-demand, spot or a reservation; or a node pool with GKE's own autoscaling"
-    raise CapacityConflict(
-        problem, field=labels.FLEX_START, value=shape.family.accelerator, valid=valid
-    )
+    """Accept a reservation with a name, and names of which none is a path to another one."""
+    parts = structs.asdict(reservation)
+    for part, value in parts.items():
+        if not _NAME.fullmatch(value or ("" if part == "name" else "none")):
+            field, valid = f"{labels.RESERVATION_NAME} ({part})", _NAME.pattern
+            raise CapacityConflict("not a name", field=field, value=value, valid=valid)
 
 
 def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:

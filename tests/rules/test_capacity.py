@@ -43,6 +43,8 @@ refused = partial(no, Reason.CAPACITY_CONFLICT)
         ({"selectors": SPOT}, {"tier": Tier.SPOT}),
         ({"selectors": {labels.PROVISIONING: "spot"}}, {"tier": Tier.SPOT}),
         ({"node_affinity": {labels.SPOT: ("true",)}}, {"tier": Tier.SPOT}),
+        ({"node_affinity": {labels.SPOT: ()}}, {"tier": Tier.SPOT}),
+        ({"node_affinity": {labels.FLEX_START: ()}}, {"tier": Tier.FLEX_START}),
         ({"selectors": FLEX}, {"tier": Tier.FLEX_START, "run_seconds": 604_800}),
         ({"selectors": FLEX | {labels.MAX_RUN_DURATION: "600"}}, {"run_seconds": 600}),
         ({"selectors": {labels.PROVISIONING: "flex-start"}}, {"tier": Tier.FLEX_START}),
@@ -66,15 +68,10 @@ CONFLICTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "spot + flex-start": (SPOT | FLEX, ("spot + flex-start",)),
     "spot + reservation": (SPOT | RESERVED, ("spot + reservation",)),
     "flex-start + reservation": (FLEX | RESERVED, ("flex-start + reservation",)),
-    "spot + any": (SPOT | ANY, (labels.RESERVATION_AFFINITY,)),
-    "TPU + any": (ANY, ("any", "specific")),
-    "name + any": (RESERVED | ANY, ("any", "specific")),
+    "spot + any": (SPOT | ANY, ("spot + reservation",)),
+    "any, no name": (ANY, (labels.RESERVATION_NAME,)),
     "specific, no name": (SPECIFIC, (labels.RESERVATION_NAME,)),
-    "sub-block, no block": (RESERVED | SUBBLOCK, (labels.RESERVATION_BLOCKS,)),
     "block, no name": (SPECIFIC | BLOCK, (labels.RESERVATION_NAME,)),
-    "spot + preemptible": (SPOT | {labels.PREEMPTIBLE: "true"}, (labels.PREEMPTIBLE, labels.SPOT)),
-    "preemptible": ({labels.PROVISIONING: "preemptible"}, (labels.SPOT,)),
-    "unknown model": ({labels.PROVISIONING: "queued"}, ("'queued'", "standard, spot, flex-start")),
     "bad name": ({labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name")),
     "a project that is a path": (RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "not a name")),
     "a path as name": ({labels.RESERVATION_NAME: IN_BLOCK}, ("not a name",)),
@@ -92,13 +89,8 @@ WITHOUT_FLEX |= {"tpu-v3-slice": "4x4", "tpu-v4-podslice": "2x2x2"}
     {
         **{name: refused(*words, selectors=selectors) for name, (selectors, words) in CONFLICTS.items()},
         **{
-            name: refused("GKE does not offer flex-start", accelerator=name, topology=topology, selectors=FLEX)
+            name: refused("flex-start is not offered", accelerator=name, topology=topology, selectors=FLEX)
             for name, topology in WITHOUT_FLEX.items()
-        },
-        **{
-            f"{key} {values}": refused(key, node_affinity={key: values})
-            for key in (labels.SPOT, labels.FLEX_START)
-            for values in ((), ("false",))
         },
     },
 )
@@ -167,12 +159,7 @@ def names(use: dict[str, Any] | None = None, **shape: Any) -> list[str]:
             listing(LIST),
             [ON_DEMAND],
         ),
-        "flex-start that waits": ({}, listing(FLEX_FIRST, annotations=WAITS), [FLEXIBLE, ON_DEMAND]),
-        "flex-start that waits by setting": (
-            {"flex_start_wait_seconds": 600},
-            listing(FLEX_FIRST),
-            [FLEXIBLE, ON_DEMAND],
-        ),
+        "flex-start first": ({}, listing(FLEX_FIRST), [FLEXIBLE, ON_DEMAND]),
     },
 )
 def test_a_list_becomes_candidates(use: dict[str, Any], shape: dict[str, Any], expected: list[str]) -> None:
@@ -277,17 +264,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "In train'); valid: other, as these nodes have it",
     ),
     "no name": ("- reservations: {specific: [{name: 'no name'}]}", {}, "not a name (got 'no name')"),
-    "twice": ("- {}\n- {}", {}, f"candidate 2, {ON_DEMAND}: the same as candidate 1"),
-    "after flex-start": (
-        FLEX_FIRST,
-        {},
-        "candidate 1 is flex-start, which waits without end, so this one is never tried",
-    ),
-    "after flex-start without wait": (
-        FLEX_FIRST,
-        {"annotations": {labels.FLEX_START_WAIT: "0"}},
-        f"valid: flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
-    ),
     "short run": (
         "- flexStart: {enabled: true}\n  maxRunDurationSeconds: 9",
         {},

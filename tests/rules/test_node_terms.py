@@ -53,7 +53,7 @@ def is_no(value: str) -> Term:
     "terms",
     {
         "another zone": [is_no(ZONE)],
-        "several terms": [is_no("us-east5-c"), is_no("us-east5-a")],
+        "each of several terms": [is_no(ZONE), [("team", "In", ["a"])]],
         "another tier": [[(labels.PROVISIONING, "NotIn", ["standard"])]],
         "machine": [[(labels.INSTANCE_TYPE, "NotIn", ["ct6e-standard-4t", "g2-standard-4"])]],
         "a number that no node has": [[("generation", "Gt", ["3"])]],
@@ -86,6 +86,7 @@ def test_a_tier_that_the_affinity_excludes_is_refused_with_the_tier(body: dict[s
     {
         "no spot": [[(labels.SPOT, "DoesNotExist", [])]],
         "another zone is excluded": [is_no("us-east5-a")],
+        "one of several terms": [is_no(ZONE), is_no("us-east5-a")],
         "labels that no node has": [[("team", "NotIn", ["a"]), ("rack", "DoesNotExist", [])]],
         "a name that is not known": [[(labels.HOSTNAME, "NotIn", ["broken"])]],
         "a pool that is not known": [[(labels.NODE_POOL, "NotIn", ["mine"])]],
@@ -117,7 +118,7 @@ def test_a_candidate_that_the_pods_do_not_accept_is_refused_by_its_number() -> N
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ([[(labels.GPU_ACCELERATOR, "In", ["nvidia-l4"])], [("team", "In", ["a"])]], "one nodeSelectorTerm"),
+        ([[(labels.GPU_ACCELERATOR, "In", ["nvidia-l4"])], [("team", "In", ["a"])]], "selects no GPU type"),
         ([[(labels.GPU_ACCELERATOR, "NotIn", ["nvidia-l4"])]], "selects no GPU type"),
     ],
 )
