@@ -48,7 +48,7 @@ DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 
 # --- what pods and workloads carry ---
-OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
+OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"  # of all; an unknown key of it is refused
 COPY_LABELS = f"{OWN_DOMAIN}copy-labels"  # pod labels that become node labels
 ADDITIONAL_NODE_NETWORKS = f"{OWN_DOMAIN}additional-node-networks"  # network:subnetwork pairs
 NODE_SERVICE_ACCOUNT = f"{OWN_DOMAIN}node-service-account"  # account of the nodes

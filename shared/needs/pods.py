@@ -112,7 +112,7 @@ class _Finder(Struct):
             text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
             return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
         if spec is not None and place.group is not None and not pod.deleting:
-            pin_label = self.kind.pin_label if place.group.pinned else ""
+            pin_label = self.kind.pin_label * place.group.pinned
             asks = add(place.group.template, pod.template, spec, pin_label)
             if asks is not place.group.template:
                 place.asks, place.key = asks, make_key(place.group, asks)

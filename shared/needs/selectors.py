@@ -169,27 +169,24 @@ def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
     """
     # An own label of the author may have an empty value.
     present = {key: value for key, value in offered.items() if value or not labels.is_reserved(key)}
+    terms = _list_terms(template, offered)
+    unmet = [[each for each in term if not each.holds(present)] for term in terms]
+    if not all(unmet):
+        return
+    key, text = unmet[0][0].key, str(unmet[0][0])
+    valid = f"{present[key]}, as these nodes have it" if key in present else "no such selector"
+    problem = "the pods do not accept the nodes that they would get"
+    raise UnsupportedSelector(problem, field=key, value=text, valid=valid)
+
+
+def _list_terms(template: PodTemplate, offered: Mapping[str, str]) -> list[list[Requirement]]:
+    """Return what the pods require of labels that are certain: all of one of these terms."""
     selected = [
         Requirement(key, "In" if values else "Exists", values)
         for key, values in template.selection.items()
     ]
-    unmet: list[Requirement] = []
-    for term in template.node_terms or ((),):
-        failing = [
-            each
-            for each in (*selected, *term)
-            if not each.holds(present) and (each.key in offered or is_own(each.key))
-        ]
-        if not failing:
-            return
-        unmet += failing
-    key, valid = unmet[0].key, "remove this selector: they lack it"
-    if key in present:
-        valid = f"{present[key]}, as these nodes have it"
-    elif key == labels.METADATA_SERVER:
-        valid = "remove this selector, or turn on the setting node_workload_identity"
-    problem = "the pods do not accept the nodes that they would get"
-    raise UnsupportedSelector(problem, field=key, value=str(unmet[0]), valid=valid)
+    terms = [(*selected, *term) for term in template.node_terms or ((),)]
+    return [[each for each in term if each.key in offered or is_own(each.key)] for term in terms]
 
 
 def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str, str]:

@@ -61,7 +61,7 @@ RESERVED_KEYS = (
 )
 NO_TIERS = [
     *((labels.PROVISIONING, model, "standard") for model in ("queued", "preemptible")),
-    (labels.PREEMPTIBLE, "true", "remove this selector"),
+    (labels.PREEMPTIBLE, "true", "no such selector"),
     *((key, "false", "valid: true") for key in (labels.SPOT, labels.FLEX_START)),
 ]
 """What GKE does not offer, and what is valid."""
@@ -74,7 +74,7 @@ REFUSED: dict[str, Refused] = {
     **{f"{key}=x": refused(f"{key}=x", selectors={key: "x"}) for key in RESERVED_KEYS},
     **{
         f"GPU node {value}": refused(
-            labels.GPU_NODE, "valid: remove this selector", selectors={labels.GPU_NODE: value}
+            labels.GPU_NODE, "valid: no such selector", selectors={labels.GPU_NODE: value}
         )
         for value in ("true", "false")
     },
@@ -89,8 +89,8 @@ REFUSED: dict[str, Refused] = {
         for key, zone in (*NO_ZONES, (labels.RESERVATION_ZONE, "europe-west4-b"))
     },
     **{key: refused(key, "remove this selector", selectors={key: value}) for key, value in OF_NETWORKS.items()},
-    "no metadata server": refused("node_workload_identity", use={"node_workload_identity": False}, **METADATA),
-    "none exists": refused("node_workload_identity", use={"node_workload_identity": False}, **METADATA_EXISTS),
+    "no metadata server": refused("no such selector", use={"node_workload_identity": False}, **METADATA),
+    "none exists": refused("no such selector", use={"node_workload_identity": False}, **METADATA_EXISTS),
     "without it": refused(labels.METADATA_SERVER, selectors={labels.METADATA_SERVER: "false"}),
 }
 

@@ -12,10 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_862, 2_000),
-    "shared/model": (2_014, 1_600),
-    "shared/needs": (1_803, 1_300),
+    "shared/model": (1_936, 1_600),
+    "shared/needs": (1_652, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_768, 1_950),
+    "shared/engine": (2_767, 1_950),
     "shared/edges": (2_522, 2_100),
     "shared/kinds": (1_394, 1_300),
     "shared/shapes": (854, 760),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (20_000, 20_000),
     "cli": (5_568, 5_000),
     "tests/cli": (2_866, 2_300),
-    " ".join(DEPLOYED): (15_949, 14_000),
+    " ".join(DEPLOYED): (15_711, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
