@@ -249,11 +249,7 @@ def of_l4(**more: str) -> Json:
 @pytest.mark.parametrize(
     ("found", "reason", "message"),
     [
-        (
-            a_slice(of_gb200(tolerates=False), 18),
-            Reason.SELECTOR_UNSUPPORTED,
-            "kubernetes.io/arch=arm64:NoSchedule",
-        ),
+        (a_slice(of_gb200(tolerates=False), 18), Reason.SHAPE_UNSUPPORTED, "kubernetes.io/arch=arm64:NoSchedule"),
         (a_slice(a_gpu(GB200, 4), 19), Reason.SHAPE_UNSUPPORTED, ""),
         (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN, ""),
         (plan(of_l4(GPU_NODE="false")), Reason.SELECTOR_UNSUPPORTED, "valid: true"),
