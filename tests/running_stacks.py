@@ -102,9 +102,12 @@ def cluster_kind(request: pytest.FixtureRequest) -> ClusterKind:
     return kind
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stack(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One running stack, on each of the two clusters, for all tests that do not break it."""
+    """One running stack, on each of the two clusters, for all tests of a module.
+
+    For one module, because a stack that nobody asks costs as much as one that works.
+    """
     from demo.settings import StackSettings  # noqa: PLC0415 -- see above
     from demo.stack import Stack  # noqa: PLC0415 -- see above
 

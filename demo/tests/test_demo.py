@@ -50,7 +50,7 @@ def test_a_run_that_takes_too_long_ends_with_code_1_and_says_what_is_missing(
     assert list_processes(tmp_path) == []
 
 
-@pytest.mark.parametrize("moment", ["starting the functions", "waiting, ", "is in use"])
+@pytest.mark.parametrize("moment", ["starting the functions", "is in use"])
 def test_nothing_outlives_a_demo_that_is_ended_in_the_middle(
     cluster_kind: ClusterKind, tmp_path: Path, moment: str
 ) -> None:

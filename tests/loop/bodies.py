@@ -39,6 +39,8 @@ TEMPLATES = {
     "Pod": "",
 }
 """Where the template of the pods is, in the words of a JSON patch."""
+_BESIDE = ("ConfigMap", "Service", "ServiceAccount")  # what stands beside the workload of a manifest
+_QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 def find_kind(words: Json) -> str:
@@ -53,7 +55,7 @@ def read_manifest(words: Json) -> Json:
     return next(
         each
         for each in documents
-        if each["metadata"]["name"] == wanted or (wanted is None and each["kind"] not in ("Service", "ConfigMap"))
+        if each["metadata"].get("name") == wanted or (wanted is None and each["kind"] not in _BESIDE)
     )
 
 
@@ -68,6 +70,8 @@ def build_workload(words: Json, name: str) -> Json:
     body |= {"apiVersion": get_kind(kind).api_version, "kind": kind}
     body["metadata"] = merge({**body.get("metadata", {}), "name": name}, words.get("metadata", {}))
     body["metadata"].pop("namespace", None)
+    # The queue and the account that a manifest names are not in the life's namespace.
+    body["metadata"].get("labels", {}).pop(_QUEUE, None)
     body["spec"] = merge(body["spec"], words.get("spec", {}))
     does = {"run-seconds": LONG} | {key: str(value) for key, value in words.get("does", {}).items()}
     for template in list_templates(body):
@@ -75,6 +79,7 @@ def build_workload(words: Json, name: str) -> Json:
         own = {DOES + key: value for key, value in does.items()} | words.get("marks", {})
         template["metadata"]["annotations"] = own | annotations
         template["spec"].setdefault("terminationGracePeriodSeconds", 30)
+        template["spec"].pop("serviceAccountName", None)
         if not words.get("queued") and ("nodeSelector" in template["spec"] or asks_for_accelerators(template)):
             template["spec"].setdefault("nodeSelector", {}).setdefault(LIFE, name)
     return body

@@ -217,6 +217,7 @@ def describe_pool(body: Json) -> str:
         placement.get("tpuTopology", ""),
         placement.get("policyName", ""),
         "spot" if config.get("spot") else "",
+        "reserved" if config.get("reservationAffinity", {}).get("values") else "",
         f"{disk} GB" if disk != 100 else "",
     ]
     return " ".join(filter(None, words))

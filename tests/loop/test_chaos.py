@@ -90,7 +90,7 @@ def crash(plane: ControlPlane, part: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(TEST_SECONDS_MAX)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
 def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: Path) -> None:
     stack = arena.stack
     manifest = tmp_path / "chaos.yaml"  # in a namespace of its own, because the stack is that of every seed

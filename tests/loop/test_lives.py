@@ -76,7 +76,11 @@ def describe(cluster: ClusterKind, row: Row, outcome: Outcome) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(
+    cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Run]:
+    # Only lives that a person has chosen with `-k`, if any.
+    names = {each.callspec.params.get("name") for each in request.session.items if hasattr(each, "callspec")}
     home = tmp_path_factory.mktemp("lives")
     (home / "scenario.yaml").write_text(SCENARIO)
     with ExitStack() as things:
@@ -94,7 +98,7 @@ def run(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> 
         if real:  # only now: the stack has applied the chart without it
             plane.apply(read_local_chart(CHART, {"kueue": True}))
             make_check(cloud)
-        yield Run(cloud, read_lives(real=real))
+        yield Run(cloud, [row for row in read_lives(real=real) if row.life in names])
 
 
 @pytest.mark.parametrize(("cluster_kind", "name"), CASES, indirect=["cluster_kind"], scope="session")
