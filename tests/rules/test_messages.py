@@ -259,7 +259,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_the_end_of_a_create_or_delete_names_cluster_pool_and_success(entry: Any, ended: dict[str, Any]) -> None:
-    plain = {"cluster": CLUSTER, "pool": POOL, "created": False, "deleted": False, "problem": ""}
+    plain: dict[str, Any] = {"cluster": CLUSTER, "pool": POOL, "created": False, "deleted": False, "problem": ""}
 
     assert parse(entry) == EndedOperation(**plain | ended)
 
