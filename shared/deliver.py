@@ -82,7 +82,6 @@ SEVERITIES |= dict.fromkeys((Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE), NO
 
 ERRORS: tuple[tuple[type[errors.ProvisionerError], Answer], ...] = (
     (errors.Rejected, Answer(200, logging.WARNING)),
-    (errors.NoPlace, Answer(200, logging.INFO)),
     (errors.Retryable, Answer(503, logging.WARNING)),  # assumes: push-answers
     # These should have become decisions: Pub/Sub tries again, and the record is an error.
     (errors.NoCapacity, Answer(503, logging.ERROR)),
@@ -254,8 +253,7 @@ def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[s
     status = 200
     for about, error in done.errors:
         answer = journal.write_error(error, about)
-        # No later try installs a kind, and the end of an operation sends what waits for a slot.
-        if not isinstance(error, errors.KindAbsent | errors.NoPlace):
+        if not isinstance(error, errors.KindAbsent):  # no later try installs a kind
             status = max(status, answer.status)
     counts = count_verbs(done)
     reasons = Counter(str(outcome.decision.reason) for outcome in done.outcomes)

@@ -10,7 +10,7 @@ from cli.exit_codes import say
 from cli.prices import find_pool_price, find_tier
 from shared.engine.budget import Key
 from shared.engine.kueue import list_queued
-from shared.engine.look import Source, list_slots, make_claim
+from shared.engine.look import LIVE, list_slots, make_claim
 from shared.engine.reads import read_stop
 from shared.engine.reconcile import plan_for
 from shared.engine.tell import describe_wait, explain_act, explain_answer
@@ -78,7 +78,7 @@ class Reading:
 
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
-        operations = self.lists.operations if self.lists else {}
+        operations = (self.lists and self.lists.operations) or {}
         listed = [each for key in hashes for _, each in operations.get(key, ())]
         return sorted(listed, key=lambda each: each.began_at or 0.0)
 
@@ -120,7 +120,7 @@ def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
 
 
 def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
-    tasks = [partial(plan_for, key, ports, Source(lists=reading.lists)) for key in keys]
+    tasks = [partial(plan_for, key, ports, reading.lists or LIVE) for key in keys]
     failed: dict[str, list[str]] = {}
     for key, result in zip(keys, ports.crew.run(tasks, seconds=READ_SECONDS), strict=True):
         if isinstance(result, ProvisionerError):

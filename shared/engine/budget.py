@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from shared.model.decisions import Reason
-from shared.model.errors import Denied, InvalidRequest, NoCapacity, NoPlace, Throttled, Unavailable
+from shared.model.errors import Denied, InvalidRequest, NoCapacity, Throttled, Unavailable
 from shared.model.names import ParsedName
-from shared.model.pools import NodePool, Operation, PoolNode
+from shared.model.pools import NodePool, Operation, PoolNode, PoolStatus
+from shared.model.workloads import Namespace
+from shared.needs.wanted import Wanted
 from shared.plan.limits import Means, count_nodes
 from shared.plan.scene import Way
 from shared.settings import Settings
@@ -31,11 +34,11 @@ NO_LIMIT = 10**9
 SLOTS_WITHOUT_NUMBER = 20
 SENT_SECONDS = 1200.0  # how long a create that no list shows counts for a limit
 HELD_SECONDS = 150.0  # how long room is held for a gang that no tick looks at again
-SHOWN_SECONDS = 15.0  # a look with an older list may act as long as that after a list shows one
 REST_SECONDS = 60.0  # how long creates of a cluster rest after a 429 without a number
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
+TOLD_SECONDS = 1800.0  # how long a tick does not repeat what stays so; Events are kept for longer
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
@@ -65,53 +68,28 @@ class Inventory(Struct, frozen=True, kw_only=True):
     began_at: float = 0.0  # when the list began, in unix seconds
     pools: Mapping[str, NodePool] = {}  # all, by name
     by_owner: Mapping[WorkloadName, Sequence[NodePool]] = {}  # ours
-    nodes_before: Mapping[str, int] = {}
-    """By pool, how many nodes it had when they were last read, if this list has none of them."""
-    chips: Mapping[str, int] = {}
-    """By the namespace of the owner; a limit counts them. Where nodes were not read, a pool without
-    machines counts as a whole."""
     strangers: Mapping[str, Sequence[int]] = {}  # attempts in names of ours, of pools of others
     under_way: frozenset[str] = frozenset()  # names of pools on which GKE works
     autoscaled: int = 0
-
-
-def count_used(
-    inventory: Inventory, pools: Iterable[NodePool], nodes: Mapping[str, Sequence[PoolNode]]
-) -> Inventory:
-    """Return a list of pools of which some are counted by their nodes, which were read since."""
-    chips = Counter(inventory.chips)
-    for pool in pools:
-        if pool.owner:
-            before = inventory.nodes_before.get(pool.name, 0)
-            chips[pool.owner.namespace] += count_chips(pool, len(nodes.get(pool.name, ())))
-            chips[pool.owner.namespace] -= count_chips(pool, max(pool.node_count, before))
-    return structs.replace(inventory, chips=chips)
-
-
-def count_chips(pool: NodePool, nodes: int) -> int:
-    """Return what a limit counts of a pool with so many nodes, Ready or not."""
-    return count_nodes(pool.status, pool.node_count, nodes) * max(pool.units, 1)
 
 
 class Entry(Struct, kw_only=True):
     """A create, or a higher maximum, that a list may not show yet."""
 
     pool: str
-    namespace: str
+    key: Key
     chips: int = 0
     maximum: int = 0  # of an elastic pool that gets more nodes; 0 for a create
     way: Way | None = None
-    holder: Key | None = None
-    """Of what a gang that began still lacks, in place of an operation; None for what was sent."""
-    seconds: float = SENT_SECONDS  # how long it counts if no list shows it
     sent_at: float = 0.0
     answered_at: float | None = None
-    shown_at: float | None = None  # when the first list began that shows it after GKE's answer
 
-    def is_unseen(self, inventory: Inventory) -> bool:
-        """Return whether a list is too old to show what was sent."""
-        if self.shown_at is not None and inventory.began_at >= self.shown_at:
-            return False  # it is listed, or is gone
+    def counts_beside(self, inventory: Inventory) -> bool:
+        """Return whether a list does not show it, for it began before GKE's answer, or lags."""
+        if inventory.began_at - self.sent_at > SENT_SECONDS:
+            return False
+        if self.answered_at is None or inventory.began_at < self.answered_at:
+            return True
         pool = inventory.pools.get(self.pool)
         return pool is None or pool.node_count < self.maximum
 
@@ -125,11 +103,29 @@ class Refusal(Struct, frozen=True):
 
 
 class Books(Struct):
-    """What is counted in one cluster; threads share it."""
+    """What a process counts in one cluster, and what it remembers of it; threads share it.
+
+    Without the memory acts come later, and never wrongly.
+    """
 
     settings: Settings
     begun: bool  # creates that ran before this process have been counted; without a limit none is
+    inventory: Inventory = Inventory()  # the newest list of pools
+    acted: dict[Key, float] = {}
+    """When something was added for a workload; an older list of pools does not show it."""
+    missing_since: dict[str, float] = {}
+    """By pool, when nodes were first seen to be missing, in unix seconds."""
+    spare: frozenset[str] = frozenset()  # the pools that the last tick found too many
+    namespaces: dict[str, tuple[Namespace | None, float]] = {}
+    """With when each was read; none that stops something."""
+    notices: dict[tuple[str, ...], float] = {}  # what a tick has told, and when
+    wanted: dict[Key, tuple[object, Wanted]] = {}  # what a workload wants, and what that rests on
+    left: tuple[Key, ...] = ()  # the keys for which the last tick had no time
+    _nodes: dict[str, tuple[PoolStatus, int]] = {}
+    """By pool, how many nodes it had when they were last read, and its status then."""
     _entries: list[Entry] = []
+    _held: dict[Key, tuple[int, float]] = {}
+    """How many chips a gang keeps for what it lacks, and since when."""
     _operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
     rests_until: float = 0.0  # until then GKE takes no operation: it has said so
@@ -144,86 +140,99 @@ class Books(Struct):
     """By namespace, how often it was its turn."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def forget_listed(self, inventory: Inventory) -> None:
-        """Let a list that began after a create was answered count in its place.
-
-        A look with an older list still counts the create, so it is forgotten a while later.
-        """
+    def note_list(self, inventory: Inventory) -> None:
+        """Let the newest list count in the place of what was sent and is shown by it."""
         with self._lock:
-            now = inventory.began_at
-            for each in self._entries:
-                answered = each.answered_at is not None and each.answered_at <= now
-                if answered and each.shown_at is None and not each.is_unseen(inventory):
-                    each.shown_at = now
-            self._entries = [
-                each
-                for each in self._entries
-                if now - each.sent_at <= each.seconds
-                and now - (each.shown_at or now) <= SHOWN_SECONDS
-            ]
+            if inventory.began_at < self.inventory.began_at:
+                return
+            self.inventory = inventory
+            self._entries = [each for each in self._entries if each.counts_beside(inventory)]
+            self._nodes = {name: self._nodes[name] for name in self._nodes.keys() & inventory.pools}
 
-    def count_room(
-        self, key: Key, inventory: Inventory, now: float, operations: Operations | None = None
-    ) -> Means:
+    def note_nodes(self, nodes: Mapping[str, Sequence[PoolNode]]) -> None:
+        """Count these pools by their nodes, which were read after the newest list."""
+        with self._lock:
+            pools = self.inventory.pools
+            for name in nodes.keys() & pools:
+                self._nodes[name] = pools[name].status, len(nodes[name])
+
+    def count_used(self) -> Counter[str]:
+        """Return the chips that a limit counts of the pools that are listed, by namespace.
+
+        Where nodes were not read, a pool without machines counts as a whole.
+        """
+        chips = Counter[str]()
+        for namespace, pool in (
+            (owner[1], pool) for owner, pools in self.inventory.by_owner.items() for pool in pools
+        ):
+            status, nodes = self._nodes.get(pool.name, (None, 0))
+            present = nodes if status == pool.status else max(nodes, pool.node_count)
+            counted = count_nodes(pool.status, pool.node_count, present)
+            chips[namespace] += counted * max(pool.units, 1)
+        return chips
+
+    def count_room(self, key: Key, now: float, operations: Operations | None = None) -> Means:
         """Return what limits and slots leave beside all pools that are listed, sent and held.
 
         How many chips a pool of ours has that GKE creates and does not list yet is not known, so at
         first nothing is created until each is listed.
         """
         with self._lock:
-            limits = self.settings.limit_chips, self.settings.limit_chips_per_namespace
-            counts = any(limits) or self._operations_max  # else thousands were gone through in vain
-            others = [each for each in self._entries if counts and each.holder != key]
-            unseen = [each for each in others if each.is_unseen(inventory)]
-            chips = self._count_chips(key.namespace, inventory, unseen)
             if operations is not None and not self.begun:
-                self.begun = _shows_all(inventory, operations)
-                chips = chips if self.begun else 0
-            return Means(chips, self._count_slots(inventory, unseen, now))
+                self.begun = _shows_all(self.inventory, operations)
+            chips = self._count_chips(key, now) if self.settings.limited else NO_LIMIT
+            return Means(chips if self.begun else 0, self._count_slots(now))
 
-    def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Entry]) -> int:
-        settings, rooms = self.settings, [NO_LIMIT]
-        if settings.limit_chips:
-            chips = sum(inventory.chips.values()) + sum(each.chips for each in unseen)
-            rooms.append(settings.limit_chips - chips)
-        if settings.limit_chips_per_namespace:
-            chips = inventory.chips.get(namespace, 0)
-            chips += sum(each.chips for each in unseen if each.namespace == namespace)
-            rooms.append(settings.limit_chips_per_namespace - chips)
-        return min(rooms)
+    def _count_chips(self, key: Key, now: float) -> int:
+        settings, used = self.settings, self.count_used()
+        for each in self._entries:
+            used[each.key.namespace] += each.chips
+        for holder, (chips, since) in self._held.items():
+            if holder != key and now - since <= HELD_SECONDS:
+                used[holder.namespace] += chips
+        return min(
+            (settings.limit_chips or NO_LIMIT) - used.total(),
+            (settings.limit_chips_per_namespace or NO_LIMIT) - used[key.namespace],
+        )
 
-    def _count_slots(self, inventory: Inventory, unseen: list[Entry], now: float) -> int:
+    def _count_slots(self, now: float) -> int:
         """Return how many operations GKE takes now; while it has named no number, some at once."""
         if now < self.rests_until:
             return 0
         if self._operations_max is None or now - self._operations_max[1] > NUMBER_SECONDS:
             return SLOTS_WITHOUT_NUMBER
-        running = len(inventory.under_way) + sum(each.holder is None for each in unseen)
+        running = len(self.inventory.under_way) + len(self._entries)
         return max(0, self._operations_max[0] - running - self._left_to_deletions)
 
-    def take(
-        self, key: Key, orders: Sequence[Entry], inventory: Inventory, now: float
-    ) -> Reason | None:
-        """Write down what is about to be sent, or return why there is no room for all of it."""
+    def take(self, entry: Entry, now: float) -> Reason | None:
+        """Write down what is about to be sent, or return why there is no room for it."""
         with self._lock:
-            room = self.count_room(key, inventory, now)
-            if len(orders) > room.slots:
+            room = self.count_room(entry.key, now)
+            if room.slots <= 0:
                 return Reason.NO_OPERATION_SLOT
-            if orders and sum(each.chips for each in orders) > room.chips:
+            if entry.chips > room.chips:
                 return Reason.LIMIT_REACHED
-            for entry in orders:
-                entry.sent_at = now
-            self._entries += orders
+            self._change_held(entry.key, -entry.chips)
+            entry.sent_at = now
+            self._entries.append(entry)
             return None
 
-    def hold(self, key: Key, chips: int, now: float) -> None:
-        """Keep room for what a gang that began still lacks, in place of what it held before."""
+    def hold(self, key: Key, chips: int, now: float, *, begun: bool) -> bool:
+        """Return whether there is room for all that a gang lacks, and keep it.
+
+        It replaces what was kept before. A gang that began keeps a part of the room, too.
+        """
         with self._lock:
-            self._entries = [each for each in self._entries if each.holder != key]
-            if chips > 0:
-                entry = Entry(pool="", namespace=key.namespace, chips=chips, sent_at=now)
-                entry.holder, entry.seconds = key, HELD_SECONDS
-                self._entries.append(entry)
+            self._held.pop(key, None)
+            room = max(0, self.count_room(key, now).chips)
+            if chips and (begun or chips <= room):
+                self._held[key] = min(chips, room), now
+            return chips <= room
+
+    def _change_held(self, key: Key, chips: int) -> None:
+        if key in self._held:
+            before, since = self._held[key]
+            self._held[key] = before + chips, since
 
     def note_answer(self, entry: Entry, error: Exception | None, now: float) -> None:
         """Note what came of something that was written down.
@@ -236,14 +245,13 @@ class Books(Struct):
                 entry.answered_at = now
             else:
                 self._entries = [each for each in self._entries if each is not entry]
+                self._change_held(entry.key, entry.chips)
             if error is None and entry.way is not None:
                 self._refusals.pop(entry.way, None)
             elif error is not None:
                 self._note_refusal(error, entry.way, now)
 
     def _note_refusal(self, error: Exception, way: Way | None, now: float) -> None:
-        if isinstance(error, NoPlace):
-            return  # nothing was asked
         if isinstance(error, Throttled):
             number = _ALLOWED.search(str(error))
             if number:
@@ -281,10 +289,17 @@ class Books(Struct):
         with self._lock:
             self._left_to_deletions += 1
 
-    def begin_tick(self) -> None:
-        """Let creates have the slots again that were left to deletions."""
+    def begin_tick(self, now: float) -> None:
+        """Forget what was told and done long ago, and which slots were left to deletions.
+
+        Other threads write meanwhile, so each is copied in one step before it is gone through.
+        """
         with self._lock:
             self._left_to_deletions = 0
+        remembered: list[dict[Any, float]] = [self.notices, self.acted]
+        for times in remembered:
+            for place in [place for place, at in list(times.items()) if now - at >= TOLD_SECONDS]:
+                times.pop(place, None)
 
     def wait(self, key: Key, since: float, *, begun: bool) -> None:
         """Let a workload have a turn; its place is that of its longest wait."""

@@ -24,6 +24,7 @@ from shared.model.pools import (
 from shared.model.times import measure_seconds
 from shared.model.workloads import Parent, PodView, WorkloadView
 from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, view_pod
+from shared.plan.limits import Means
 from shared.plan.scene import (
     Creation,
     Deletion,
@@ -37,6 +38,7 @@ from shared.plan.scene import (
     Whose,
     Word,
 )
+from shared.settings import Settings
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
 LIST_SECONDS = 120.0  # how long after the end of its create a pool may be missing in GKE's list
@@ -65,37 +67,39 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Lists(Struct, frozen=True, kw_only=True):
-    """What a tick has read of a cluster once for all of its looks."""
+    """What was read before a look: what is missing here it reads itself.
 
-    cluster: str
-    inventory: Inventory
-    nodes: Mapping[str, Sequence[PoolNode]]  # by pool
-    pools_of: Mapping[str, str]
-    pods: Mapping[WorkloadName, Sequence[PodView]]
+    A tick reads a cluster once for all of its looks, and a second look begins with the first one's.
+    """
+
+    cluster: str = ""
+    whole: bool = False  # a tick has read pools, nodes and pods of the cluster
+    names: frozenset[str] = frozenset()  # the pools that a second look is for, which it reads anew
+    inventory: Inventory = Inventory()
+    nodes: Mapping[str, Sequence[PoolNode]] = {}  # by pool
+    pools_of: Mapping[str, str] = {}  # by node
+    pods: Mapping[WorkloadName, Sequence[PodView]] = {}
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
-    users: Mapping[str, Sequence[PodView]]  # the accelerator pods on each pool of ours
-    operations: Operations
-    began_at: float
-    until: float  # when the last act may begin
+    users: Mapping[str, Sequence[PodView]] = {}  # the accelerator pods on pools that were read
+    operations: Operations | None = None
     stops: dict[str, StopAndCause] = {}  # by namespace
     workloads: dict[WorkloadName, WorkloadView] = {}
     """Those that were listed; one that is not among them is read by its name."""
+    began_at: float = 0.0
+    until: float = 0.0  # when the last act may begin
 
 
-class Source(Struct, frozen=True, kw_only=True):
-    """What a look is made from, beside live reads."""
-
-    lists: Lists | None = None
-    again: Look | None = None  # the look before it, whose pools are read anew by name
-    names: frozenset[str] = frozenset()  # of these, those that must be
-    until: float | None = None
+LIVE = Lists()  # nothing was read
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class Look(Struct, kw_only=True):
     """What was read of one workload, and the scene that follows from it."""
 
     key: Key
-    workload: WorkloadView | None
+    workload: WorkloadView | None = None
+    plain: WorkloadView | None = None
+    """It as its author wrote it, without Kueue's flavors, if that is another."""
+    is_known: bool = True  # whether its presence or absence could be read
     standing: Standing = Standing()  # what Kueue says of it
     parent: Parent | None = None
     stop: StopAndCause = FREE
@@ -107,46 +111,58 @@ class Look(Struct, frozen=True, kw_only=True):
     spare: frozenset[str] = frozenset()
     """The pools of the cluster that the last tick found too many."""
     pods: Sequence[PodView] = ()
-    wanted: Wanted
+    wanted: Wanted = Wanted()
+    room: Means = Means(0, 0)
     refusals: Mapping[Way, str] = {}
     """The ways that GKE refused at once a moment ago, each with its words."""
     operations: Operations | None = None  # None: they were not read
-    machines: Mapping[str, Machines | None] = {}
+    machines: dict[str, Machines | None] = {}
     """Of the pools about which GKE was asked; None: it gave no answer."""
-    users: Mapping[str, Sequence[PodView]] = {}
+    users: dict[str, Sequence[PodView]] = {}
     """The pods of others on the pools about which the nodes were asked."""
-    places: Mapping[str, str] = {}  # the pool of each pod that these nodes have, by its UID
-    unread: frozenset[str] = frozenset()
+    places: dict[str, str] = {}  # the pool of each pod that these nodes have, by its UID
+    unread: set[str] = set()
     """Pools of which a node gave no answer. Nothing is done to them: they may be in use."""
-    scene: Scene
-    began_at: float
+    scene: Scene = Scene(now=0.0)  # the same in the words of the plan
+    began_at: float = 0.0
+    now: float = 0.0  # when it ended; ages are measured against it
     users_read_at: float | None = None
     """When the pods on its nodes began to be read, one node after the other."""
     until: float = 0.0  # when the last act may begin
-    errors: tuple[Exception, ...] = ()  # why a fact about one pool could not be read
+    errors: list[Exception] = []  # why a fact about one pool could not be read
 
 
-def view(look: Look) -> Look:
-    """Return a look with the scene of what was read; what was not read is unknown in it."""
-    before, queued, workload = look.scene, look.standing.queued, look.workload
+def view(look: Look, settings: Settings) -> Scene:
+    """Return the scene of what was read; what was not read is unknown in it."""
+    now, workload, standing = look.now, look.workload, look.standing
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
     creations, deletions = _list_records(look, look.operations or {})
-    suspended_since = None
-    if workload is not None and workload.suspended:
-        suspended_since = _find_suspension(workload, pools, before.now)
-    scene = structs.replace(
-        before,
+    return Scene(
+        now=now,
+        needs=look.wanted.needs,
         pods=tuple(_list_pods(look)),
         pools=pools,
+        over=is_over(workload),
+        owner_known=look.is_known,
         owner_created_at=workload.created_at if workload else None,
-        suspended_since=suspended_since,
-        part_held_since=_find_held_since(queued, pools) if queued else None,
+        suspended_since=_find_suspension(workload, pools, now),
+        queue=standing.queue,
+        quota_lost_at=standing.lost_at,
+        retried=standing.retried,
+        part_held_since=_find_held_since(standing.queued, pools),
+        part_seconds=standing.seconds,
+        room=look.room.chips,
+        slots=look.room.slots,
+        stop=look.stop[0],
+        refused=frozenset(look.refusals),
         creations=None if look.operations is None else tuple(creations),
         deletions=tuple(deletions),
         takers_served=bool(look.users) and _are_served(look),
+        parent_over=bool(look.parent and look.parent.keeps),
         autoscaled=look.inventory.autoscaled,
+        creation_seconds=settings.creation_seconds_max,
+        grace_seconds=settings.grace_seconds,
     )
-    return structs.replace(look, scene=scene)
 
 
 def is_over(workload: WorkloadView | None) -> bool:
@@ -154,22 +170,28 @@ def is_over(workload: WorkloadView | None) -> bool:
     return workload is None or workload.deleting or bool(workload.terminal)
 
 
-def _find_held_since(queued: QueuedWorkload, pools: Sequence[Pool]) -> float | None:
+def _find_held_since(queued: QueuedWorkload | None, pools: Sequence[Pool]) -> float | None:
     """Return since when a part of the pools is held for a workload with quota.
 
     Pools that are left from before it got its quota, since GKE works on them, count from then, and
     so does the quota alone, if all tries have failed.
     """
+    if queued is None or not pools:
+        return None
     reserved_at = queued.reserved_at or 0.0
     held = (pool.created_at for pool in pools if pool.status != PoolStatus.ERROR)
-    return max(min(held, default=reserved_at), reserved_at) if pools else None
+    return max(min(held, default=reserved_at), reserved_at)
 
 
-def _find_suspension(workload: WorkloadView, pools: Sequence[Pool], now: float) -> float:
-    """Return since when a suspended workload is.
+def _find_suspension(
+    workload: WorkloadView | None, pools: Sequence[Pool], now: float
+) -> float | None:
+    """Return since when a workload is suspended.
 
     A suspension without a time that can be true began after its pools were made, by our own clock.
     """
+    if workload is None or not workload.suspended:
+        return None
     since = workload.suspended_since
     if since is None:
         since = workload.suspend_set_at
@@ -242,7 +264,7 @@ def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | N
     if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, len(ready)):
         return None, since, ""
     overcome_at = max(ready, default=0.0) if pool.elastic else 0.0
-    causes = machines.list_causes(overcome_at, look.scene.now) if machines else []
+    causes = machines.list_causes(overcome_at, look.now) if machines else []
     if not causes:
         return word, since, ""
     return word or Word.CAUSE, min(causes)[0], causes[-1][1]
@@ -290,16 +312,14 @@ def list_takers(look: Look) -> frozenset[WorkloadName]:
     return frozenset(find_user(pod) for users in look.users.values() for pod in users)
 
 
-def want_nothing(
-    key: Key, workload: WorkloadView | None, pods: Sequence[PodView], pools_of: Mapping[str, str]
-) -> Wanted:
+def want_nothing(look: Look, pools_of: Mapping[str, str]) -> Wanted:
     """Return what a workload wants that is over or gone: each pod holds its pool until it ends."""
-    text = f"the labels of the pod name {key}, which the cluster does not know"
+    text = f"the labels of the pod name {look.key}, which the cluster does not know"
     stray = Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text)
-    strays = [] if workload else [pod for pod in pods if not pod.node_name]
-    places = [pools_of.get(pod.node_name, pod.node_name) for pod in pods]
+    strays = [] if look.workload else [pod for pod in look.pods if not pod.node_name]
+    places = [pools_of.get(pod.node_name, pod.node_name) for pod in look.pods]
     return Wanted(
-        pods=tuple(map(partial(view_pod, key=NO_NEED), pods, places)),
+        pods=tuple(map(partial(view_pod, key=NO_NEED), look.pods, places)),
         refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
     )
 
@@ -339,7 +359,7 @@ def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], l
         creations += [Creation(need=need, slot=slot, attempt=attempt) for attempt in taken]
         for name, each in tries:
             began_at = each.began_at or 0.0
-            if look.scene.now - began_at > HOUR:
+            if look.now - began_at > HOUR:
                 continue
             if each.creates:
                 failed, pending = bool(each.error), _is_pending(each, tries, look)
@@ -356,7 +376,7 @@ def _is_pending(create: Operation, tries: Tries, look: Look) -> bool:
 
     Another delivery or instance sent it after the list, or the list lags.
     """
-    late = create.ended_at is not None and look.scene.now - create.ended_at >= LIST_SECONDS
+    late = create.ended_at is not None and look.now - create.ended_at >= LIST_SECONDS
     deleted = any(each.pool == create.pool and not each.creates for _, each in tries)
     return not (create.error or late or deleted or create.pool in look.inventory.pools)
 

@@ -1,4 +1,4 @@
-"""What the engine asks of the outside world, and what a process of it remembers.
+"""What the engine asks of the outside world.
 
 Every method may raise the errors of `shared.model.errors`; a cluster is always named
 ``projects/P/locations/L/clusters/C``. None waits for an operation of GKE.
@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from shared.engine.budget import Budget, Inventory, Key
+from shared.engine.budget import Budget
 from shared.engine.threads import Crew
 from shared.model.decisions import Notice
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.pools import Machines, NodePool, Operation, PoolNode
 from shared.model.times import Clock
 from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
-from shared.needs.wanted import Wanted
 from shared.settings import Settings
 
 
@@ -124,25 +123,6 @@ class Queues(Protocol):
         """Write the state of one check of a Workload."""
 
 
-class Memory(Struct):
-    """What a process remembers. Without it acts come later, and never wrongly."""
-
-    missing_since: dict[tuple[str, str], float] = {}
-    """By cluster and pool, when nodes were first seen to be missing, in unix seconds."""
-    spare: dict[str, frozenset[str]] = {}  # by cluster, the pools that the last tick found too many
-    inventories: dict[str, Inventory] = {}  # by cluster, the newest list of pools
-    nodes: dict[str, Mapping[str, int]] = {}
-    """By cluster, how many nodes each pool had in the last tick; a limit counts them."""
-    acted: dict[Key, float] = {}
-    """When something was added for a workload; an older list of pools does not show it."""
-    namespaces: dict[tuple[str, str], tuple[Namespace | None, float]] = {}
-    """By cluster and name, and when it was read; none that stops something."""
-    notices: dict[tuple[str, ...], float] = {}  # what a tick has told, and when
-    wanted: dict[Key, tuple[object, Wanted]] = {}  # what a workload wants, and what that rests on
-    left: dict[str, tuple[Key, ...]] = {}
-    """By cluster, the keys for which the last tick had no time."""
-
-
 class Ports(Struct, frozen=True, kw_only=True):
     """The outside world of one function of one deployment."""
 
@@ -155,4 +135,3 @@ class Ports(Struct, frozen=True, kw_only=True):
     clock: Clock
     budget: Budget
     crew: Crew
-    memory: Memory = field(default_factory=Memory)

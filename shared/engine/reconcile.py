@@ -6,15 +6,15 @@ are raised, are first counted against limits and slots. A refusal is a fact of t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from msgspec import Struct, structs
 
 from shared.engine.budget import REFUSALS, Books, Entry, Key
-from shared.engine.look import Lists, Look, Source, is_over
+from shared.engine.look import LIVE, Lists, Look, is_over, view
 from shared.engine.outside import Ports
 from shared.engine.reads import add_facts, read_cluster_uid, take_look
 from shared.engine.tell import (
@@ -35,7 +35,6 @@ from shared.model.errors import (
     Denied,
     InvalidRequest,
     NoCapacity,
-    NoPlace,
     OldLook,
     OutOfTime,
     ProvisionerError,
@@ -47,6 +46,7 @@ from shared.model.names import Slot
 from shared.model.pools import NodePool, PoolStatus
 from shared.needs.nodepool import build_body
 from shared.plan.counting import Census
+from shared.plan.limits import count_chips
 from shared.plan.plan import make_plan
 from shared.plan.scene import Act, Answer, Plan, Verb
 
@@ -62,6 +62,9 @@ REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
 _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 
 
+_NOT_SERVED = Answer(Reason.KIND_NOT_SERVED)
+
+
 class Role(StrEnum):
     """Which of the two functions acts."""
 
@@ -69,9 +72,9 @@ class Role(StrEnum):
     COLLECT = "collect"
 
 
-def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Run:
+def reconcile(key: Key, role: Role, ports: Ports, lists: Lists = LIVE) -> Run:
     """Look at a workload, plan, do the acts of one function, and return what came of them."""
-    look, plan = plan_for(key, ports, Source(lists=lists, until=lists.until if lists else None))
+    look, plan = plan_for(key, ports, lists)
     run = Run(key, ports, ports.budget[key.cluster], look, plan)
     if role == Role.PROVISION:
         run.add()
@@ -80,16 +83,18 @@ def reconcile(key: Key, role: Role, ports: Ports, lists: Lists | None = None) ->
     return run
 
 
-def plan_for(key: Key, ports: Ports, source: Source, look: Look | None = None) -> tuple[Look, Plan]:
+def plan_for(
+    key: Key, ports: Ports, lists: Lists = LIVE, look: Look | None = None
+) -> tuple[Look, Plan]:
     """Return a look, a new one if there is none, and the plan; a kind of fact is asked for once."""
-    look = look or take_look(key, ports, source)
-    if key.kind not in ports.settings.kinds:
-        return look, Plan(answers=(Answer(Reason.KIND_NOT_SERVED),))
+    look = look or take_look(key, ports, lists)
+    serves = key.kind in ports.settings.kinds
     for _ in range(ROUNDS_MAX):
-        plan = make_plan(look.scene)
+        look.scene = view(look, ports.settings)
+        plan = make_plan(look.scene) if serves else Plan(answers=(_NOT_SERVED,))
         if not plan.asks:
             return look, plan
-        look = add_facts(look, plan.asks, ports)
+        add_facts(look, plan.asks, ports)
     raise Broken(f"the plan for {key} asked for more rounds than it may")
 
 
@@ -102,26 +107,36 @@ class Run(Struct):
     look: Look  # the last one, with its plan
     plan: Plan
     done: list[Outcome] = []  # what came of the acts
-    created: list[Act] = []  # the creates among them that GKE accepted
     errors: list[Exception] = []
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        if self.look.scene.queue:
-            self._hold_rest(self.plan.adds)
         if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
             self._look_anew()  # the lists of a tick are old
         acts, looks = list(self.plan.adds), 0
+        if self.look.scene.queue and not self._hold_room():
+            answers = [
+                explain_answer(Answer(Reason.LIMIT_REACHED, act.need), self.look) for act in acts
+            ]
+            self.done += [note(each, self.look) for each in answers]
+            return
         while acts:
-            late, refused = self._send(self._take_room(self._order(acts)), self.look)
-            self.ports.memory.acted[self.key] = self.ports.clock.now()
+            late, refused = self._send(acts, self.look)
+            self.books.acted[self.key] = self.ports.clock.now()
             looks += bool(late)
             if looks == LOOKS_MAX:
                 self._tell_late(late)
-                break
+                return
             acts = self._plan_again([*late, *refused], fresh=bool(late))
-        if self.look.scene.queue:
-            self._hold_rest(self.created)
+
+    def _hold_room(self) -> bool:
+        """Return whether there is room for all that a gang lacks; no other takes it then."""
+        scene = self.look.scene
+        begins = self.plan.adds or scene.pools
+        census, now = Census(scene), self.ports.clock.now()
+        lacking = (want.need for want in census.demanded.unserved if begins)
+        chips = sum(count_chips(census, need) for need in lacking)
+        return self.books.hold(self.key, chips, now, begun=bool(scene.pools))
 
     def _plan_again(self, acts: Sequence[Act], *, fresh: bool) -> list[Act]:
         """Return what follows in the places of acts that were not done.
@@ -133,80 +148,51 @@ class Run(Struct):
         if fresh:
             self._look_anew()
         else:
-            refusals = self.books.list_refused(self.ports.clock.now())
-            scene = structs.replace(self.look.scene, refused=frozenset(refusals))
-            look = structs.replace(self.look, scene=scene, refusals=refusals)
-            self.look, self.plan = plan_for(self.key, self.ports, Source(), look)
+            self.look.refusals = self.books.list_refused(self.ports.clock.now())
+            self.look, self.plan = plan_for(self.key, self.ports, look=self.look)
         again = {_place(act) for act in acts}
         return [act for act in self.plan.adds if _place(act) in again]
 
-    def _hold_rest(self, acts: Sequence[Act]) -> None:
-        """Keep room for what a gang that began lacks beside what is sent: no other takes it."""
-        scene, lacking = self.look.scene, Counter[str]()
-        if acts or scene.pools:
-            lacking.update(want.need.key for want in Census(scene).demanded.unserved)
-            lacking.subtract(act.need for act in acts)
-        chips = (max(0, lacking[need.key]) * need.hosts * need.chips for need in scene.needs)
-        self.books.hold(self.key, sum(chips), self.ports.clock.now())
-
     def _look_anew(self) -> None:
-        source = Source(until=self.look.until)
-        self.look, self.plan = plan_for(self.key, self.ports, source)
-
-    def _order(self, acts: Sequence[Act]) -> list[Order]:
-        """Return what is to be sent; one that GKE would not accept is told."""
-        orders: list[Order] = []
-        for act in acts:
-            try:
-                orders.append(order(act, self.look, self.ports))
-            except Rejected as error:
-                self.done.append(note(error.decision, self.look, pool=name_pool(act, self.look)))
-        return orders
-
-    def _take_room(self, orders: list[Order]) -> list[Order]:
-        """Return what has room, and write it down; of a gang all that it lacks, or none."""
-        affordable: list[Order] = []
-        for part in [orders] if self.look.scene.queue else [[each] for each in orders]:
-            entries, now = [each.entry for each in part if each.entry], self.ports.clock.now()
-            reason = self.books.take(self.key, entries, self.look.inventory, now)
-            if reason is None:
-                affordable += part
-            else:
-                self.done += [explain_rest(each, reason, self.look) for each in part]
-        return affordable
+        until = Lists(until=self.look.until)
+        self.look, self.plan = plan_for(self.key, self.ports, until)
 
     def take_away(self) -> None:
         """Do what takes away, as far as a second plan from a fresh look has it too."""
-        for part in _cut(self.plan.takes, self.look):
+        parts = [(part, 1) for part in _cut(self.plan.takes, self.look)]
+        while parts:
+            part, looks = parts.pop(0)
             if self.ports.clock.now() > self.look.until:
                 left = "no time is left for all node pools; a later delivery or tick takes the rest"
                 self.errors.append(OutOfTime(left))
                 return
-            self._take_away(part, 1)
+            # The second look reads anew the pools that it is for.
+            names = frozenset(act.pool for act in part)
+            before = Lists(
+                inventory=self.look.inventory,
+                names=names,
+                users=self.look.users,
+                operations=self.look.operations,
+                until=self.look.until,
+            )
+            read_cluster_uid(self.key.cluster, self.ports)  # before the pods, which are read last
+            fresh, second = plan_for(self.key, self.ports, before)
+            self.errors += fresh.errors
+            late, _ = self._send([act for act in part if act in second.takes], fresh)
+            if looks == LOOKS_MAX:
+                self._tell_late(late)
+            else:
+                parts += [([act], looks + 1) for act in late]
 
-    def _take_away(self, part: Sequence[Act], looks: int) -> None:
-        names = frozenset(act.pool for act in part)
-        read_cluster_uid(self.key.cluster, self.ports)  # before the pods, which are read last
-        source = Source(again=self.look, names=names, until=self.look.until)
-        fresh, second = plan_for(self.key, self.ports, source)
-        self.errors += fresh.errors
-        agreed = [act for act in part if act in second.takes]
-        late, _ = self._send([order(act, fresh, self.ports) for act in agreed], fresh)
-        if looks == LOOKS_MAX:
-            self._tell_late(late)
-            return
-        for act in late:
-            self._take_away([act], looks + 1)
-
-    def _send(self, orders: Sequence[Order], look: Look) -> tuple[list[Act], list[Act]]:
+    def _send(self, acts: Sequence[Act], look: Look) -> tuple[list[Act], list[Act]]:
         """Do acts side by side; return those for which the look was too old, and those refused.
 
         One that fails stops no other.
         """
         late, refused = list[Act](), list[Act]()
-        tasks = [partial(send, each, look, self.ports) for each in orders]
+        tasks = [partial(send, act, look, self.ports) for act in acts]
         results = self.ports.crew.run(tasks, seconds=ACT_SECONDS)
-        for act, result in zip((each.act for each in orders), results, strict=True):
+        for act, result in zip(acts, results, strict=True):
             if isinstance(result, OldLook):
                 late.append(act)
             elif isinstance(result, Exception):
@@ -214,7 +200,6 @@ class Run(Struct):
             else:
                 self.done.append(result)
                 self.errors += [result.error] if result.error else []
-                self.created += [act] if result.decision.verdict == Verdict.CREATE else []
                 refused += [act] if result.refused else []
         return late, refused
 
@@ -255,44 +240,69 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
         raise OldLook(f"the look at {look.key} took too long to act on")
 
 
-class Order(Struct, frozen=True):
-    """One act that is ready to be done."""
+def send(act: Act, look: Look, ports: Ports) -> Outcome:
+    """Do an act, and return what came of it."""
+    outcome, deletes = describe_act(act, look), act.verb == Verb.DELETE
+    books, entry = ports.budget[look.key.cluster], count_entry(act, look)
+    try:
+        call = prepare(act, look, ports)
+    except Rejected as refusal:
+        return structs.replace(outcome, decision=refusal.decision)
+    obstacle = find_obstacle(act, entry, look, ports)
+    if obstacle is not None:
+        return structs.replace(outcome, decision=obstacle)
+    began_at, error = ports.clock.now(), None
+    try:
+        expect_young(look, ports, look.users_read_at if deletes else None)
+        call()
+    except ProvisionerError as caught:
+        error = caught
+    if entry:
+        books.note_answer(entry, error, ports.clock.now())
+    if error is None:
+        return outcome
+    outcome = explain_refusal(act, error, outcome, look)
+    if deletes:
+        books.give_back_deletion(act.pool, began_at)
+    return outcome
 
-    act: Act
-    outcome: Outcome  # if GKE accepts it
-    call: Callable[[], object]
-    entry: Entry | None = None  # what limits and slots count of a create, or of a higher maximum
 
-
-def order(act: Act, look: Look, ports: Ports) -> Order:
-    """Return what is to be sent for an act."""
-    outcome, cluster = describe_act(act, look), look.key.cluster
-    if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
-        return Order(act, outcome, partial(_mark, act, look, ports))
-    if act.verb in (Verb.CREATE, Verb.RAISE):
-        return _order_more(act, outcome, look, ports)
-    if ports.takes is None:
-        raise Broken(f"this function does not {act.verb} node pool {act.pool}")
-    if act.verb == Verb.DELETE:
-        return Order(act, outcome, partial(ports.takes.delete, cluster, act.pool))
-    lower = partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
-    return Order(act, outcome, lower)
-
-
-def _order_more(act: Act, outcome: Outcome, look: Look, ports: Ports) -> Order:
-    demand, cluster = find_demand(act, look), look.key.cluster
-    need, entry = demand.need, Entry(pool=outcome.pool, namespace=look.key.namespace)
-    if ports.adds is None:
-        raise Broken(f"this function does not {act.verb} node pool {outcome.pool}")
+def count_entry(act: Act, look: Look) -> Entry | None:
+    """Return what limits and slots count of a create, or of a higher maximum."""
+    if act.verb not in (Verb.CREATE, Verb.RAISE):
+        return None
+    need = look.wanted.demands[act.need].need
+    entry = Entry(pool=name_pool(act, look), key=look.key)
     if act.verb == Verb.RAISE:
+        entry.maximum = act.maximum
         entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
-        entry.maximum, least = act.maximum, act.maximum if need.part else 0
-        raises = partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
-        return Order(act, outcome, raises, entry)
-    entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips
-    entry.way = demand.way
+    else:
+        entry.way = need.ways[act.candidate]
+        entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips
+    return entry
+
+
+def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
+    """Return the call that does an act; `Rejected` if GKE would not accept it."""
+    cluster = look.key.cluster
+    if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
+        return partial(_mark, act, look, ports)
+    if act.verb == Verb.CREATE and ports.adds:
+        return partial(ports.adds.create, cluster, _build(act, look, ports))
+    if act.verb == Verb.RAISE and ports.adds:
+        least = act.maximum * act.whole
+        return partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
+    if act.verb == Verb.DELETE and ports.takes:
+        return partial(ports.takes.delete, cluster, act.pool)
+    if act.verb in (Verb.LOWER, Verb.SWITCH_OFF) and ports.takes:
+        return partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
+    raise Broken(f"this function does not {act.verb} node pool {act.pool}")
+
+
+def _build(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
+    demand, cluster = find_demand(act, look), look.key.cluster
     own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
-    body = build_body(
+    return build_body(
         structs.replace(demand, node_labels=demand.node_labels | own),
         claim_slot(act, look),
         act,
@@ -301,7 +311,6 @@ def _order_more(act: Act, outcome: Outcome, look: Look, ports: Ports) -> Order:
         cluster_uid=read_cluster_uid(cluster, ports),
         on_channel=bool(ports.pools.find_channel(cluster)),
     )
-    return Order(act, outcome, partial(ports.adds.create, cluster, body), entry)
 
 
 def _mark(act: Act, look: Look, ports: Ports) -> None:
@@ -319,71 +328,48 @@ def _mark(act: Act, look: Look, ports: Ports) -> None:
     ports.crew.gather(marks)
 
 
-def send(each: Order, look: Look, ports: Ports) -> Outcome:
-    """Do an act, and return what came of it."""
-    act, books, began_at = each.act, ports.budget[look.key.cluster], ports.clock.now()
-    deletes = act.verb == Verb.DELETE
-    obstacle = find_obstacle(act, look, ports) if deletes else None
-    if obstacle is not None:
-        return structs.replace(each.outcome, decision=obstacle)
-    error: ProvisionerError | None = None
-    try:
-        expect_young(look, ports, look.users_read_at if deletes else None)
-        if each.entry and ports.clock.now() < books.rests_until:  # others were told meanwhile
-            raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
-        each.call()
-    except ProvisionerError as caught:
-        error = caught
-    if each.entry:
-        books.note_answer(each.entry, error, ports.clock.now())
-    if error is None:
-        return each.outcome
-    outcome = explain_refusal(each, error, look)
-    if deletes:
-        books.give_back_deletion(act.pool, began_at)
-    return outcome
-
-
-def explain_refusal(each: Order, error: ProvisionerError, look: Look) -> Outcome:
+def explain_refusal(act: Act, error: ProvisionerError, outcome: Outcome, look: Look) -> Outcome:
     """Return what is told of an act that GKE refused."""
-    pool, adds = each.outcome.pool, each.entry is not None
+    adds = act.verb in (Verb.CREATE, Verb.RAISE)
     if adds and isinstance(error, AlreadyExists):
-        text = f"node pool {pool} is being created"
+        text = f"node pool {outcome.pool} is being created"
         decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
-        return structs.replace(each.outcome, decision=decision)
+        return structs.replace(outcome, decision=decision)
     if adds and isinstance(error, Throttled):
-        wait = explain_rest(each, Reason.NO_OPERATION_SLOT, look)
-        return structs.replace(wait, error=error)
+        decision = explain_answer(Answer(Reason.NO_OPERATION_SLOT, act.need), look)
+        return structs.replace(outcome, decision=decision, error=error)
     if not isinstance(error, REFUSED):
         raise error
     return structs.replace(
-        each.outcome,
-        decision=decide_gke_answer(pool, _DONE.get(each.act.verb, "changed"), error),
+        outcome,
+        decision=decide_gke_answer(outcome.pool, _DONE.get(act.verb, "changed"), error),
         # A higher maximum has no other way, so it would be asked for again and again.
-        refused=each.act.verb == Verb.CREATE and isinstance(error, REFUSALS),
+        refused=act.verb == Verb.CREATE and isinstance(error, REFUSALS),
         error=error if isinstance(error, Busy) else None,
     )
 
 
-def explain_rest(each: Order, reason: Reason, look: Look) -> Outcome:
-    """Return what is told of an order that was not sent, as the plan says it of one."""
-    decision = explain_answer(Answer(reason, each.act.need), look)
-    return structs.replace(each.outcome, decision=decision)
+def find_obstacle(act: Act, entry: Entry | None, look: Look, ports: Ports) -> Decision | None:
+    """Return why there is no room for what adds, or why a pool is not deleted now.
 
-
-def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
-    """Return why a pool is not deleted now: the API is not proven, or too many went without a word.
+    Nothing is deleted while the API is not proven, or after too many went without a word.
 
     What the owner itself says needs no bound. Many absent owners or failed pools at once are more
     often a mistake, for example a list that is wrongly empty, than true.
     """
     owner, most = look.workload, ports.settings.deletions_per_minute_max
+    books, now = ports.budget[look.key.cluster], ports.clock.now()
+    if entry:
+        reason = books.take(entry, now)
+        return explain_answer(Answer(reason, act.need), look) if reason else None
+    if act.verb != Verb.DELETE:
+        return None
     if not _is_proven(look.pools[act.pool], look, ports):
         text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
     if owner and (is_over(owner) or owner.suspended):
         return None
-    if ports.budget[look.key.cluster].take_deletion(act.pool, ports.clock.now()):
+    if books.take_deletion(act.pool, now):
         return None
     text = (
         f"node pool {act.pool} is left to a later tick: at most {most} node pools whose owners are "

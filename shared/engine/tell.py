@@ -6,13 +6,16 @@ If an Event cannot be written, that is logged; it never undoes or repeats what w
 from __future__ import annotations
 
 import logging
+import pkgutil
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
+from shared.engine.budget import TOLD_SECONDS
 from shared.engine.look import Look, list_takers, make_claim
-from shared.engine.outside import Cluster, Memory, Ports
+from shared.engine.outside import Cluster, Ports
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
 from shared.model.failures import CAUSES, classify_failure
@@ -26,64 +29,28 @@ from shared.plan.scene import Act, Answer, Need, Plan, Verb, Word
 from shared.plan.short import Trouble
 
 _LOG = logging.getLogger("explain")
-TOLD_SECONDS = 1800.0  # how long a tick does not repeat what stays so; Events are kept for longer
-WORDS = {
-    Reason.KIND_NOT_SERVED: (
-        "workloads of kind {kind} get no node pools here; an operator can add it to the setting "
-        "kinds"
-    ),
-    Reason.STOPPED: "nothing is created: {stop}",
-    Reason.LIMIT_REACHED: (
-        "a limit of the operator leaves no room for {chips} more chips; end other workloads, or "
-        "let an operator raise the limit"
-    ),
-    Reason.POOL_USELESS: (
-        "three node pools in a row were whole, and the scheduler placed no pod on them"
-        "{scheduler}; correct the pods, and create them again"
-    ),
-    Reason.SLICE_DOUBLED: (
-        "more pods of slices wait than the workload may have; those get no pool"
-    ),
-    Reason.NO_OPERATION_SLOT: (
-        "GKE runs as many operations as it allows; the create follows when one has ended"
-    ),
-    Reason.PAUSED: "every way to get {what} was tried; the next try follows after a pause{error}",
-    Reason.POOL_IN_PROGRESS: "GKE still works on a node pool for {what} that it does not list yet",
-    Reason.POOL_GOES_FIRST: "the next node pool needs what the failed one holds, which is deleted",
-    Reason.POD_UNPLACED: "pods wait although a node pool for {what} is whole{scheduler}",
-    Reason.SLICES_MAY_MIX: (
-        "nothing keeps the pods of a slice on one node pool, so the scheduler may spread each "
-        "slice over the pools of others, and none would start; set {exclusive}"
-    ),
-    Reason.SLICE_MIXED: (
-        "the pods of a slice run on several node pools, so it cannot start; delete the leader pod "
-        "of {slices}, and set {exclusive}"
-    ),
-    Reason.FOLLOWERS_WAIT: (
-        "a slice runs in part on nodes that are not its own, and gets no node pool for the rest"
-        "{scheduler}"
-    ),
-    Reason.HOST_LOST: "GKE has lost a host of a slice; its node pool is replaced",
-    Reason.POOL_TAKEN: "pods of other workloads use a node pool of this workload{takers}",
-    Reason.PARENT_OVER: "{parent}",
-}
-"""What each answer of the plan says, but those that a need brings with it, and Kueue's."""
-_TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER, Reason.SLICE_MIXED})
-"""What becomes of a pool; all other answers say what a demand gets."""
-_VERDICTS = dict.fromkeys(_TOLD_BY_COLLECT, Verdict.KEEP) | {
-    Reason.KIND_NOT_SERVED: Verdict.REFUSE,
-    Reason.STOPPED: Verdict.REFUSE,
-    Reason.LIMIT_REACHED: Verdict.REFUSE,
-    Reason.POOL_USELESS: Verdict.REFUSE,
-    Reason.SLICE_DOUBLED: Verdict.REFUSE,
-}
-"""Of answers; all others wait."""
-_OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
+
+
+class Words(Struct, frozen=True):
+    """What an answer of the plan says to its owner."""
+
+    words: str
+    verdict: Verdict = Verdict.WAIT
+
+
+WORDS = msgspec.json.decode(
+    pkgutil.get_data(__name__, "answers.json") or b"", type=dict[Reason, Words]
+)
+"""Of all answers but those that a need brings with it, and Kueue's. What is kept is told by
+`collect`, for that is what becomes of a pool; all others say what a demand gets."""
+CHECKS = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
+"""What Kueue's check is told, and no owner."""
 ENDED_BY_OPERATIONS = frozenset(
     {Reason.NO_OPERATION_SLOT, Reason.LIMIT_REACHED, Reason.POOL_GOES_FIRST}
 )
 """The end of an operation may let a workload go on that waits for one of these."""
 TAKERS_MAX = 3  # so many other workloads are named that use a pool
+_PRICED = ("accelerator", "machine_type", "spot", "flex_start", "reservation")
 _CHANGES = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
 _SHRINKS = Verdict.RESIZE, Reason.POOL_SHRINKS, "may have at most {maximum} nodes"
 _ACTS = {
@@ -152,9 +119,7 @@ def describe_act(act: Act, look: Look) -> Outcome:
         facts |= _describe_create(act, look)
     elif act.verb == Verb.DELETE:
         pool = look.pools[act.pool]
-        facts |= {"accelerator": pool.accelerator, "machine_type": pool.machine_type}
-        facts |= {"spot": pool.spot, "flex_start": pool.flex_start}
-        facts |= {"reservation": pool.reservation, "zone": ",".join(pool.zones)}
+        facts |= {field: getattr(pool, field) for field in _PRICED} | {"zone": ",".join(pool.zones)}
         if pool.owner and pool.owner.created_at and not pool.elastic:  # GKE sizes an elastic one
             facts["chips"] = pool.units * pool.hosts
             facts["pool_seconds"] = round(look.scene.now - pool.owner.created_at, 1)
@@ -214,10 +179,11 @@ def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
     """Return the answers of a plan that the function tells; ports that can do both tell all."""
     cluster, outcomes = look.key.cluster, list[Outcome]()
     for answer in plan.answers:
-        of_collect = answer.reason in _TOLD_BY_COLLECT
-        teller = ports.takes if of_collect else ports.adds
-        if teller is not None and answer.reason not in _OF_KUEUE:
-            outcomes.append(note(explain_answer(answer, look), look, pool=answer.pool))
+        if answer.reason in CHECKS:
+            continue
+        decision = explain_answer(answer, look)
+        if (ports.takes if decision.verdict == Verdict.KEEP else ports.adds) is not None:
+            outcomes.append(note(decision, look, pool=answer.pool))
     for refusal in look.wanted.refusals if ports.adds else ():
         subject, decision = f"Pod {refusal.pod.namespace}/{refusal.pod.name}", refusal.decision
         outcome = Outcome(decision=decision, cluster=cluster, subject=subject, pod=refusal.pod)
@@ -241,10 +207,11 @@ def tell(
 
     A tick says nothing again that stays as it is, and leaves nothing out that still is so.
     """
-    news, now, notices = list[Outcome](), look.scene.now, ports.memory.notices
+    news, now = list[Outcome](), look.scene.now
+    notices = ports.budget[look.key.cluster].notices
     for outcome in outcomes:
         reason = outcome.decision.reason
-        place = (outcome.cluster, outcome.subject, str(reason), outcome.pool)
+        place = (outcome.subject, str(reason), outcome.pool)
         if not outcome.acted:
             if reason == Reason.POOL_IN_PROGRESS and not tick:
                 continue  # the next tick says it, if that is still so
@@ -256,17 +223,6 @@ def tell(
     return news
 
 
-def forget_old(memory: Memory, now: float) -> None:
-    """Forget what was told long ago, so that it does not grow for ever.
-
-    Other threads write meanwhile, so each is copied in one step before it is gone through.
-    """
-    remembered: list[dict[Any, float]] = [memory.notices, memory.acted]
-    for times in remembered:
-        for place in [place for place, at in list(times.items()) if now - at >= TOLD_SECONDS]:
-            times.pop(place, None)
-
-
 def explain_answer(answer: Answer, look: Look) -> Decision:
     """Return an answer of the plan in words for the owner."""
     needs = {need.key: need for need in look.scene.needs}
@@ -275,7 +231,7 @@ def explain_answer(answer: Answer, look: Look) -> Decision:
         if decision and decision.reason == reason:
             return decision
     facts = _list_facts(need, look) | {"slices": answer.slices}
-    return Decision(_VERDICTS.get(reason, Verdict.WAIT), reason, WORDS[reason].format(**facts))
+    return Decision(WORDS[reason].verdict, reason, WORDS[reason].words.format(**facts))
 
 
 def _list_facts(need: Need | None, look: Look) -> dict[str, str]:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from shared.engine.budget import Key, WorkloadName, count_used
+from shared.engine.budget import Key, WorkloadName
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
-from shared.engine.look import Lists, Look, find_user
+from shared.engine.look import LIVE, Lists, Look, find_user
 from shared.engine.outside import Ports
 from shared.engine.reads import (
     DELIVERY_SECONDS,
@@ -33,7 +33,6 @@ from shared.engine.tell import (
     Outcome,
     describe_wait,
     explain_end,
-    forget_old,
     list_answers,
     note,
     tell,
@@ -71,7 +70,7 @@ class Work(Struct):
     """Its owner was told that it gets nothing for a cause of its own, or of the operator."""
 
 
-def work_on(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> Work:
+def work_on(key: Key, role: Role, ports: Ports, lists: Lists = LIVE) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
     work, began_at = Work(), ports.clock.now()
     if not ports.crew.begin(key):
@@ -81,7 +80,7 @@ def work_on(key: Key, role: Role, ports: Ports, lists: Lists | None = None) -> W
         _work_once(key, role, ports, lists, work)
         while ports.crew.goes_on(key):
             _expect_time(began_at, ports)
-            _work_once(key, role, ports, None, work)
+            _work_once(key, role, ports, LIVE, work)
     except Exception as error:  # noqa: BLE001 -- the net of this workload
         ports.crew.end(key)
         work.errors.append(error)
@@ -94,14 +93,14 @@ def _expect_time(began_at: float, ports: Ports) -> None:
         raise OutOfTime("the time of this delivery is over; the next one looks once more")
 
 
-def _work_once(key: Key, role: Role, ports: Ports, lists: Lists | None, work: Work) -> None:
+def _work_once(key: Key, role: Role, ports: Ports, lists: Lists, work: Work) -> None:
     run = reconcile(key, role, ports, lists)
     outcomes = [*run.done, *list_answers(run.look, run.plan, ports)]
     if not outcomes and role == Role.PROVISION and any(pod.waits for pod in run.look.scene.pods):
         outcomes.append(describe_wait(run.look))
     work.look, work.spare = run.look, run.plan.spare
     work.refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
-    work.outcomes += tell(outcomes, run.look, ports, tick=lists is not None)
+    work.outcomes += tell(outcomes, run.look, ports, tick=lists.whole)
     work.errors += [*run.look.errors, *run.errors]
     if role == Role.PROVISION:
         _take_turn(run, outcomes)
@@ -129,11 +128,12 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
         pool = ports.pools.get(ended.cluster, ended.pool)
     except ProvisionerError as error:
         return Work(errors=[error])
-    ports.memory.inventories.pop(ended.cluster, None)  # it was read before the end
+    books = ports.budget[ended.cluster]
+    books.inventory = structs.replace(books.inventory, began_at=0.0)  # no look rests on it
     key = _find_owner(ended, pool, role, ports)
     gives_slot = role == Role.PROVISION and not _is_slow(ended, pool, ports)
     if role == Role.PROVISION and not gives_slot:
-        ports.budget[ended.cluster].leave_to_deletions()
+        books.leave_to_deletions()
     work = work_on(key, role, ports) if key else Work()
     _tell_end(ended, pool, work, ports)
     if gives_slot:
@@ -204,31 +204,28 @@ def tick(cluster: str, role: Role, ports: Ports) -> Tick:
 
     An error about one workload stops no other.
     """
-    done, memory = Tick(), ports.memory
+    done, books = Tick(), ports.budget[cluster]
     try:
         ports.crew.expect_answers(cluster, ports.clock.now())
         lists = read_lists(cluster, ports)
         keys = list_owners(lists) if role == Role.COLLECT else _list_demands(lists, ports, done)
     except ProvisionerError as error:
         ports.crew.note(cluster, error, ports.clock.now())
-        memory.spare.pop(cluster, None)
+        books.spare = frozenset()
         done.errors.append((cluster, error))
         return done
-    memory.nodes[cluster] = {name: len(nodes) for name, nodes in lists.nodes.items()}
-    forget_old(memory, lists.began_at)
+    books.begin_tick(lists.began_at)
     if role == Role.PROVISION:
-        ports.budget[cluster].begin_tick()
         done.outcomes += _report_limits(lists, ports)
-    before = set(memory.left.get(cluster, ()))
+    before = set(books.left)
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     _list_workloads(keys, lists, ports, done)
     names = list(dict.fromkeys([ports.settings.own_namespace, *(key.namespace for key in keys)]))
     stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
     _work_on_all(keys, role, ports, lists, done)
-    for key in {*list(memory.wanted)}.difference(keys):
-        if key.cluster == cluster:
-            memory.wanted.pop(key, None)
+    for key in {*list(books.wanted)}.difference(keys):
+        books.wanted.pop(key, None)
     return done
 
 
@@ -239,16 +236,18 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     inventory = list_inventory(cluster, ports)
     listed = list(live.list_accelerator_pods())
     nodes = sort_nodes(live.list_nodes())
+    ports.budget[cluster].note_nodes({name: nodes.get(name, ()) for name in inventory.pools})
     pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
-    users: dict[str, list[PodView]] = defaultdict(list)
+    users: dict[str, list[PodView]] = {name: [] for name in inventory.pools}
     for pod in listed:
         pods[find_user(pod)].append(pod)
-        if pod.node_name in pools_of:
+        if pools_of.get(pod.node_name) in users:
             users[pools_of[pod.node_name]].append(pod)
     return Lists(
         cluster=cluster,
-        inventory=count_used(inventory, chain(*inventory.by_owner.values()), nodes),
+        whole=True,
+        inventory=inventory,
         nodes=nodes,
         pools_of=pools_of,
         pods=pods,
@@ -321,7 +320,7 @@ def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports, done: Tick)
 
 def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: Tick) -> None:
     """Work on keys side by side, and note what is left, and which pools are too many."""
-    cluster, memory = lists.cluster, ports.memory
+    books = ports.budget[lists.cluster]
 
     def work(key: Key) -> Work:
         if ports.clock.now() - lists.began_at > BEGIN_SECONDS:
@@ -333,28 +332,27 @@ def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: 
     for key, each in works.items():
         done.outcomes += each.outcomes
         done.errors += [(str(key), error) for error in each.errors]
-    done.left, memory.left[cluster] = len(late), tuple(late)
+    done.left, books.left = len(late), tuple(late)
     if role == Role.PROVISION:
         done.figures = _measure_demands(works.values())
         return
     done.figures = _measure_pools(lists)
     # What there was no time for is as the tick before this one found it.
     unseen = {pool.name for key in late for pool in lists.inventory.by_owner.get(key.workload, ())}
-    spare = unseen & memory.spare.get(cluster, frozenset())
-    memory.spare[cluster] = frozenset(spare).union(*(each.spare for each in works.values()))
+    books.spare = frozenset(unseen & books.spare).union(*(each.spare for each in works.values()))
 
 
 def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
     """Return which limits are passed, if that is new; nothing is deleted for it."""
-    settings, cluster, notices = ports.settings, lists.cluster, ports.memory.notices
-    used, limit = lists.inventory.chips, settings.limit_chips_per_namespace
+    settings, cluster, books = ports.settings, lists.cluster, ports.budget[lists.cluster]
+    used, limit = books.count_used(), settings.limit_chips_per_namespace
     totals = {f"namespace {name}": (chips, limit) for name, chips in used.items()}
     totals[f"cluster {cluster}"] = sum(used.values()), settings.limit_chips
     outcomes: list[Outcome] = []
     for subject, (chips, most) in totals.items():
-        place = (cluster, subject, str(Reason.LIMIT_PASSED))
-        if 0 < most < chips and place not in notices:
-            notices[place] = lists.began_at
+        place = (subject, str(Reason.LIMIT_PASSED))
+        if 0 < most < chips and place not in books.notices:
+            books.notices[place] = lists.began_at
             text = f"the node pools of {subject} have {chips} chips, more than the limit of {most}"
             decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))

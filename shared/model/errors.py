@@ -88,10 +88,6 @@ class Throttled(Retryable):
     reason = Reason.THROTTLED
 
 
-class NoPlace(Throttled):
-    """GKE runs as many operations as it allows, so nothing was sent; an end sends what waits."""
-
-
 class Busy(Retryable):
     """Another operation holds the pool or the cluster."""
 

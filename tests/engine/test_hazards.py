@@ -7,11 +7,9 @@ from msgspec import structs
 
 from shared.deliver import deliver
 from shared.engine.budget import Key
-from shared.engine.look import Source, has_lost_nodes
-from shared.engine.outside import Memory
+from shared.engine.look import has_lost_nodes
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import Role, plan_for
-from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.wakes import read_lists, work_on
 from shared.model.decisions import Reason
@@ -122,7 +120,7 @@ def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float
     error = FillError("no capacity", world.clock.time - age)
     world.gke.machines[name] = Machines(present=1, errors=(error,))
 
-    look, _ = plan_for(key, world.ports, Source())
+    look, _ = plan_for(key, world.ports)
 
     (pool,) = look.scene.pools
     assert (pool.word, pool.machines) == (word, 1)
@@ -141,16 +139,16 @@ def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer(
     serve(world, replicas=1)
     world.gke.machines[name] = Machines(present=1, coming=2)
 
-    assert not plan_for(key, world.ports, Source())[1].takes
+    assert not plan_for(key, world.ports)[1].takes
 
     world.gke.machines[name] = Machines(present=1)
-    assert [act.maximum for act in plan_for(key, world.ports, Source())[1].takes] == [1]
+    assert [act.maximum for act in plan_for(key, world.ports)[1].takes] == [1]
 
     def fail(pool: NodePool) -> Machines:
         raise Unavailable(f"no answer about {pool.name}")
 
     monkeypatch.setattr(world.gke, "read_machines", fail)
-    assert not plan_for(key, world.ports, Source())[1].takes
+    assert not plan_for(key, world.ports)[1].takes
 
 
 def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list() -> None:
@@ -159,7 +157,7 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
     world.clock.time += 1.0
     world.provisioner.work()
     world.clock.time += 1.0
-    list_inventory(CLUSTER, structs.replace(world.ports, memory=Memory()))  # another delivery lists the new pool
+    list_inventory(CLUSTER, world.ports)  # another delivery lists the new pool
 
     second = structs.replace(world.key, name="second")
     work = work_on(second, Role.PROVISION, world.ports, older)
@@ -269,9 +267,10 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
             memory.acted[structs.replace(key, name=str(len(memory.acted)))] = now
             return now - float(self)
 
-    memory, key = Memory(), World().key
+    world = World()
+    memory, key = world.memory, world.key
     memory.notices["told",] = memory.acted[key] = Telling(0.0)
-    forget_old(memory, NOW)
+    memory.begin_tick(NOW)
 
     assert ("told",) not in memory.notices
     assert key not in memory.acted
@@ -283,7 +282,7 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
     world.gke.before = lambda _call: None
-    list_inventory(CLUSTER, structs.replace(world.ports, memory=Memory()))
+    list_inventory(CLUSTER, world.ports)
     queues.workloads.clear()
     world.cluster.workloads.clear()
     world.gke.pools.clear()

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
-from shared.engine.reconcile import Order, Role, explain_refusal
+from shared.engine.reconcile import Role, explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
@@ -198,9 +198,9 @@ def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines() -> None:
 )
 def test_a_refusal_says_what_could_not_be_done(verb: Verb, words: str) -> None:
     look, act = look_at(), Act(verb=verb, pool="p")
-    wish = Order(act, note(Decision(Verdict.RESIZE, Reason.POOL_GROWS, ""), look, pool="p"), lambda: None)
+    done = note(Decision(Verdict.RESIZE, Reason.POOL_GROWS, ""), look, pool="p")
 
-    outcome = explain_refusal(wish, Busy("an operation runs"), look)
+    outcome = explain_refusal(act, Busy("an operation runs"), done, look)
 
     assert outcome.decision.message == f"node pool p cannot be {words} yet: an operation runs"
     assert outcome.error is not None

@@ -72,7 +72,7 @@ def test_a_tick_goes_on_where_its_time_ended() -> None:
     world.gke.before = pass_time
     first = world.provisioner.tick()
     assert first.left > 0
-    left = [key.name for key in next(iter(world.memory.left.values()))]
+    left = [key.name for key in world.memory.left]
 
     world.gke.before = lambda _call: None
     world.take_calls()
@@ -83,7 +83,7 @@ def test_a_tick_goes_on_where_its_time_ended() -> None:
 
 def test_a_cluster_that_cannot_be_listed_is_one_error_and_forgets_what_was_spare() -> None:
     world = World()
-    world.collector.memory.spare = {world.key.cluster: frozenset({"p"})}
+    world.collector.memory.spare = frozenset({"p"})
 
     def fail(_call: str) -> None:
         raise Unavailable("no answer")

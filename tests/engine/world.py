@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from shared.engine.budget import Budget, Key
-from shared.engine.outside import Memory, Ports
+from shared.engine.budget import Books, Budget, Key
+from shared.engine.outside import Ports
 from shared.engine.reconcile import Role, Run, reconcile
 from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
@@ -207,7 +207,7 @@ class Function:
             budget=Budget(chosen),
             crew=OneThread(),
         )
-        self.memory = self.ports.memory
+        self.memory = self.ports.budget[CLUSTER]
 
     def work(self, name: str = "train", *, uid: str = "") -> Work:
         return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.role, self.ports)
@@ -240,7 +240,7 @@ class World:
         return self.provisioner.ports
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> Books:
         return self.provisioner.memory
 
     def set_jobset(self, **fields: Any) -> None:

@@ -129,9 +129,9 @@ def _number_refusals(plain: Function) -> Function:
 def _agree_with_first(plain: Function) -> Function:
     """Do what the first plan says, without a second one from a fresh look."""
 
-    def take_away(run: Any, part: Any, looks: int) -> None:
-        plain(run, part, looks)
-        missing = [act for act in part if act.pool not in {done.pool for done in run.done}]
+    def take_away(run: Any) -> None:
+        plain(run)
+        missing = [act for act in run.plan.takes if act.pool not in {done.pool for done in run.done}]
         for act in missing:
             if str(act.verb) == "delete":
                 run.ports.takes.delete(run.key.cluster, act.pool)
@@ -142,12 +142,11 @@ def _agree_with_first(plain: Function) -> Function:
 def _ignore_uid(plain: Function) -> Function:
     """Take the pools of an earlier workload of the same name for those of the one that lives."""
 
-    def choose(reads: Any, inventory: Any, workload: Any) -> Any:
-        pools = plain(reads, inventory, workload)
-        names = {pool.name for pool in pools}
-        key = (reads.key.kind, reads.key.namespace, reads.key.name)
-        owned = (pool for pool in inventory.pools.values() if pool.owner and pool.owner.key == key)
-        return [*pools, *(pool for pool in owned if pool.name not in names)]
+    def choose(look: Any, ports: Any, source: Any) -> Any:
+        pools = plain(look, ports, source)
+        listed = look.inventory.pools.values()
+        owned = (pool for pool in listed if pool.owner and pool.owner.key == look.key.workload)
+        return {pool.name: pool for pool in owned} | pools
 
     return choose
 
@@ -155,9 +154,9 @@ def _ignore_uid(plain: Function) -> Function:
 def _hide_errors(plain: Function) -> Function:
     """Take a workload that could not be read for one that is gone."""
 
-    def read(reads: Any) -> Any:
+    def read(key: Any, ports: Any, lists: Any) -> Any:
         try:
-            workload, known = plain(reads)
+            workload, known = plain(key, ports, lists)
         except ProvisionerError:
             return None, True
         return workload, known or True
@@ -184,7 +183,7 @@ def _start(plain: Function) -> Function:
     """Forget every label that stops us."""
     from shared.plan.scene import Stop  # noqa: PLC0415 -- used by this mutation only
 
-    return lambda reads: lambda: (Stop.NOTHING, "")
+    return lambda key, ports, source: lambda: (Stop.NOTHING, "")
 
 
 def _forget_limit(plain: Function) -> Function:
@@ -246,12 +245,10 @@ MUTATIONS = (
         (("number_attempt", _number_refusals), ("_rests_on_operations", _always(False))),
         story=_TWO_WRITERS,
     ),
-    Mutation("no second plan", (("Run._take_away", _agree_with_first),), seed=74),
-    Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=2),
+    Mutation("no second plan", (("Run.take_away", _agree_with_first),), seed=74),
+    Mutation("no UID check", (("choose_mine", _ignore_uid),), seed=2),
     Mutation("used pools deleted", (("is_used", _always(False)),)),
-    Mutation(
-        "no stop", (("Reads.begin_stop", _start),), lambda each: each.mode != "active" or _ends(each, "stop")
-    ),
+    Mutation("no stop", (("begin_stop", _start),), lambda each: each.mode != "active" or _ends(each, "stop")),
     Mutation("no cap", (("Books.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=140),
     Mutation("no pause", (("find_pause", _always(0)),), story=_NO_CHIPS),
     Mutation("no try after a pause", (("find_pause", _always(10**9)),), _fails, seed=2),
@@ -263,7 +260,7 @@ MUTATIONS = (
     ),
     Mutation("a part of a gang is held", (("_is_held_for_long", _always(False)),), story=_HALF_GANG),
     Mutation("g: old looks", (("expect_young", _always(None)),), story=_LATE_POD),
-    Mutation("an unknown owner taken for gone", (("Reads.read_owner", _hide_errors),), story=_BLIND),
+    Mutation("an unknown owner taken for gone", (("read_owner", _hide_errors),), story=_BLIND),
     Mutation("useless pools kept", (("is_useless", _always(False)),), seed=33),
     Mutation(
         "warm pools go at once",

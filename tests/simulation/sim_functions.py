@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from shared.capacity_texts import CapacityPolicy
 from shared.deliver import deliver, deliver_tick
 from shared.engine.budget import Budget
-from shared.engine.outside import Memory, Ports
+from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
 from shared.model.needs import Reservation, Tier, Way
@@ -99,7 +99,7 @@ class Functions:
     def build_reader(self) -> Ports:
         """Return ports that can only read, for a plan without its acts."""
         ports = self.live[Role.PROVISION][0].ports
-        return replace(ports, pools=GkePort(self._world), adds=None, takes=None, memory=Memory())
+        return replace(ports, pools=GkePort(self._world), adds=None, takes=None)
 
     def roll_out(self, rollout: Rollout) -> None:
         """Start another instance of a function; the first one ends after a while."""

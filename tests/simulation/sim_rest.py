@@ -6,7 +6,6 @@ from bisect import bisect
 from typing import TYPE_CHECKING
 
 from shared.engine.budget import Key
-from shared.engine.look import Source
 from shared.engine.reconcile import plan_for
 from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
@@ -304,7 +303,7 @@ def judge_agreement(world: World) -> None:
             for made in list(cluster.workloads.values()):
                 key = Key(cluster.name, made.kind, NAMESPACE, made.name)
                 try:
-                    _, plan = plan_for(key, ports, Source())
+                    _, plan = plan_for(key, ports)
                 except ProvisionerError:
                     continue
                 acts = [f"{act.verb} {act.pool or act.slot}" for act in (*plan.adds, *plan.takes)]
