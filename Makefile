@@ -13,7 +13,7 @@ help: ## List the targets
 	@echo
 	@echo "  demo  JOBSET=\"a.yaml dir/\"  the manifests that run (default: two v6e slices)"
 	@echo "        REPORT=run.html       the board with the run inside, one file that loads nothing"
-	@echo "        SPEED=30              virtual seconds per real second; 1 is real time. Of up too, as the next two"
+	@echo "        SPEED=40              virtual seconds per real second; 1 is real time. Of up too, as the next two"
 	@echo "        FAULTS=faults.yaml    faults and capacity of the fake GKE (standins/google/gke/README.md)"
 	@echo "        CLUSTER=real          on a real control plane (docs/local-stack.md)"
 	@echo "  test  TIER=cluster          another tier of the tests (CONTRIBUTING.md)"

@@ -13,7 +13,16 @@ from rich.table import Table
 from demo import background
 from demo.background import AlreadyRuns, NothingRuns, StartFailed, State
 from demo.parts import export_lines, operator_environment, tool_environment
-from demo.settings import DEFAULT_HOME, SUPERVISOR, BadSettings, ClusterKind, Layout, StackSettings, check_settings
+from demo.settings import (
+    DEFAULT_HOME,
+    SPEED,
+    SUPERVISOR,
+    BadSettings,
+    ClusterKind,
+    Layout,
+    StackSettings,
+    check_settings,
+)
 from demo.stack import Stack
 from standins.kit.lifecycle import exit_on_sigterm, refuse
 from standins.kit.processes import NotReady, ProcessDied, last_words
@@ -47,7 +56,7 @@ IdleSeconds = Annotated[
 @app.command()
 def run(
     manifests: Manifests = None,
-    speed: Speed = 30.0,
+    speed: Speed = SPEED,
     faults: Faults = "",
     cluster: Cluster = ClusterKind.EMBEDDED,
     report: Report = "",
@@ -69,7 +78,7 @@ def run(
 
 @app.command()
 def up(
-    home: Home = DEFAULT_HOME, speed: Speed = 30.0, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
+    home: Home = DEFAULT_HOME, speed: Speed = SPEED, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
 ) -> None:
     """Start a stack in the background and print how to reach it."""
     settings = _read_settings(speed, faults, cluster)
@@ -137,7 +146,7 @@ def env(home: Home = DEFAULT_HOME) -> None:
 
 @app.command(hidden=True)
 def serve(
-    home: Home = DEFAULT_HOME, speed: Speed = 30.0, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
+    home: Home = DEFAULT_HOME, speed: Speed = SPEED, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
     settings = _read_settings(speed, faults, cluster)

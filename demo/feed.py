@@ -23,13 +23,14 @@ _WORDS = {
     CREATE: "GKE creates it",
     FAILED: "its creation failed",
     WAIT: "has no nodes yet",
-    PLACE: "has nodes, and its pods are placed",
+    PLACE: "has nodes, and no pod runs on them",
     USE: "is in use",
-    OVER: "is not needed any more",
+    OVER: "is not in use",
     DELETE: "GKE deletes it",
     GONE: "is gone",
 }
 _LOOKS = {FAILED: "bad", USE: "ok", GONE: "dim"}
+_SECONDS_WIDTH = len("9999.9 s  ")
 _COLUMNS = ("WORKLOAD", "POOL", "NODES", "CREATED", "IN USE", "GONE")
 
 
@@ -63,7 +64,7 @@ class Feed:
     def __init__(self, began_at: float) -> None:
         self.stories: dict[str, Story] = {}
         self._began_at = began_at
-        self._waits: dict[tuple[str, str], tuple[str, str]] = {}
+        self._waits: set[tuple[str, ...]] = set()
 
     def take(self, status: Status, now: float) -> list[Text]:
         """Return what has changed; what a cluster did not answer changes nothing."""
@@ -80,26 +81,30 @@ class Feed:
         return _write(now - self._began_at, about, text, look)
 
     def _see_waiting(self, status: Status, seconds: float) -> Iterator[Text]:
-        waits: dict[tuple[str, str], tuple[str, str]] = {}
+        waits: set[tuple[str, ...]] = set()
         for row in (*status.waiting, *status.left_alone):
-            key = (row.owner, row.shape or row.message)
-            waits[key] = (row.decision, row.reason)
-            if self._waits.get(key) != waits[key]:
+            wait = (row.owner, row.shape or row.message, row.decision, row.reason)
+            if wait not in self._waits | waits:
                 yield _write(seconds, row.owner, _describe_wait(row), "bad" if row.stuck else "warn")
+            waits.add(wait)
         if not status.errors:
             self._waits = waits
 
     def _see_pool(self, row: PoolRow, seconds: float) -> Iterator[Text]:
         story = self.stories.setdefault(row.pool, Story(row))
         story.row, story.nodes = row, max(story.nodes, row.nodes)
-        if row.error and row.error not in story.errors:
-            story.errors.append(row.error)
+        error = row.error if row.error not in story.errors else ""
+        story.errors += [error] if error else []
         phase = find_phase(row)
         if phase == story.phase:
             return
         first, story.phase = not story.phase, phase
         story.began.setdefault(phase, seconds)
-        yield _write(seconds, row.owner, _describe_pool(row, phase, first=first), _LOOKS.get(phase, ""))
+        what = f" ({row.machine_type} {row.topology}".rstrip() + f", {row.tier})" if first else ""
+        words = (
+            f"{row.message} [{row.reason}]" if phase == OVER else f"{_WORDS[phase]}: {error}".removesuffix(": ")
+        )
+        yield _write(seconds, row.owner, f"pool {row.pool}{what}: {words}", _LOOKS.get(phase, ""))
 
     def _see_gone(self, names: set[str], seconds: float) -> Iterator[Text]:
         for name, story in self.stories.items():
@@ -144,14 +149,7 @@ def _write(seconds: float, about: str, text: str, look: str) -> Text:
 def _describe_wait(row: WaitingRow) -> str:
     reason = f" [{row.reason}]" if row.reason else ""
     what = f"{count(row.slices, 'slice')} of {row.shape}" if row.shape else count(row.slices, "pod")
-    return f"waiting, {what}: {row.decision}: {row.message}{reason}"
-
-
-def _describe_pool(row: PoolRow, phase: str, *, first: bool) -> str:
-    what = f" ({row.machine_type} {row.topology}".rstrip() + f", {row.tier})" if first else ""
-    why = f": {row.message} [{row.reason}]" if row.reason and row.decision != KEPT else ""
-    error = f": {row.error}" if row.error else ""
-    return f"pool {row.pool}{what}: {_WORDS[phase]}{error or why}"
+    return f"waiting, {what}: {row.message}{reason}"
 
 
 _REFRESH_PER_SECOND = 4
@@ -206,13 +204,18 @@ class View:
         """Show new lines, and the pools as they are."""
         for line in lines:
             self._print(line)
-        if self._console.is_terminal:
+        if self._console.is_terminal and stories:
             rows_max = max(1, self._console.height - _LINES_MIN)
             self._live.update(draw_table(stories, rows_max=rows_max))
 
     def _print(self, text: Text) -> None:
-        """Print a text; in a pipe a line stays one."""
-        self._console.print(text, soft_wrap=not self._console.is_terminal)
+        """Print a text; in a pipe a line stays one, on a terminal it folds beside its seconds."""
+        if not self._console.is_terminal:
+            self._console.print(text, soft_wrap=True)
+            return
+        folded = Table.grid()
+        folded.add_row(text[:_SECONDS_WIDTH], text[_SECONDS_WIDTH:])
+        self._console.print(folded)
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:

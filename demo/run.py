@@ -11,6 +11,7 @@ import httpx
 from rich.console import Console
 
 from cli.board.site import render_page
+from cli.printing import count
 from demo.feed import Outcome, View, print_outcome
 from demo.following import Run, RunOptions
 from demo.manifests import BadManifest, Document, load
@@ -78,6 +79,9 @@ def _run(view: View, documents: list[Document], settings: StackSettings, options
     layout, keeps = Layout(home), False
     logs = f"{layout.logs} and {layout.control_plane_logs}" if settings.is_real else str(layout.logs)
     try:
+        names = [f"{each.kind} {each.name}" for each in documents if each.is_workload]
+        what = names[0] if len(names) == 1 else count(len(names), "workload")
+        view.say(f"running {what} on a local cloud, where GKE is {settings.speed:g} times as fast")
         with Stack(home, settings, say=view.say) as stack, view:
             outcome = Run(stack, view, options).perform(documents)
         keeps = bool(outcome.problems)

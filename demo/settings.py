@@ -30,6 +30,7 @@ SUPERVISOR = "supervisor"
 """Whose log begins before its stack does, when it runs in the background."""
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_HOME = PROJECT_ROOT / ".local"
+SPEED = 40.0
 
 
 class ClusterKind(StrEnum):
@@ -45,7 +46,7 @@ class ClusterKind(StrEnum):
 class StackSettings:
     """What may be chosen about a stack."""
 
-    speed: float = 30.0
+    speed: float = SPEED
     """Virtual seconds per real second, for everything that GKE and the kubelets take time for."""
     faults: str = ""
     """A file of faults and capacity for the fake GKE, or nothing."""

@@ -31,7 +31,6 @@ def test_each_slice_goes_on_until_there_is_room(cluster_kind: ClusterKind, tmp_p
         [str(ROOT / "examples/scarce/three-jobsets.yaml")],
         cluster_kind,
         options=RunOptions(timeout_seconds=400),
-        speed=float(read_option("speed")),
         faults=str(ROOT / read_option("faults")),
         idle_seconds_max=int(read_option("idle-seconds-max")),
     )
