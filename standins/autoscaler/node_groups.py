@@ -1,6 +1,5 @@
 """What the autoscaler sees and does in one look: groups, pods, nodes, and the look itself."""
 
-import re
 import time
 import uuid
 from datetime import UTC, datetime
@@ -20,13 +19,12 @@ from standins.autoscaler.picture import (
     Resize,
     Seen,
 )
-from standins.kit.fitting import Node, Taint, is_finished, read_node, read_pod, read_quantity
+from standins.kit.fitting import Node, is_finished, read_node, read_pod
 from standins.kit.lifecycle import write_record
 
 Json = dict[str, Any]
 _API = "https://www.googleapis.com"
 _NOT_FOUND = 404
-_VARIABLES = re.compile(r"^AUTOSCALER_ENV_VARS: (.*)$", re.MULTILINE)
 _USABLE = ("RUNNING", "RUNNING_WITH_ERROR", "RECONCILING")
 
 
@@ -73,16 +71,12 @@ class NodeGroups:
             answer = listed.raise_for_status().json()
             instances += answer.get("managedInstances") or []
             if not (page := answer.get("nextPageToken", "")):
-                return read_group(pool, group, instances, self._find_template(group))
+                return read_group(pool, group, instances, self._find_template(url))
 
-    def _find_template(self, group: Json) -> Node:
-        path = _path(group["instanceTemplate"])
-        if path not in self._templates:
-            template = self._get(path)
-            zone = group["instanceGroup"].split("/instanceGroups/", 1)[0]
-            machine = self._get(f"{_path(zone)}/machineTypes/{template['properties']['machineType']}")
-            self._templates[path] = read_template(template, machine)
-        return self._templates[path]
+    def _find_template(self, url: str) -> Node:
+        if url not in self._templates:
+            self._templates[url] = read_node(self._get(f"/admin{url}"))
+        return self._templates[url]
 
     def _get(self, path: str) -> Json:
         return dict(self._client.get(path).raise_for_status().json())
@@ -132,28 +126,6 @@ def _read_instance(raw: Json) -> Instance:
     action = str(raw.get("currentAction", ""))
     creating, deleting = action.startswith("CREATING"), action in ("DELETING", "ABANDONING")
     return Instance(raw["instance"].rpartition("/")[2], creating, deleting, error if creating else None)
-
-
-def read_template(template: Json, machine: Json) -> Node:
-    """Return the node that a group would add, from its instance template and its machine type."""
-    items = template["properties"]["metadata"]["items"]
-    text = next((each["value"] for each in items if each["key"] == "kube-env"), "")
-    found = _VARIABLES.search(text)
-    variables = dict(_split(each) for each in found[1].split(";")) if found else {}
-    taints = [_split(each) for each in variables.get("node_taints", "").split(",") if each]
-    extended = dict(_split(each) for each in variables.get("extended_resources", "").split(",") if each)
-    size = {"cpu": str(machine["guestCpus"]), "memory": f"{machine['memoryMb']}Mi"}
-    return Node(
-        name=template["name"],
-        labels=dict(_split(each) for each in variables.get("node_labels", "").split(",") if each),
-        taints=tuple(Taint(key, *rest.rpartition(":")[::2]) for key, rest in taints),
-        allocatable={name: read_quantity(amount) for name, amount in (size | extended).items()},
-    )
-
-
-def _split(text: str) -> tuple[str, str]:
-    key, _, value = text.partition("=")
-    return key, value
 
 
 _NAME = "cluster-autoscaler"

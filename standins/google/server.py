@@ -5,6 +5,7 @@ It can also be started inside another program's loop, which is how the tests use
 
 import asyncio
 import contextlib
+import itertools
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +39,7 @@ from standins.google.gke.registrar import Registrar, connect
 from standins.google.gke.scenario import load_scenario, parse_scenario
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
-from standins.google.pubsub.service import Service, list_services
+from standins.google.pubsub.service import Service
 from standins.google.pubsub.subscription import PubsubMessage
 from standins.kit.addresses import STAND_IN, write_ports
 from standins.kit.http_server import serving
@@ -238,9 +239,10 @@ class PubsubPart:
         self._port, self._broker = settings.grpc_port, broker
         self._bells = Bells()
         broker.listen(self._bells.ring)
-        service, services = Service(broker, self._bells), list_services()
-        self._grpc = GrpcFront(services, service.answer)
-        self.api = Api([rule for rules in services.values() for rule in rules], service.answer)
+        service = Service(broker, self._bells)
+        rules = service.list_rules()
+        self._grpc = GrpcFront(rules, service.answer)
+        self.api = Api(itertools.chain(*rules.values()), service.answer)
         self._sender: PushSender | None = None
         self.routes = build_routes(PubsubActions(broker, self._drop_connections).by_name)
         self.tasks: list[asyncio.Task[None]] = []

@@ -7,11 +7,11 @@ import pytest
 from google.protobuf import json_format
 
 from standins.autoscaler.model import Autoscaler, Times
-from standins.autoscaler.node_groups import read_group, read_template
+from standins.autoscaler.node_groups import read_group
 from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNodes, Resize, Seen
 from standins.autoscaler.tests.autoscaler_scenarios import STAND_IN, Row, list_rows
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
-from standins.google.gke.compute import InstanceGroups, machine_type
+from standins.google.gke.compute import InstanceGroups
 from standins.google.gke.names import ClusterName
 from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
 from standins.kit.fitting import KEEPS, Node, Placing, Pod, is_finished, read_node, read_pod
@@ -115,9 +115,7 @@ class ModelWorld(AutoscalerWorld):
         name = pool["instanceGroupUrls"][0].rsplit("/", 1)[-1]
         group = self._groups.group(PROJECT, ZONE, name)
         rows = self._groups.managed_instances(PROJECT, ZONE, name)["managedInstances"]
-        template = self._groups.template(PROJECT, group["instanceTemplate"].rsplit("/", 1)[-1])
-        machine = machine_type(PROJECT, ZONE, template["properties"]["machineType"])
-        return read_group(pool, group, rows, read_template(template, machine))
+        return read_group(pool, group, rows, read_node(self._groups.template(PROJECT, ZONE, name)))
 
     def _schedule(self) -> None:
         names = {each["metadata"]["name"] for each in self._nodes()}

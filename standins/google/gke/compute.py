@@ -1,7 +1,8 @@
-"""Compute Engine's side of node pools: instance groups, their templates, machine types.
+"""Compute Engine's side of node pools: instance groups.
 
 What is answered here is in the form of https://cloud.google.com/compute/docs/reference/rest/v1,
-below ``/compute/v1/``; other paths are unknown to the fake.
+below ``/compute/v1/``; other paths are unknown to the fake. Which node a group would add, which
+Google's autoscaler reads in instance templates, is a Node object below ``/admin/``.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -15,7 +16,6 @@ from standins.google.api import read_object
 from standins.google.errors import ApiError, Code, error_response
 from standins.google.gke.clock import rfc3339
 from standins.google.gke.fake_gke import FakeGke
-from standins.google.gke.machines import find_machine
 from standins.google.gke.names import invalid, invalid_field
 from standins.google.gke.nodes import CallMade, node_object
 from standins.google.gke.pools import PoolStatus
@@ -24,10 +24,7 @@ from standins.google.gke.supply import group_name, group_url
 
 Json = dict[str, Any]
 API = "https://www.googleapis.com/compute/v1"
-_PROJECT = "/compute/v1/projects/{project}"
-_GROUP = f"{_PROJECT}/zones/{{zone}}/instanceGroupManagers/{{name}}"
-_MEGABYTES = 1024
-_OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_GROUP = "/compute/v1/projects/{project}/zones/{zone}/instanceGroupManagers/{name}"
 _PAGE_MAX = 500
 
 
@@ -40,8 +37,7 @@ class InstanceGroups:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            _route("GET", f"{_PROJECT}/global/instanceTemplates/{{name}}", lambda at, _: self.template(**at)),
-            _route("GET", f"{_PROJECT}/zones/{{zone}}/machineTypes/{{name}}", lambda at, _: machine_type(**at)),
+            _route("GET", f"/admin{_GROUP}", lambda at, _: self.template(**at)),
             _route("GET", _GROUP, lambda at, _: self.group(**at)),
             _route("GET", f"{_GROUP}/listErrors", lambda at, _: self.errors(**at)),
             _route(
@@ -57,23 +53,23 @@ class InstanceGroups:
             ),
         ]
 
-    def template(self, project: str, name: str) -> Json:
-        """Return the instance template of a group; raises ApiError (NOT_FOUND)."""
-        for cluster, pool, zone in self._groups(project):
-            if name == group_name(cluster, pool, zone):
-                return _describe_template(cluster, pool, zone)
-        raise _not_found(f"projects/{project}/global/instanceTemplates/{name}")
+    def template(self, project: str, zone: str, name: str) -> Json:
+        """Return the Node object of a host that a group would add; raises ApiError (NOT_FOUND)."""
+        cluster, pool = self._find("template", project, zone, name)
+        shape = pool.shape
+        node = node_object(cluster.name, pool.message, shape.machine, shape.topology, (name, zone)).manifest
+        del node["metadata"]["labels"]["kubernetes.io/hostname"]
+        return node
 
     def group(self, project: str, zone: str, name: str) -> Json:
         """Return one group; raises ApiError (NOT_FOUND)."""
         cluster, pool = self._find("get", project, zone, name)
-        url, stem = group_url(cluster, pool, zone), group_name(cluster, pool, zone)
+        url = group_url(cluster, pool, zone)
         states = [state for _, state in self._states(pool, zone)]
         return {
             "kind": "compute#instanceGroupManager",
             "name": url.rpartition("/")[2],
-            "baseInstanceName": stem,
-            "instanceTemplate": f"{API}/projects/{project}/global/instanceTemplates/{stem}",
+            "baseInstanceName": group_name(cluster, pool, zone),
             "zone": url.partition("/instanceGroupManagers/")[0],
             "targetSize": len(states),
             "status": self._describe_status(pool, zone, states),
@@ -146,19 +142,19 @@ class InstanceGroups:
         self._supply.shrink(cluster, pool, wanted)
         return self._describe_operation(project, zone)
 
-    def _groups(self, project: str) -> Iterator[tuple[ClusterRecord, PoolRecord, str]]:
-        for cluster, pool in self._world.pools:
-            if cluster.name.project == project:
-                yield from ((cluster, pool, zone) for zone in pool.zones)
-
     def _find(self, method: str, project: str, zone: str, name: str) -> tuple[ClusterRecord, PoolRecord]:
+        """Return a group's pool, and tell of the call by which it is asked for.
+
+        Raises ApiError (NOT_FOUND).
+        """
         world = self._world
-        for cluster, pool, at in self._groups(project):
-            if at == zone and name == f"{group_name(cluster, pool, at)}-grp":
+        for cluster, pool in world.pools:
+            mine = cluster.name.project == project and zone in pool.zones
+            if mine and name == f"{group_name(cluster, pool, zone)}-grp":
                 called, when = f"compute.instanceGroupManagers.{method}", world.clock.wall(world.now)
                 world.tell(CallMade(called, cluster.name.cluster, pool.name, "rest", Code.OK.name, when))
                 return cluster, pool
-        raise _not_found(_path(project, zone, name))
+        raise ApiError(Code.NOT_FOUND, f"The resource '{_path(project, zone, name)}' was not found")
 
     def _describe_operation(self, project: str, zone: str) -> Json:
         """Return an operation of a zone, which ends at once here."""
@@ -206,35 +202,6 @@ class InstanceGroups:
         }
 
 
-def machine_type(project: str, zone: str, name: str) -> Json:
-    """Return the size of a machine type; raises ApiError (NOT_FOUND)."""
-    machine = find_machine(name)
-    if machine is None:
-        raise _not_found(f"projects/{project}/zones/{zone}/machineTypes/{name}")
-    memory = machine.memory_gb * _MEGABYTES
-    return {"kind": "compute#machineType", "name": name, "guestCpus": machine.cpus, "memoryMb": memory}
-
-
-def _describe_template(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> Json:
-    name, shape = group_name(cluster, pool, zone), pool.shape
-    node = node_object(cluster.name, pool.message, shape.machine, shape.topology, (name, zone)).manifest
-    labels = {key: value for key, value in node["metadata"]["labels"].items() if key != "kubernetes.io/hostname"}
-    taints = [f"{each['key']}={each['value']}:{each['effect']}" for each in node["spec"]["taints"]]
-    extended = {key: value for key, value in node["status"]["capacity"].items() if key not in _OWN}
-    variables = {
-        "os_distribution": "cos",
-        "os": "linux",
-        "arch": labels["kubernetes.io/arch"],
-        "node_labels": ",".join(f"{key}={value}" for key, value in labels.items()),
-        "node_taints": ",".join(taints),
-        "extended_resources": ",".join(f"{key}={value}" for key, value in extended.items()),
-    }
-    text = ";".join(f"{key}={value}" for key, value in variables.items() if value)
-    metadata = {"items": [{"key": "kube-env", "value": f"AUTOSCALER_ENV_VARS: {text}\n"}]}
-    properties = {"machineType": shape.machine.name, "metadata": metadata}
-    return {"kind": "compute#instanceTemplate", "name": name, "properties": properties}
-
-
 def _route(verb: str, path: str, answer: Callable[[dict[str, str], Mapping[str, Any]], Json]) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
@@ -262,7 +229,3 @@ def _instance_url(project: str, zone: str, name: str) -> str:
 
 def _path(project: str, zone: str, name: str) -> str:
     return f"projects/{project}/zones/{zone}/instanceGroupManagers/{name}"
-
-
-def _not_found(path: str) -> ApiError:
-    return ApiError(Code.NOT_FOUND, f"The resource '{path}' was not found")

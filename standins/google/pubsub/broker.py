@@ -47,11 +47,12 @@ class Broker:
         for listener in self._listeners:
             listener(name)
 
-    def create_topic(self, terms: Message) -> None:
-        """Create a topic. Raises ApiError: its name is taken, or a field is wrong."""
+    def create_topic(self, terms: Message) -> Message:
+        """Create a topic and return it. Raises ApiError: its name is taken, or a field is wrong."""
         limits.check_topic(terms)
         self._refuse_taken(terms.name)
         self.topics[terms.name] = Topic(terms)
+        return terms
 
     def topic(self, name: str) -> Topic:
         """Return a topic. Raises ApiError: NOT_FOUND."""
@@ -81,13 +82,14 @@ class Broker:
             self._publish_one(topic, letter)
         return topic in self.topics
 
-    def create_subscription(self, terms: Message) -> None:
-        """Create a subscription to a topic. Raises ApiError: a field is wrong, or names nothing."""
+    def create_subscription(self, terms: Message) -> Subscription:
+        """Return a new subscription. Raises ApiError: a field is wrong, or names nothing."""
         complete = self._complete(terms)
         self._refuse_taken(terms.name)
         self.topic(terms.topic)
         self.subscriptions[terms.name] = Subscription(complete, self.clock, self._forward)
         self._tell(terms.name)
+        return self.subscriptions[terms.name]
 
     def change_subscription(self, terms: Message) -> None:
         """Let new terms govern what happens from now on. Raises ApiError: a field is wrong."""

@@ -4,7 +4,7 @@ Everything answers at once except `Pull`, which may wait.
 """
 
 import asyncio
-import re
+from collections.abc import Callable
 
 from google.protobuf.empty_pb2 import Empty
 from google.pubsub_v1 import types
@@ -15,94 +15,78 @@ from standins.google.api import Caller, Rule, read_rules
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.limits import Message, count_seconds, invalid, message_class
 from standins.google.pubsub.push import Bells
-from standins.google.pubsub.subscription import Delivery, Subscription
+from standins.google.pubsub.subscription import Subscription
 
-_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _TRANSPORTS = {"Publisher": _BasePublisherRestTransport, "Subscriber": _BaseSubscriberRestTransport}
-
-
-def list_services() -> dict[str, list[Rule]]:
-    """Return the rules of each service by its full name: of the methods that are answered here."""
-    return {
-        f"google.pubsub.v1.{name}": [
-            rule for rule in read_rules([transport], types) if hasattr(Service, _name_verb(rule.method))
-        ]
-        for name, transport in _TRANSPORTS.items()
-    }
 
 
 class Service:
     """Answers every operation on one broker; a refusal is an `ApiError`."""
 
     def __init__(self, broker: Broker, bells: Bells) -> None:
-        self.broker, self._bells = broker, bells
+        self._broker, self._bells = broker, bells
+        self._acts: dict[str, Callable[[Message], Message | None]] = {
+            "CreateTopic": broker.create_topic,
+            "GetTopic": lambda ask: broker.topic(ask.topic).terms,
+            "Publish": lambda ask: _answer("Publish", message_ids=broker.publish(ask.topic, ask.messages)),
+            "CreateSubscription": lambda ask: self._show(broker.create_subscription(ask)),
+            "GetSubscription": lambda ask: self._show(broker.subscription(ask.subscription)),
+            "ModifyPushConfig": self._modify_push_config,
+            "Acknowledge": lambda ask: broker.acknowledge(ask.subscription, ask.ack_ids),
+            "ModifyAckDeadline": lambda ask: broker.modify_ack_deadline(
+                ask.subscription, ask.ack_ids, ask.ack_deadline_seconds
+            ),
+            "Pull": self._pull,
+            "Seek": self._seek,
+        }
+
+    def list_rules(self) -> dict[str, list[Rule]]:
+        """Return the rules of each service by its full name: of what is answered here."""
+        return {
+            f"google.pubsub.v1.{name}": [
+                rule for rule in read_rules([transport], types) if rule.method in self._acts
+            ]
+            for name, transport in _TRANSPORTS.items()
+        }
 
     async def answer(self, method: str, request: Message, caller: Caller) -> Message:
         """Answer a method; a pull waits for messages as long as its caller does."""
-        act = getattr(self, _name_verb(method))
         until = asyncio.get_running_loop().time() + caller.patience_seconds
         while True:
-            response = act(request)
+            response = self._acts[method](request)
             left = until - asyncio.get_running_loop().time()
+            if response is None:
+                return Empty()
             if method != "Pull" or response.received_messages or request.return_immediately or left <= 0:
-                return Empty() if response is None else response
+                return response
             await self._bells.wait(request.subscription, left)
 
-    def create_topic(self, request: Message) -> Message:
-        """Create a topic."""
-        self.broker.create_topic(request)
-        return request
-
-    def get_topic(self, request: Message) -> Message:
-        """Return a topic."""
-        return self.broker.topic(request.topic).terms
-
-    def publish(self, request: Message) -> Message:
-        """Publish messages and return their ids."""
-        return message_class("PublishResponse")(message_ids=self.broker.publish(request.topic, request.messages))
-
-    def create_subscription(self, request: Message) -> Message:
-        """Create a subscription."""
-        self.broker.create_subscription(request)
-        return self._show(request.name)
-
-    def get_subscription(self, request: Message) -> Message:
-        """Return a subscription."""
-        return self._show(request.subscription)
-
-    def modify_push_config(self, request: Message) -> None:
+    def _modify_push_config(self, request: Message) -> None:
         """Change where a subscription pushes to; an empty config makes it a pull subscription."""
         terms = message_class("Subscription")()
-        terms.CopyFrom(self.broker.subscription(request.subscription).terms)
+        terms.CopyFrom(self._broker.subscription(request.subscription).terms)
         terms.push_config.CopyFrom(request.push_config)
-        self.broker.change_subscription(terms)
+        self._broker.change_subscription(terms)
 
-    def acknowledge(self, request: Message) -> None:
-        """Acknowledge deliveries."""
-        self.broker.acknowledge(request.subscription, request.ack_ids)
+    def _pull(self, request: Message) -> Message:
+        """Hand out what is available now; the attempt is told under a dead-letter policy."""
+        counted = self._broker.subscription(request.subscription).terms.HasField("dead_letter_policy")
+        batch = self._broker.pull(request.subscription, limit=request.max_messages)
+        received = [
+            {"ack_id": each.ack_id, "message": each.message, "delivery_attempt": each.attempt if counted else 0}
+            for each in batch
+        ]
+        return _answer("Pull", received_messages=received)
 
-    def modify_ack_deadline(self, request: Message) -> None:
-        """Extend leases, or give them up with a deadline of 0."""
-        self.broker.modify_ack_deadline(request.subscription, request.ack_ids, request.ack_deadline_seconds)
-
-    def pull(self, request: Message) -> Message:
-        """Hand out what is available now, possibly nothing."""
-        batch = self.broker.pull(request.subscription, limit=request.max_messages)
-        subscription = self.broker.subscription(request.subscription)
-        received = [_receive(subscription, delivery) for delivery in batch]
-        return message_class("PullResponse")(received_messages=received)
-
-    def seek(self, request: Message) -> Message:
-        """Put a subscription back to a time."""
+    def _seek(self, request: Message) -> Message:
         if not request.HasField("time"):
             raise invalid("target", request.snapshot, "a time")
-        self.broker.seek(request.subscription, count_seconds(request.time))
-        return message_class("SeekResponse")()
+        self._broker.seek(request.subscription, count_seconds(request.time))
+        return _answer("Seek")
 
-    def _show(self, name: str) -> Message:
+    def _show(self, subscription: Subscription) -> Message:
         """Return a subscription as the API shows it, with what it has of its topic."""
-        subscription = self.broker.subscription(name)
-        topic = self.broker.topic(subscription.terms.topic).terms
+        topic = self._broker.topic(subscription.terms.topic).terms
         shown = message_class("Subscription")()
         shown.CopyFrom(subscription.terms)
         if topic.HasField("message_retention_duration"):
@@ -110,12 +94,5 @@ class Service:
         return shown
 
 
-def _receive(subscription: Subscription, delivery: Delivery) -> Message:
-    """Return a delivery as a subscriber gets it; the attempt is told under a dead-letter policy."""
-    attempt = delivery.attempt if subscription.terms.HasField("dead_letter_policy") else 0
-    fields = {"ack_id": delivery.ack_id, "message": delivery.message, "delivery_attempt": attempt}
-    return message_class("ReceivedMessage")(**fields)
-
-
-def _name_verb(method: str) -> str:
-    return _CAPITAL.sub("_", method).lower()
+def _answer(method: str, **fields: object) -> Message:
+    return message_class(f"{method}Response")(**fields)
