@@ -57,7 +57,7 @@ class Recorder:
         self._running: set[str] = set()
         self._lock = threading.Lock()
         self._stack, self._kubeconfig = stack, addresses.kubeconfig
-        self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=60)
+        self._gke = httpx.Client(base_url=addresses.google_rest, timeout=60)
         notes = {_JOBSETS: self._note_jobset, "/api/v1/pods": self._note_pod}
         self._watches = [ResourceWatch(addresses.kubeconfig, path, note) for path, note in notes.items()]
 
@@ -112,7 +112,7 @@ class Recorder:
         """
         deadline = time.time() + seconds_max
         while not look(calls := self.list_calls()):
-            self._stack.check()
+            self._stack.supervisor.check()
             if time.time() > deadline:
                 done = ", ".join(f"{len(find_accepted(calls, each))} {each}" for each in (CREATE, DELETE))
                 raise Failed(f"not done after {seconds_max:g} s; GKE has accepted {done}")

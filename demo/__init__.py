@@ -1,4 +1,4 @@
-"""Starts the stand-ins together with the product: local stack, demos, and Ray.
+"""Starts the stand-ins together with the product: the local stack and the demo.
 
 Nothing that is deployed imports from here.
 """

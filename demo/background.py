@@ -16,8 +16,8 @@ from typing import IO
 
 import msgspec
 
-from demo.settings import PROJECT_ROOT, SUPERVISOR, Addresses, Layout, StackSettings
-from standins.kit.processes import ProcessState, last_lines, wait_until
+from demo.settings import PROJECT_ROOT, SUPERVISOR, Layout, StackSettings, State
+from standins.kit.processes import last_lines, wait_until
 
 _UP_SECONDS_MAX = 150.0
 _DOWN_SECONDS_MAX = 10.0
@@ -35,15 +35,6 @@ class AlreadyRuns(Exception):
 
 class StartFailed(Exception):
     """The supervisor ended while it was starting; the text shows its last lines."""
-
-
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """The state file as its writer, `Stack`, leaves it."""
-
-    supervisor_pid: int
-    settings: StackSettings
-    addresses: Addresses
-    processes: list[ProcessState]
 
 
 def read_state(layout: Layout) -> State:

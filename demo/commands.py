@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo import background
-from demo.background import AlreadyRuns, NothingRuns, StartFailed, State
+from demo.background import AlreadyRuns, NothingRuns, StartFailed
 from demo.parts import export_lines, operator_environment, tool_environment
 from demo.settings import (
     DEFAULT_HOME,
@@ -21,6 +21,7 @@ from demo.settings import (
     ClusterKind,
     Layout,
     StackSettings,
+    State,
     check_settings,
 )
 from demo.stack import Stack

@@ -204,7 +204,7 @@ class Run:
                 lines.append(self._feed.say(each.name, what, now, "bad" if each.ending == "Failed" else "ok"))
         self._note_mixed(status)
         self._view.show(lines, list(self._feed.stories.values()))
-        self._stack.check()
+        self._stack.supervisor.check()
         self._on_look(now - self._began_at)
         return status
 

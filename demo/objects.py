@@ -12,16 +12,8 @@ from typing import Any
 
 import httpx
 
-from demo.settings import (
-    DEAD_LETTER_SUBSCRIPTION,
-    DEAD_LETTER_TOPIC,
-    LOCATION,
-    NAME,
-    OPERATIONS_TOPIC,
-    PROJECT,
-    TOPIC,
-    ZONE,
-)
+from demo.settings import DEAD_LETTER_SUBSCRIPTION, DEAD_LETTER_TOPIC, NAME, OPERATIONS_TOPIC, PROJECT, TOPIC, ZONE
+from standins.google.gke.names import labels_of_host
 from standins.kit.kubernetes import MERGE, open_client
 
 ACK_DEADLINE_SECONDS = 60
@@ -34,8 +26,6 @@ FILTERS = {
 ENDS = {name: f"{name}-ends" for name in FILTERS}
 """By function, its subscription to the ends of operations."""
 NODE = "cpu-0"
-_SYSTEM = {"os": "linux", "arch": "amd64"}
-_OLD_PLACE = "failure-domain.beta.kubernetes.io"
 _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
 
 
@@ -44,7 +34,7 @@ def subscription_path(name: str) -> str:
     return f"projects/{PROJECT}/subscriptions/{NAME}-{name}"
 
 
-def create_subscriptions(pubsub_rest: str, functions: Mapping[str, str]) -> None:
+def create_subscriptions(google_rest: str, functions: Mapping[str, str]) -> None:
     """Create the topics, then a push subscription for each of the functions, by name."""
     # Kept by the topic, so that a replay by time brings back what was acknowledged.
     kept = {"messageRetentionDuration": f"{7 * 86_400}s"}
@@ -56,7 +46,7 @@ def create_subscriptions(pubsub_rest: str, functions: Mapping[str, str]) -> None
         resources[subscription_path(name)] = _push_to(functions[name], TOPIC) | messages
         # Without a dead-letter policy: the tick looks at what an end was about.
         resources[subscription_path(ENDS[name])] = _push_to(functions[name], OPERATIONS_TOPIC)
-    with httpx.Client(base_url=pubsub_rest, trust_env=False) as client:
+    with httpx.Client(base_url=google_rest, trust_env=False) as client:
         for path, body in resources.items():
             client.put(f"/v1/{path}", json=body).raise_for_status()
 
@@ -91,11 +81,7 @@ def prepare_cluster(kubeconfig: Path) -> None:
 
 def describe_node() -> dict[str, Any]:
     """Return the CPU node as it is created, with the labels that drivers ask for."""
-    machine, zones = "n2-standard-64", ("topology.kubernetes.io", "topology.gke.io", _OLD_PLACE)
-    labels = {f"{prefix}kubernetes.io/{key}": value for prefix in ("", "beta.") for key, value in _SYSTEM.items()}
-    labels |= dict.fromkeys(("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"), machine)
-    labels |= {f"{place}/zone": ZONE for place in zones}
-    labels |= {f"{place}/region": LOCATION for place in ("topology.kubernetes.io", _OLD_PLACE)}
+    labels = labels_of_host("n2-standard-64", "amd64", ZONE)
     labels |= {"kubernetes.io/hostname": NODE, "cloud.google.com/gke-nodepool": "cpu"}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
 

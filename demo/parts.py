@@ -75,9 +75,9 @@ def kubelet(layout: Layout, settings: StackSettings) -> Command:
     return _run_module("kubelet", "standins.kubelet", f"--speed={settings.speed:g}", *options, restartable=True)
 
 
-def autoscaler(layout: Layout, settings: StackSettings, gke_rest: str) -> Command:
+def autoscaler(layout: Layout, settings: StackSettings, google_rest: str) -> Command:
     """Return the command of GKE's cluster autoscaler, which fills the autoscaled pools."""
-    options = (f"--kubeconfig={layout.kubeconfig}", f"--gke={gke_rest}", f"--cluster={CLUSTER_PATH}")
+    options = (f"--kubeconfig={layout.kubeconfig}", f"--gke={google_rest}", f"--cluster={CLUSTER_PATH}")
     return _run_module(
         "autoscaler", "standins.autoscaler", f"--speed={settings.speed:g}", *options, restartable=True
     )
@@ -133,7 +133,7 @@ def function(layout: Layout, settings: StackSettings, name: str, addresses: Addr
             "FUNCTION_TARGET": name,
             "K_SERVICE": f"{NAME}-{name}",
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
-            "TPU_PROVISIONER_GKE_ENDPOINT": addresses.gke_rest,
+            "TPU_PROVISIONER_GKE_ENDPOINT": addresses.google_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_ALLOWED_RESERVATIONS": "*,capacity-project/*",  # as an example needs it
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
@@ -172,14 +172,13 @@ def tool_environment(layout: Layout, addresses: Addresses) -> dict[str, str]:
     """Return the variables that point kubectl, gcloud and client libraries at this stack only."""
     return {
         "KUBECONFIG": str(layout.kubeconfig),
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": addresses.gke_rest.rstrip("/") + "/",
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB": addresses.pubsub_rest.rstrip("/") + "/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": addresses.google_rest.rstrip("/") + "/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_PUBSUB": addresses.google_rest.rstrip("/") + "/",
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
         "CLOUDSDK_CORE_PROJECT": PROJECT,
         "CLOUDSDK_COMPUTE_REGION": LOCATION,
         "CLOUDSDK_CONTAINER_CLUSTER": CLUSTER,
         "PUBSUB_EMULATOR_HOST": addresses.pubsub_grpc,
-        "FAKEGKE_URL": addresses.gke_rest,
     }
 
 
@@ -193,10 +192,10 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     return {
         **function(layout, settings, "provision", addresses).environment,
         "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,
-        "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.pubsub_rest,
+        "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.google_rest,
         "TPU_PROVISIONER_PROJECT": PROJECT,
         "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if has_lease else "",
-        "TPU_PROVISIONER_LOGGING_ENDPOINT": addresses.gke_rest,
+        "TPU_PROVISIONER_LOGGING_ENDPOINT": addresses.google_rest,
     }
 
 

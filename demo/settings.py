@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from shared.settings import Settings
 from standins.controlplane.building import BuildMissing, find_build
 from standins.controlplane.programs import RecipeBroken, choose_products
 from standins.google.gke.scenario import ScenarioError, load_scenario
+from standins.kit.processes import ProcessState
 
 PROJECT = "demo-project"
 LOCATION = "us-east5"
@@ -97,16 +100,20 @@ class Addresses:
     kubernetes: str
     kubeconfig: str
     """The file by which an administrator gets in there."""
-    gke_rest: str
-    """Of all APIs of Google by REST: GKE, Pub/Sub, and the logs of all parts."""
+    google_rest: str
+    """Of all APIs of Google: GKE, Pub/Sub, and the logs of all parts."""
     pubsub_grpc: str
     functions: dict[str, str]
     exporter: str
 
-    @property
-    def pubsub_rest(self) -> str:
-        """Where Pub/Sub answers by REST."""
-        return self.gke_rest
+
+class State(msgspec.Struct, frozen=True):
+    """What runs, as its file says it."""
+
+    supervisor_pid: int
+    settings: StackSettings
+    addresses: Addresses
+    processes: list[ProcessState]
 
 
 class Layout:

@@ -3,20 +3,19 @@
 import json
 import os
 import threading
-import time
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import httpx
+import msgspec
 
 from demo import parts
 from demo.functions import stage
 from demo.objects import create_subscriptions, prepare_cluster
-from demo.settings import CLUSTER_PATH, FUNCTIONS, Addresses, ClusterKind, Layout, StackSettings
+from demo.settings import CLUSTER_PATH, FUNCTIONS, Addresses, Layout, StackSettings, State
 from standins.kit.addresses import HOST, answers, draw_ports, is_free, listens, read_ports, write_private
 from standins.kit.lifecycle import hold_interrupts
 from standins.kit.processes import NotReady, Processes, describe_last_words
@@ -29,10 +28,6 @@ _FIRST_PORT, _LAST_PORT = 15_000, 29_000
 _LAST_LINES = 12
 _START_SECONDS_MAX = 195.0
 """Longer than a control plane waits for one of its own parts, so that it can say which."""
-_STARTING = {
-    ClusterKind.EMBEDDED: "starting the cluster, GKE and Pub/Sub",
-    ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, GKE and Pub/Sub",
-}
 _TICK_VIRTUAL_SECONDS = 60
 _TICK_SECONDS_MIN = 1.0  # a tick of a small cluster takes a part of a second
 _TICK_SECONDS_MAX = 60.0
@@ -98,21 +93,13 @@ class Stack:
             raise NotReady("the stack has not started")
         return self._addresses
 
-    def kill(self, name: str) -> None:
-        """Kill one process as a crash would."""
-        self.supervisor.kill(name)
-
-    def check(self) -> None:
-        """Raise `ProcessDied` when a process is gone for good."""
-        self.supervisor.check()
-
     def _end(self) -> None:
         self._ending.set()
         self.supervisor.end_all()
         self.layout.drop_control_plane()
 
     def _start(self) -> None:
-        self._say(_STARTING[self.settings.cluster])
+        self._say(f"starting the {self.settings.cluster} cluster, GKE and Pub/Sub")
         ports = choose_ports(self.layout.home if self._keeps_ports else None)
         if self._plane is None:
             self.supervisor.start(parts.cluster(self.layout, self.settings, ports["cluster"]))
@@ -124,7 +111,7 @@ class Stack:
         self._addresses = Addresses(
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),
-            gke_rest=google["rest"],
+            google_rest=google["rest"],
             pubsub_grpc=google["grpc"],
             functions={name: f"http://{HOST}:{ports[name]}/" for name in FUNCTIONS},
             exporter=f"http://{HOST}:{ports['exporter']}",
@@ -141,7 +128,7 @@ class Stack:
         addresses = self.addresses
         for name in FUNCTIONS:
             self.supervisor.start(parts.function(self.layout, self.settings, name, addresses))
-        create_subscriptions(addresses.pubsub_rest, addresses.functions)
+        create_subscriptions(addresses.google_rest, addresses.functions)
         self.supervisor.start(parts.exporter(self.layout, self.settings, addresses))
         for name, url in addresses.functions.items():
             port = int(url.rstrip("/").rpartition(":")[2])
@@ -194,15 +181,9 @@ class Stack:
         # The file says that everything is ready: a process that waits for it must find all parts.
         if not self._started:
             return
-        state = {
-            "supervisor_pid": os.getpid(),
-            "written_at": time.time(),
-            "settings": asdict(self.settings),
-            "addresses": asdict(self.addresses),
-            "processes": [asdict(each) for each in self.supervisor.states()],
-        }
+        state = State(os.getpid(), self.settings, self.addresses, self.supervisor.states())
         with self._writing:
-            write_private(self.layout.state, json.dumps(state, indent=2) + "\n")
+            write_private(self.layout.state, msgspec.json.encode(state).decode())
 
 
 def choose_ports(home: Path | None = None) -> dict[str, int]:

@@ -43,7 +43,7 @@ def verify(addresses: Addresses, *, settle_seconds: float = SETTLE_SECONDS) -> l
 
 def count_changes(addresses: Addresses, *, since: float) -> dict[str, int]:
     """Return how many accepted calls of GKE changed something, by method, since then."""
-    calls = _get(f"{addresses.gke_rest}/admin/calls").json()["calls"]
+    calls = _get(f"{addresses.google_rest}/admin/calls").json()["calls"]
     accepted = (each for each in calls if each["skin"] != STAND_IN and each["code"] == "OK")
     methods = (str(each["method"]) for each in accepted if float(each["at"]) >= since)
     return dict(Counter(method for method in methods if method.startswith(_CHANGES)))
@@ -54,7 +54,7 @@ def _get(url: str) -> httpx.Response:
 
 
 def _check_gke(addresses: Addresses) -> Iterator[str]:
-    pools = _get(f"{addresses.gke_rest}/v1/{CLUSTER_PATH}/nodePools").json().get("nodePools", [])
+    pools = _get(f"{addresses.google_rest}/v1/{CLUSTER_PATH}/nodePools").json().get("nodePools", [])
     for pool in pools:
         if pool.get("config", {}).get("labels", {}).get(labels.MANAGER) == labels.MANAGER_VALUE:
             yield f"node pool {pool['name']} is left in GKE ({pool.get('status', '')})"
@@ -67,11 +67,11 @@ def _check_nodes(addresses: Addresses) -> Iterator[str]:
 
 
 def _check_pubsub(addresses: Addresses) -> Iterator[str]:
-    for each in _get(f"{addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"]:
+    for each in _get(f"{addresses.google_rest}/admin/subscriptions").json()["subscriptions"]:
         waiting = int(each.get("backlog") or 0) + int(each.get("outstanding") or 0)
         if waiting and each["name"] != DEAD_LETTER_SUBSCRIPTION:
             yield f"subscription {each['name']} has {waiting} undelivered messages"
-    url = f"{addresses.pubsub_rest}/v1/{DEAD_LETTER_SUBSCRIPTION}:pull"
+    url = f"{addresses.google_rest}/v1/{DEAD_LETTER_SUBSCRIPTION}:pull"
     body = {"maxMessages": 10, "returnImmediately": True}
     pulled = httpx.post(url, json=body, timeout=_CALL_SECONDS_MAX, trust_env=False).raise_for_status().json()
     for each in pulled.get("receivedMessages", []):

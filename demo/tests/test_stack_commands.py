@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from demo import parts
-from demo.background import NothingRuns, State, read_state
+from demo.background import NothingRuns, read_state
 from demo.commands import app
-from demo.settings import CLUSTER_PATH, Addresses, ClusterKind, Layout, StackSettings
+from demo.settings import CLUSTER_PATH, Addresses, ClusterKind, Layout, StackSettings, State
 from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start
 from standins.kit.kubernetes import open_client
 from standins.kit.processes import wait_until
@@ -27,7 +27,7 @@ LOGS_LEFT = {ClusterKind.EMBEDDED: [], ClusterKind.REAL: sorted(["logs", *(f"{pa
 ADDRESSES = Addresses(
     kubernetes="https://127.0.0.1:1",
     kubeconfig="kubeconfig",
-    gke_rest="http://127.0.0.1:2",
+    google_rest="http://127.0.0.1:2",
     pubsub_grpc="127.0.0.1:3",
     functions={"provision": "http://127.0.0.1:4/", "collect": "http://127.0.0.1:5/"},
     exporter="http://127.0.0.1:6",
@@ -104,7 +104,11 @@ def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_a
     wait_until(lambda: place.processes() == [], what="the end of every process")
     assert "is gone" in place.call("down").stdout
     after, kept = place.up().addresses, before.addresses
-    assert (after.functions, after.exporter, after.gke_rest) == (kept.functions, kept.exporter, kept.gke_rest)
+    assert (after.functions, after.exporter, after.google_rest) == (
+        kept.functions,
+        kept.exporter,
+        kept.google_rest,
+    )
     if place.kind is ClusterKind.EMBEDDED:  # a real control plane has several ports, and chooses them
         assert after.kubernetes == kept.kubernetes
     assert "The stack is down" in place.call("down").stdout

@@ -138,26 +138,6 @@ class ControlPlane:
         """Let a paused process go on."""
         self._processes.find(name).signal(signal.SIGCONT)
 
-    def replace_controller(self, old: str, new: str) -> None:
-        """Replace a further controller by another version of it, as an upgrade does.
-
-        What it made stays. The definitions become those of the new version; it listens where the
-        old one did.
-
-        Raises:
-            ValueError: the two are not versions of one controller.
-            BuildMissing: there is no build of the new one.
-        """
-        (product,) = (each for each in choose_products([new]) if each.name == new)
-        if self._controller(old).namespace != (product.controller and product.controller.namespace):
-            raise ValueError(f"controllers: {new} cannot take the place of {old}")
-        self._builds[new] = find_build(product)
-        self._ports[new] = self._ports[old]
-        self.kill(old)
-        self._processes.forget(old)
-        self._define([new])
-        self._install(new)
-
     def apply(self, things: list[Json]) -> None:
         """Create or change objects so that they are as given."""
         apply(self.api, things)

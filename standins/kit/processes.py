@@ -287,11 +287,6 @@ class Processes:
             self._entries[name].is_down = True
         child.kill()
 
-    def forget(self, name: str) -> None:
-        """Know nothing of a process any more that was killed."""
-        with self._lock:
-            del self._entries[name]
-
     def states(self) -> list[ProcessState]:
         """Return the state of every process in the order of its start."""
         with self._lock:

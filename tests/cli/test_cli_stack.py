@@ -75,7 +75,7 @@ def rows(environ: dict[str, str], kind: str, workload: str, **wanted: str) -> li
 def operations_kept(stack: Stack) -> None:
     """GKE keeps operations, as by default: a fault of a test is stronger than ``ANSWERS``."""
     kept = {"switch": "op_gc", "seconds": 86_400}
-    httpx.post(f"{stack.addresses.gke_rest}/admin/faults", json=kept).raise_for_status()
+    httpx.post(f"{stack.addresses.google_rest}/admin/faults", json=kept).raise_for_status()
 
 
 @pytest.mark.usefixtures("operations_kept", "jobsets")
@@ -129,16 +129,16 @@ def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
 
 def publish_malformed(stack: Stack) -> None:
     body = {"messages": [{"data": "eA==", "attributes": {"ce-type": "tpuprovisioner.demand.v1"}}]}
-    httpx.post(f"{stack.addresses.pubsub_rest}/v1/{TOPIC}:publish", json=body).raise_for_status()
+    httpx.post(f"{stack.addresses.google_rest}/v1/{TOPIC}:publish", json=body).raise_for_status()
 
 
 def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str, str]) -> None:
     def changes() -> list[tuple[str, str]]:
-        calls = httpx.get(f"{stack.addresses.gke_rest}/admin/calls").raise_for_status().json()["calls"]
+        calls = httpx.get(f"{stack.addresses.google_rest}/admin/calls").raise_for_status().json()["calls"]
         return [(each["method"], each["pool"]) for each in calls if each["method"] == "CreateNodePool"]
 
     def subscriptions() -> list[dict[str, Any]]:
-        return list(httpx.get(f"{stack.addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"])
+        return list(httpx.get(f"{stack.addresses.google_rest}/admin/subscriptions").json()["subscriptions"])
 
     def delivered() -> int:
         pushed = ("-provision", "-collect")

@@ -60,7 +60,7 @@ class Cloud:
         self.stack = stack
         self.is_real = stack.settings.cluster is ClusterKind.REAL
         self.kubernetes = open_client(addresses.kubeconfig, timeout_seconds=60)
-        self.google = httpx.Client(base_url=addresses.gke_rest, timeout=60)
+        self.google = httpx.Client(base_url=addresses.google_rest, timeout=60)
         self._lock = threading.Lock()
         self._live: dict[str, dict[str, Json]] = {NODES: {}, PODS: {}, EVENTS: {}}
         self.hosts: dict[str, dict[str, str]] = {}
@@ -178,7 +178,7 @@ class Cloud:
 
     def _look(self) -> None:
         """Look at GKE's pools again and again; the fake one notes no call for it."""
-        address = f"{self.stack.addresses.gke_rest}/v1/{CLUSTER_PATH}/nodePools"
+        address = f"{self.stack.addresses.google_rest}/v1/{CLUSTER_PATH}/nodePools"
         with httpx.Client(timeout=60, headers={"User-Agent": STAND_IN}) as client:
             while not self._over.wait(_LOOK_SECONDS):
                 pools = read_body(client.get(address)).get("nodePools", [])

@@ -45,10 +45,10 @@ class Arena:
     def __init__(self, stack: Stack, cluster_blows: list[Strike]) -> None:
         self.stack = stack
         self.targets: list[Strike] = [
-            lambda: stack.kill("exporter"),
-            lambda: stack.kill("provision"),
-            lambda: stack.kill("collect"),
-            lambda: httpx.post(f"{stack.addresses.pubsub_rest}/admin/disconnect").raise_for_status(),
+            lambda: stack.supervisor.kill("exporter"),
+            lambda: stack.supervisor.kill("provision"),
+            lambda: stack.supervisor.kill("collect"),
+            lambda: httpx.post(f"{stack.addresses.google_rest}/admin/disconnect").raise_for_status(),
             *cluster_blows,
         ]
 

@@ -132,18 +132,7 @@ class FakeGke:
         """Return one plain row for each pool, for people."""
         self.agenda.run_due()
         return [
-            {
-                "cluster": cluster.name.cluster,
-                "pool": pool.name,
-                "status": pools.PoolStatus(pool.status).name,
-                "machine_type": pool.message.config.machine_type,
-                "topology": pool.shape.topology,
-                "nodes": len(pool.nodes),
-                "node_names": sorted(pool.nodes),
-                "planned_nodes": pool.planned_nodes,
-                "zones": pool.zones,
-                "message": pool.message.status_message,
-            }
+            {"pool": pool.name, "status": pools.PoolStatus(pool.status).name, "nodes": len(pool.nodes)}
             for cluster in self.world.clusters.values()
             for pool in cluster.pools.values()
         ]
@@ -192,13 +181,17 @@ class FakeGke:
         fault = self.faults.find("max_inflight_ops", call.target)
         most = fault.value if fault else _MOST_IN_FLIGHT
         if self._desk.in_flight(call.cluster) >= most:
-            raise names.too_many_operations(call.cluster.cluster, most)
+            cluster = call.cluster.cluster
+            text = f'Too many operations: cluster "{cluster}" hits the concurrent operations quota {most}, '
+            raise ApiError(Code.RESOURCE_EXHAUSTED, f"{text}please try again later.")
         self._refuse_scripted(call.target, at_quota=True)
 
     def _refuse_locked(self, cluster: ClusterName, pool: str) -> None:
         blocking = self._desk.blocking(cluster, pool)
         if blocking is not None:
-            raise names.incompatible_operation(blocking.message.name)
+            name, reason = blocking.message.name, "CLUSTER_ALREADY_HAS_OPERATION"
+            text = f"Cluster is running incompatible operation {name}."
+            raise ApiError(Code.FAILED_PRECONDITION, text, reason, {"operation": name})
 
     def _refuse_taken(self, cluster: ClusterRecord, name: str, target: Target) -> None:
         pool = cluster.pools.get(name)
@@ -211,7 +204,8 @@ class FakeGke:
         fault = self.faults.find(switches.get(pool.status, ""), target)
         if pool.status in switches and (fault is None or fault.answer == "precondition"):
             self._refuse_locked(cluster.name, name)
-        raise names.already_exists(cluster.name, name)
+        # The specification is not compared.
+        raise ApiError(Code.ALREADY_EXISTS, f"Already exists: {cluster.name.spelled}/nodePools/{name}.")
 
     def _create_node_pool(self, call: Call) -> Message:
         cluster, wanted = self._find_cluster(call), call.request.node_pool

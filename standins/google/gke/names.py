@@ -36,6 +36,28 @@ def region_of(location: str) -> str:
     return location.rsplit("-", 1)[0] if is_zone(location) else location
 
 
+def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]:
+    """Return the labels that every node of GKE has by its machine and its place, old names too.
+
+    Drivers of disks place pods by ``topology.gke.io/zone``:
+    https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver.
+    """
+    region = region_of(zone)
+    return {
+        "node.kubernetes.io/instance-type": machine,
+        "beta.kubernetes.io/instance-type": machine,
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": architecture,
+        "beta.kubernetes.io/arch": architecture,
+        "topology.kubernetes.io/zone": zone,
+        "topology.gke.io/zone": zone,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/region": region,
+    }
+
+
 @dataclass(frozen=True, order=True)
 class ClusterName:
     """Which cluster; `location` is the cluster's own region or zone."""
@@ -100,27 +122,6 @@ def invalid_field(name: str, value: object, wanted: str) -> ApiError:
 def pool_not_found(pool: str) -> ApiError:
     """Return the error for a pool that is not in its cluster."""
     return ApiError(Code.NOT_FOUND, f'Not found: node pool "{pool}" not found.')
-
-
-def already_exists(cluster: ClusterName, pool: str) -> ApiError:
-    """Return the error for a name that is taken; the specification is not compared."""
-    return ApiError(Code.ALREADY_EXISTS, f"Already exists: {cluster.spelled}/nodePools/{pool}.")
-
-
-def incompatible_operation(operation: str) -> ApiError:
-    """Return the error for a pool or cluster that is busy with another operation."""
-    text = f"Cluster is running incompatible operation {operation}."
-    reason = "CLUSTER_ALREADY_HAS_OPERATION"
-    return ApiError(Code.FAILED_PRECONDITION, text, reason, {"operation": operation})
-
-
-def too_many_operations(cluster: str, ceiling: int) -> ApiError:
-    """Return the error for a cluster with too many operations in flight."""
-    return ApiError(
-        Code.RESOURCE_EXHAUSTED,
-        f'Too many operations: cluster "{cluster}" hits the concurrent operations quota {ceiling}, '
-        "please try again later.",
-    )
 
 
 def not_emulated(what: str) -> ApiError:

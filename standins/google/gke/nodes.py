@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from standins.google.gke.machines import Machine, gpus_of
-from standins.google.gke.names import ClusterName, region_of
+from standins.google.gke.names import ClusterName, labels_of_host
 from standins.google.gke.pools import VERSION, Message, reservation_path, tier_of
 
 _GKE = "cloud.google.com"
@@ -57,28 +57,6 @@ def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, s
     if profile := pool.network_config.accelerator_network_profile:
         labels["gke.networks.io/accelerator-network-profile"] = profile
     return labels
-
-
-def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]:
-    """Return the labels that every node of GKE has by its machine and its place, old names too.
-
-    Drivers of disks place pods by ``topology.gke.io/zone``:
-    https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver.
-    """
-    region = region_of(zone)
-    return {
-        "node.kubernetes.io/instance-type": machine,
-        "beta.kubernetes.io/instance-type": machine,
-        "kubernetes.io/os": "linux",
-        "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": architecture,
-        "beta.kubernetes.io/arch": architecture,
-        "topology.kubernetes.io/zone": zone,
-        "topology.gke.io/zone": zone,
-        "failure-domain.beta.kubernetes.io/zone": zone,
-        "topology.kubernetes.io/region": region,
-        "failure-domain.beta.kubernetes.io/region": region,
-    }
 
 
 def node_object(

@@ -65,11 +65,6 @@ class Registrar:
         if self._opened is not None:
             await self._opened.aclose()
 
-    async def settled(self) -> None:
-        """Wait until everything that was noted has been carried out."""
-        while self._workers:
-            await asyncio.gather(*list(self._workers.values()))
-
     async def _work(self, key: tuple[str, str]) -> None:
         queue = self._queues[key]
         while not queue.empty():
