@@ -27,21 +27,16 @@ ALL = """
 """
 
 
-def test_every_word_is_read() -> None:
+def test_every_word_is_read_and_json_too() -> None:
     lent = Reservation(name="train", project="lender", block="b1", subblock="s1")
 
     assert read_ways(ALL)[-1].run_seconds == 86400
     assert read_ways(ALL) == (
         Way(Tier.RESERVATION, "us-east5-a", lent),
         Way(Tier.RESERVATION, "us-east5-a", Reservation(name="rest")),
-        Way(Tier.SPOT, "us-east5-a"),
-        Way(Tier.SPOT, "us-east5-b"),
-        Way(Tier.ON_DEMAND),
+        *(Way(Tier.SPOT, "us-east5-a"), Way(Tier.SPOT, "us-east5-b"), Way(Tier.ON_DEMAND)),
         Way(Tier.FLEX_START, run_seconds=86400),
     )
-
-
-def test_json_is_read_too() -> None:
     assert read_ways('[{"spot": true}, {}]') == (Way(Tier.SPOT), Way(Tier.ON_DEMAND))
 
 

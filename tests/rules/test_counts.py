@@ -1,5 +1,6 @@
-"""Numbers of objects: any text and any size is a number within the bounds, or none."""
+"""Numbers, amounts and times of objects: a value within the bounds, or none."""
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -9,10 +10,18 @@ from hypothesis import strategies as st
 
 from shared.edges.pods import parse_quantity, read_template
 from shared.kinds.objects import UnexpectedValue, read_number
-from shared.kinds.table import KINDS
+from shared.kinds.table import KINDS, get_kind
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.times import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
-from tests.builders import a_claim, a_pool
+from shared.model.times import (
+    COUNT_MAX,
+    SECONDS_MAX,
+    bound_count,
+    measure_seconds,
+    parse_count,
+    parse_time,
+    take_percent,
+)
+from tests.builders import NOW, a_claim, a_pool
 from tests.rules.kind_bodies import a_deployment
 from tests.rules.live_pods import a_pod_body
 
@@ -23,20 +32,11 @@ LONGER_THAN_PYTHON_READS = "9" * 5000
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("0", 0),
-        ("007", 7),
-        ("25", 25),
-        (HUGE, COUNT_MAX),
-        (LONGER_THAN_PYTHON_READS, COUNT_MAX),
-        ("0" * 5000 + "1", 1),
-        (str(COUNT_MAX + 1), COUNT_MAX),
-        ("", None),
-        ("-1", None),
-        ("1.5", None),
-        ("nan", None),
-        ("٣", None),
-        (" 1", None),
+        *(("0", 0), ("007", 7), ("25", 25), (HUGE, COUNT_MAX), (LONGER_THAN_PYTHON_READS, COUNT_MAX)),
+        *(("0" * 5000 + "1", 1), (str(COUNT_MAX + 1), COUNT_MAX)),
+        *((text, None) for text in ("", "-1", "1.5", "nan", "٣", " 1")),
     ],
+    ids=range(13),
 )
 def test_a_text_is_a_bounded_count_or_none(text: str, number: int | None) -> None:
     assert parse_count(text) == number
@@ -70,13 +70,11 @@ def test_what_is_no_whole_number_is_refused_by_its_path(wrong: object) -> None:
         read_number({"spec": {"replicas": wrong}}, "spec", "replicas")
 
 
-@pytest.mark.parametrize("surge", [f"{HUGE}%", f"{LONGER_THAN_PYTHON_READS}%", 10**400])
+@pytest.mark.parametrize("surge", [f"{HUGE}%", f"{LONGER_THAN_PYTHON_READS}%", 10**400], ids=range(3))
 def test_a_giant_surge_of_a_deployment_asks_for_no_more_pods_than_it_shows(surge: object) -> None:
-    rollout = {"rollingUpdate": {"maxSurge": surge}}
-    (group,) = a_deployment(shown=5, replicas=3, strategy=rollout).groups
+    (group,) = a_deployment(shown=5, replicas=3, strategy={"rollingUpdate": {"maxSurge": surge}}).groups
 
     assert group.replicas == 5
-    assert a_deployment(template=a_pod_body(topology=None, chips=0) | {}, strategy=rollout).kind == "Deployment"
 
 
 FIELDS = ("replicas", "parallelism", "completions", "minReplicas", "maxReplicas", "numOfHosts", "size")
@@ -124,3 +122,46 @@ def test_an_amount_is_read_as_kubernetes_writes_it(text: str, amount: str | None
 def test_no_text_breaks_the_reading_of_an_amount(text: str) -> None:
     found = parse_quantity(text)
     assert found is None or found >= 0
+
+
+# --- times that other clocks wrote are bounded by our own ---
+
+
+HOUR = 3600.0
+SINCE = {None: None, NOW - 10: 10.0, NOW: 0.0, NOW + 60: 0.0, NOW + 61: None, NOW + HOUR: None, math.inf: None}
+
+
+@pytest.mark.parametrize(("since", "seconds"), SINCE.items())
+def test_a_time_ahead_of_ours_counts_as_now_or_says_nothing(since: float | None, seconds: float | None) -> None:
+    assert measure_seconds(since, NOW) == seconds
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", "2027-13-01T00:00:00Z"])
+def test_a_time_that_cannot_be_read_is_no_time(text: str | None) -> None:
+    assert parse_time(text) is None
+    assert parse_time("2027-01-15T09:00:00.5+01:00") == 1_800_000_000.5
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_beyond_the_calendar_never_raises(text: str) -> None:
+    assert parse_time(text) is None or abs(parse_time(text) or 0) < 10**12
+
+
+def read_suspended(kind: str, *fields: dict[str, Any]) -> float | None:
+    metadata = {"namespace": "default", "name": "x", "uid": "u", "managedFields": list(fields)}
+    body = {"metadata": metadata, "spec": {"suspend": True}}
+    return get_kind(kind).read(body, read_template).suspend_set_at
+
+
+def a_field(time: object, *fields: str) -> dict[str, Any]:
+    return {"manager": "kueue", "time": time, "fieldsV1": {"f:spec": {f"f:{each}": {} for each in fields}}}
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "Job", "RayCluster"])
+def test_the_api_server_records_when_the_suspension_was_written(kind: str) -> None:
+    early, late = "2027-01-15T07:00:00Z", "2027-01-15T08:00:00Z"
+
+    assert read_suspended(kind, a_field(early, "suspend"), a_field(late, "suspend", "replicas")) == NOW
+    assert read_suspended(kind, a_field(early, "suspend"), a_field(late, "replicas")) == NOW - HOUR
+    assert read_suspended(kind, a_field("", "suspend")) is None
+    assert read_suspended(kind) is None
