@@ -14,15 +14,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client
 
 from shared import VERSION
 
@@ -100,13 +92,13 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus-client leaves it untyped
-        self.registry = CollectorRegistry(auto_describe=True)
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus-client leaves it untyped
+        self.registry = prometheus_client.CollectorRegistry(auto_describe=True)
         self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type",))
         self.publish_failures = self._counter(
             "publish_failures", "Failed attempts to publish a batch.", ("reason",)
         )
-        self.publish_seconds = Histogram(
+        self.publish_seconds = prometheus_client.Histogram(
             "publish_seconds",
             "Seconds from the arrival of a watch event until Pub/Sub has stored the event.",
             namespace=PREFIX,
@@ -121,7 +113,7 @@ class Metrics:
         self.unreadable = self._counter(
             "objects_unreadable", "Objects skipped because they could not be read.", ("resource",)
         )
-        Info("build", "The version that runs.", namespace=PREFIX, registry=self.registry).info(
+        prometheus_client.Info("build", "The version that runs.", namespace=PREFIX, registry=self.registry).info(
             {"version": VERSION}
         )
         self.is_leader = self._gauge("is_leader", "1 while this exporter is the leader.")
@@ -132,13 +124,13 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return the text that Prometheus scrapes."""
-        return generate_latest(self.registry)
+        return prometheus_client.generate_latest(self.registry)
 
-    def _counter(self, name: str, help_text: str, labels: tuple[str, ...]) -> Counter:
-        return Counter(name, help_text, labels, namespace=PREFIX, registry=self.registry)
+    def _counter(self, name: str, help_text: str, labels: tuple[str, ...]) -> prometheus_client.Counter:
+        return prometheus_client.Counter(name, help_text, labels, namespace=PREFIX, registry=self.registry)
 
-    def _gauge(self, name: str, help_text: str) -> Gauge:
-        return Gauge(name, help_text, namespace=PREFIX, registry=self.registry)
+    def _gauge(self, name: str, help_text: str) -> prometheus_client.Gauge:
+        return prometheus_client.Gauge(name, help_text, namespace=PREFIX, registry=self.registry)
 
 
 class HealthServer:

@@ -21,39 +21,21 @@ import urllib3
 from exporter.health import Health, Metrics
 from exporter.observed_objects import ObservedObjects, WatchedKind
 from exporter.publishing import WAIT_SECONDS, Closed, Pauses
-from shared.edges.kubernetes import (
-    Expired,
-    KubernetesApi,
-    Page,
-    Record,
-    Stored,
-    Unreadable,
-    classify_refusal,
-    decoder_of,
-    report_unreadable,
-)
-from shared.model.errors import (
-    JSON_ERRORS,
-    Denied,
-    InvalidRequest,
-    NotFound,
-    ProvisionerError,
-    Throttled,
-    Unavailable,
-)
+from shared.edges import kubernetes
+from shared.model import errors
 from shared.model.messages import Event
 
 T = TypeVar("T")
 
 
-class WatchLine(Record):
+class WatchLine(kubernetes.Record):
     """One line of a watch before its object is decoded."""
 
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class WatchEvent(Record, Generic[T]):
+class WatchEvent(kubernetes.Record, Generic[T]):
     """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` without object.
 
     Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then
@@ -74,11 +56,16 @@ UNREADABLE = "UNREADABLE"
 """The type of an event whose object has not the expected shape; it is logged, and its version is
 kept."""
 _LINE = msgspec.json.Decoder(WatchLine)
-_STORED = decoder_of(Stored)
+_STORED = kubernetes.decoder_of(kubernetes.Stored)
 
 
 def open_watch(
-    api: KubernetesApi, path: str, params: Mapping[str, str], kind: type[T], *, silence_seconds: float = 90.0
+    api: kubernetes.KubernetesApi,
+    path: str,
+    params: Mapping[str, str],
+    kind: type[T],
+    *,
+    silence_seconds: float = 90.0,
 ) -> Watch[T]:
     """Open a watch from the ``resourceVersion`` in `params` and return its events.
 
@@ -88,7 +75,7 @@ def open_watch(
     return Watch(f"WATCH {path}", api.stream(path, query, silence_seconds=silence_seconds), kind)
 
 
-class Silence(Unavailable):
+class Silence(errors.Unavailable):
     """The other side kept the connection open and said nothing for longer than was agreed."""
 
 
@@ -103,7 +90,7 @@ class Watch(Generic[T]):
 
     def __init__(self, what: str, response: urllib3.BaseHTTPResponse, kind: type[T]) -> None:
         self._what, self._response = what, response
-        self._decoder = decoder_of(kind)
+        self._decoder = kubernetes.decoder_of(kind)
         self._closing = False
 
     def __enter__(self) -> Self:
@@ -136,7 +123,7 @@ class Watch(Generic[T]):
                 return
             if isinstance(error, ValueError | AttributeError):
                 raise
-            raise Unavailable(f"{self._what}: connection lost: {error}") from error
+            raise errors.Unavailable(f"{self._what}: connection lost: {error}") from error
 
     def _lines(self) -> Iterator[bytes]:
         pending = bytearray()
@@ -144,39 +131,31 @@ class Watch(Generic[T]):
             pending += chunk
             if b"\n" not in chunk:
                 if len(pending) > LINE_BYTES_MAX:
-                    raise Unavailable(f"{self._what}: a line of over {LINE_BYTES_MAX} bytes")
+                    raise errors.Unavailable(f"{self._what}: a line of over {LINE_BYTES_MAX} bytes")
                 continue
             *lines, rest = bytes(pending).split(b"\n")
             pending = bytearray(rest)
             yield from (line for line in lines if line)
         if pending and not self._closing:
-            raise Unavailable(f"{self._what}: connection lost in the middle of an event")
+            raise errors.Unavailable(f"{self._what}: connection lost in the middle of an event")
 
     def _event(self, line: bytes) -> WatchEvent[T]:
         try:
             envelope = _LINE.decode(line)
-            if envelope.type in ("BOOKMARK", "ERROR"):
-                return self._without_object(envelope)
-            item = self._decoder.decode(envelope.object)
             version = _STORED.decode(envelope.object).metadata.resource_version
-            return WatchEvent(type=envelope.type, object=item, resource_version=version)
-        except JSON_ERRORS as error:
-            return self._unreadable(line, error)
-
-    def _without_object(self, envelope: WatchLine) -> WatchEvent[T]:
+        except errors.JSON_ERRORS as error:
+            problem = f"{self._what}: not JSON, or an event without metadata: {error}"
+            raise kubernetes.Unreadable(problem) from error
         if envelope.type == "ERROR":
-            raise classify_refusal(f"{self._what} (in the stream)", 0, bytes(envelope.object))
-        version = _STORED.decode(envelope.object).metadata.resource_version
-        return WatchEvent(type="BOOKMARK", object=None, resource_version=version)
-
-    def _unreadable(self, line: bytes, error: Exception) -> WatchEvent[T]:
+            raise kubernetes.classify_refusal(f"{self._what} (in the stream)", 0, bytes(envelope.object))
+        if envelope.type == "BOOKMARK":
+            return WatchEvent(type="BOOKMARK", object=None, resource_version=version)
         try:
-            item = _LINE.decode(line).object
-            version = _STORED.decode(item).metadata.resource_version
-        except JSON_ERRORS:
-            raise Unreadable(f"{self._what}: not JSON, or an event without metadata: {error}") from error
-        report_unreadable(self._what, item, error)
-        return WatchEvent(type=UNREADABLE, object=None, resource_version=version)
+            item = self._decoder.decode(envelope.object)
+        except errors.JSON_ERRORS as error:
+            kubernetes.report_unreadable(self._what, envelope.object, error)
+            return WatchEvent(type=UNREADABLE, object=None, resource_version=version)
+        return WatchEvent(type=envelope.type, object=item, resource_version=version)
 
 
 SILENCE_SECONDS = 90.0
@@ -192,15 +171,15 @@ SHORT_SECONDS = 1.0
 """A watch that ends sooner than this without a single event counts as a failure, so that it cannot
 spin."""
 BASE = "the chart infra/helm"
-_REASONS: tuple[tuple[type[ProvisionerError], str], ...] = (
-    (Expired, "expired"),
+_REASONS: tuple[tuple[type[errors.ProvisionerError], str], ...] = (
+    (kubernetes.Expired, "expired"),
     (Silence, "silence"),
-    (NotFound, "absent"),
-    (Denied, "denied"),
-    (Throttled, "throttled"),
-    (InvalidRequest, "refused"),
+    (errors.NotFound, "absent"),
+    (errors.Denied, "denied"),
+    (errors.Throttled, "throttled"),
+    (errors.InvalidRequest, "refused"),
 )
-_VERSION_OF_LIST = Page[msgspec.Raw]
+_VERSION_OF_LIST = kubernetes.Page[msgspec.Raw]
 _logger = logging.getLogger(__name__)
 
 
@@ -209,7 +188,7 @@ class Follower(Generic[T]):
 
     def __init__(
         self,
-        api: KubernetesApi,
+        api: kubernetes.KubernetesApi,
         watched: WatchedKind[T],
         observed: ObservedObjects[T, Any],
         *,
@@ -255,7 +234,7 @@ class Follower(Generic[T]):
             if not self._version:
                 self._version = self._list()
             lasted_well = self._watch()
-        except ProvisionerError as error:
+        except errors.ProvisionerError as error:
             if not self._stop.is_set():
                 self._note_failure(error)
             return
@@ -359,7 +338,7 @@ class Follower(Generic[T]):
             events = list(look(self._watched.read(item)))
         except Exception as error:  # noqa: BLE001 -- the net of this object
             self._metrics.unreadable.labels(self._watched.name).inc()
-            self._observed.miss(report_unreadable(self._watched.path, item, error))
+            self._observed.miss(kubernetes.report_unreadable(self._watched.path, item, error))
             return
         self._send_on(events)
 
@@ -368,7 +347,7 @@ class Follower(Generic[T]):
         for event in events:
             self._report(event, arrived)
 
-    def _note_failure(self, error: ProvisionerError) -> None:
+    def _note_failure(self, error: errors.ProvisionerError) -> None:
         reason = next((word for kind, word in _REASONS if isinstance(error, kind)), "disconnected")
         self._count_restart(reason)
         if reason == "silence":
@@ -385,7 +364,7 @@ class Follower(Generic[T]):
         self._tell_lack(reason, error, pause)
         self._pause(pause)
 
-    def _tell_lack(self, reason: str, error: ProvisionerError, pause: float) -> None:
+    def _tell_lack(self, reason: str, error: errors.ProvisionerError, pause: float) -> None:
         """Show what is missing: an optional kind that is absent is normal."""
         watched = self._watched
         self._health.note_lack(watched.name, self._advise(reason, error))
@@ -408,7 +387,7 @@ class Follower(Generic[T]):
     def _beat(self) -> None:
         self._health.beat(self._watched.name)
 
-    def _advise(self, reason: str, error: ProvisionerError) -> str:
+    def _advise(self, reason: str, error: errors.ProvisionerError) -> str:
         path, role = self._watched.path, self._watched.role or BASE
         if reason == "absent":
             return f"{path} does not exist in the cluster: is the {self._watched.operator} operator installed?"
