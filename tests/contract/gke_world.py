@@ -1,6 +1,5 @@
 """One fake control plane, the two ways to it, and the situations that its callers can meet."""
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -96,24 +95,3 @@ def a_gpu_pool_body() -> dict[str, Any]:
     name = f"gpu{next(NUMBERS)}"
     locations = ["us-east5-b"]
     return {"name": name, "config": config, "locations": locations, "initialNodeCount": 1, "autoscaling": scaling}
-
-
-def lost(how: str) -> Callable[[Gke, str], None]:
-    def arrange(gke: Gke, _name: str) -> None:
-        gke.fault("lose_reply", how=how, method="*")
-
-    return arrange
-
-
-def call_port(port: Edge, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
-    """Make one call about the pool of a body."""
-    name = str(body["name"])
-    calls: dict[str, Callable[[], object]] = {
-        "create": lambda: port.create(cluster, body),
-        "get": lambda: port.get(cluster, name),
-        "list": lambda: port.list(cluster),
-        "delete": lambda: port.delete(cluster, name),
-        "raise": lambda: port.raise_maximum(cluster, name, 4),
-        "lower": lambda: port.lower_maximum(cluster, name, 2),
-    }
-    return calls[method]()

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from shared.edges.gke import InstanceGroups
 from shared.edges.google import GoogleAccount
@@ -17,161 +16,122 @@ from shared.model.pools import FillError, Machines, NodePool, PoolStatus
 from shared.settings import Credentials
 
 CALLS = {"listManagedInstances": "POST", "listErrors": "GET"}
-ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones/us-a"
-CODE = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
-MESSAGE = "The zone 'projects/p/zones/us-a' does not have enough resources available to fulfill the request."
-STOCKOUT = f"{CODE}: {MESSAGE}"
+ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones"
+CODE, MESSAGE = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "The zone 'projects/p/zones/us-a' has not enough."
 TOLD_AT, TOLD = 1_800_000_000.0, "2027-01-15T00:00:00.000-08:00"
 ERRORS = {"errors": [{"code": CODE, "message": MESSAGE}]}
+STOCKOUT = FillError(f"{CODE}: {MESSAGE}")
+DATED = FillError(STOCKOUT.message, TOLD_AT)
 
 
 class _Compute(InstanceGroups):
     """Keeps what was asked, and answers by the end of the path."""
 
-    def __init__(self, **answers: object) -> None:
+    def __init__(self, answers: Mapping[str, object]) -> None:
         super().__init__("http://127.0.0.1:9", GoogleAccount(Credentials.ANONYMOUS))
-        self.asked: list[tuple[str, Any]] = []
+        self.asked: list[str] = []
         self.answers = answers
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        self.asked.append((path, body))
-        last = path.partition("?")[0].rpartition("/")[2]
-        answer = self.answers.get(path.partition("?")[2] or (last if last in CALLS else "get"), {})
-        if isinstance(answer, Exception):
-            raise answer
+        assert path.startswith("compute/v1/projects/p/")
+        path, _, page = path.partition("?")
+        last = path.rpartition("/")[2]
+        self.asked.append(last)
+        answer = self.answers.get(page or (last if last in CALLS else "get"), {})
         assert method == CALLS.get(last, "GET")
         return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
 
-def a_pool_in(*groups: str) -> NodePool:
-    urls = tuple(
-        f"https://www.googleapis.com/compute/v1/projects/p/zones/{zone}/instanceGroupManagers/{group}"
-        for zone, group in (each.split("/") for each in groups)
-    )
-    return NodePool(name="p", status=PoolStatus.RUNNING, group_urls=urls)
-
-
-def test_all_pages_of_a_group_are_read() -> None:
-    pages = [
-        {"managedInstances": [{"instance": f"{ROOT}/instances/n-{number}", "currentAction": "CREATING"}]}
-        for number in range(3)
-    ]
-    answers = {
-        "listManagedInstances": pages[0] | {"nextPageToken": "a=/b"},
-        "pageToken=a%3D%2Fb": pages[1] | {"nextPageToken": "c"},
-        "pageToken=c": pages[2],
-        "get": {"targetSize": 3},
-    }
-    pool = a_pool_in("us-a/g-grp")
-
-    assert _Compute(**answers).read_machines(pool).coming == 3
-
-
-# --- what keeps machines away ---------------------------------------------------------------------
+def read(answers: Mapping[str, object], groups: str = "us-a/g-grp", nodes: int = 1) -> tuple[Machines, list[str]]:
+    """Return the machines of a pool, and the calls by the end of their paths."""
+    places = (each.split("/") for each in groups.split())
+    urls = tuple(f"{ROOT}/{zone}/instanceGroupManagers/{group}" for zone, group in places)
+    compute = _Compute(answers)
+    pool = NodePool(name="p", status=PoolStatus.RUNNING, group_urls=urls, node_count=nodes)
+    return compute.read_machines(pool), compute.asked
 
 
 def row(number: int, status: str = "", action: str = "CREATING", **more: Any) -> dict[str, Any]:
     """Return an instance as the group lists it: without a status as long as there is no machine."""
-    found = {
-        "instance": f"{ROOT}/instances/gke-c-p-11111111-{number:04}",
-        "name": f"gke-c-p-11111111-{number:04}",
-        "currentAction": action,
-        "version": {"instanceTemplate": f"{ROOT}/instanceTemplates/gke-c-p-11111111", "name": "0-1"},
-        **more,
-    }
-    return found | ({"id": str(number), "instanceStatus": status} if status else {})
+    own = {"instance": f"{ROOT}/us-a/instances/gke-c-p-{number:04}", "currentAction": action, **more}
+    return own | ({"id": str(number), "instanceStatus": status} if status else {})
 
 
-def failing(number: int) -> dict[str, Any]:
-    return row(number, lastAttempt={"errors": ERRORS})
-
-
-def listed(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"items": list(items)} if items else {}
+def listed(*rows: dict[str, Any], **answers: object) -> dict[str, object]:
+    return {"listManagedInstances": {"managedInstances": list(rows)} if rows else {}, **answers}
 
 
 def an_error(at: str | None = TOLD, code: str = CODE) -> dict[str, Any]:
-    details = {"action": "CREATING", "instance": f"{ROOT}/instances/gke-c-p-11111111-0001", "version": {}}
-    fields = {"error": {"code": code, "message": MESSAGE}, "instanceActionDetails": details}
-    return fields | ({"timestamp": at} if at else {})
+    return {"error": {"code": code, "message": MESSAGE}} | ({"timestamp": at} if at else {})
+
+
+def told(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"items": list(items)} if items else {}
 
 
 def bulk(*, in_progress: bool = True, error: object = ERRORS) -> dict[str, Any]:
     check = {"timestamp": TOLD} | ({"error": error} if error else {})
-    status = {"isStable": False, "bulkInstanceOperation": {"inProgress": in_progress, "lastProgressCheck": check}}
-    return {"kind": "compute#instanceGroupManager", "name": "g", "targetSize": 2, "status": status}
+    return {"status": {"bulkInstanceOperation": {"inProgress": in_progress, "lastProgressCheck": check}}}
 
 
-def read(rows: list[dict[str, Any]], *groups: str, **answers: object) -> tuple[Machines, list[str]]:
-    """Return the machines of a pool, and the calls by the end of their paths."""
-    compute = _Compute(listManagedInstances={"managedInstances": rows} if rows else {}, **answers)
-    found = compute.read_machines(a_pool_in(*(groups or ("us-a/g-grp",))))
-    assert all(path.startswith("compute/v1/projects/p/") for path, _ in compute.asked)
-    return found, [path.rpartition("/")[2] for path, _ in compute.asked]
-
-
+RUNS, FAILS = row(1, "RUNNING", "NONE"), row(2, lastAttempt={"errors": ERRORS})
 GROUP = {"targetSize": 2, "status": {"isStable": False}}
+PAGES = {
+    "listManagedInstances": {"managedInstances": [row(0)], "nextPageToken": "a=/b"},
+    "pageToken=a%3D%2Fb": {"managedInstances": [row(1)], "nextPageToken": "c"},
+    "pageToken=c": {"managedInstances": [row(2)]},
+}
+LATER = FillError(STOCKOUT.message, TOLD_AT + 60)
+ALL = ["listManagedInstances", "g-grp", "listErrors"]
 
 
 @pytest.mark.parametrize(
-    ("rows", "answers", "wanted", "calls"),
+    ("answers", "machines", "calls"),
     [
-        ([row(1, "RUNNING", "NONE"), row(2, "STAGING")], {}, Machines(present=2), 1),
-        ([row(1, "PROVISIONING"), row(2)], {}, Machines(present=1, coming=1), 1),
-        ([row(1), row(2)], {"get": GROUP}, Machines(coming=2), 2),
-        ([row(1), failing(2)], {"get": GROUP}, Machines(coming=1, errors=(FillError(STOCKOUT),)), 2),
-        ([failing(1), failing(2)], {"get": GROUP}, Machines(errors=(FillError(STOCKOUT),)), 3),
-        ([row(1, "RUNNING", "DELETING"), row(2, "", "ABANDONING")], {"get": GROUP}, Machines(), 3),
-        ([row(1, "TERMINATED", "NONE")], {"get": GROUP}, Machines(coming=1), 2),
-        ([row(1), row(2)], {"get": bulk()}, Machines(errors=(FillError(STOCKOUT, TOLD_AT),)), 3),
-        ([row(1), row(2)], {"get": bulk(error=None)}, Machines(coming=2), 2),
-        ([row(1), row(2)], {"get": bulk(in_progress=False)}, Machines(coming=2), 2),
-        ([], {"get": bulk(in_progress=False)}, Machines(errors=(FillError(STOCKOUT, TOLD_AT),)), 3),
-        ([row(1), row(2)], {"get": bulk(error={})}, Machines(coming=2), 2),
-        ([], {"get": GROUP}, Machines(), 3),
-        ([], {"get": {"targetSize": 0}}, Machines(), 3),
+        (listed(RUNS, row(2, "STAGING")), Machines(present=2), 1),
+        (listed(row(1, "PROVISIONING"), row(2)), Machines(present=1, coming=1), 1),
+        (listed(row(1), row(2), get=GROUP), Machines(coming=2), 2),
+        (listed(row(1), FAILS, get=GROUP), Machines(coming=1, errors=(STOCKOUT,)), 2),
+        (listed(FAILS, FAILS, get=GROUP), Machines(errors=(STOCKOUT,)), 3),
+        (listed(row(1, "RUNNING", "DELETING"), row(2, "", "ABANDONING"), get=GROUP), Machines(), 3),
+        (listed(row(1, "TERMINATED", "NONE")), Machines(coming=1), 2),
+        (listed(row(1), row(2), get=bulk()), Machines(errors=(DATED,)), 3),
+        (listed(row(1), row(2), get=bulk(error=None)), Machines(coming=2), 2),
+        (listed(row(1), row(2), get=bulk(in_progress=False)), Machines(coming=2), 2),
+        (listed(get=bulk(in_progress=False)), Machines(errors=(DATED,)), 3),
+        (listed(row(1), row(2), get=bulk(error={})), Machines(coming=2), 2),
+        (listed(get={"targetSize": 0}), Machines(), 3),
     ],
 )
 def test_the_machines_of_a_group_are_counted_with_what_keeps_the_others_away(
-    rows: list[dict[str, Any]], answers: dict[str, object], wanted: Machines, calls: int
+    answers: dict[str, object], machines: Machines, calls: int
 ) -> None:
-    found, asked = read(rows, **answers)
-
-    assert found == wanted
-    assert asked == ["listManagedInstances", "g-grp", "listErrors"][:calls]
+    assert read(answers) == (machines, ALL[:calls])
 
 
-@pytest.mark.parametrize(("items", "times"), [([], [None]), ([an_error()], [None, TOLD_AT])])
-def test_a_group_that_has_lost_a_machine_says_since_when_it_cannot_make_it(
-    items: list[dict[str, Any]], times: list[float | None]
+@pytest.mark.parametrize(
+    ("answers", "nodes", "machines"),
+    [
+        (listed(RUNS, FAILS), 1, Machines(present=1, errors=(STOCKOUT,))),
+        (listed(RUNS, FAILS, listErrors=told(an_error())), 1, Machines(present=1, errors=(STOCKOUT, DATED))),
+        # The autoscaler takes back what it asked for in vain: only the list of errors says so.
+        (listed(RUNS, listErrors=told(an_error())), 3, Machines(present=1, errors=(DATED,))),
+    ],
+)
+def test_a_group_that_lacks_machines_beside_others_says_why_and_since_when(
+    answers: dict[str, object], nodes: int, machines: Machines
 ) -> None:
-    found, asked = read([row(1, "RUNNING", "NONE"), failing(2)], listErrors=listed(*items))
-
-    assert found == Machines(present=1, errors=tuple(FillError(STOCKOUT, at) for at in times))
-    assert asked == ["listManagedInstances", "listErrors"]
-
-
-def test_a_group_whose_autoscaler_gave_up_says_why_it_has_no_more_machines() -> None:
-    compute = _Compute(
-        listManagedInstances={"managedInstances": [row(1, "RUNNING", "NONE")]}, listErrors=listed(an_error())
-    )
-
-    machines = compute.read_machines(replace(a_pool_in("us-a/g-grp"), node_count=3))
-
-    assert machines == Machines(present=1, errors=(FillError(STOCKOUT, TOLD_AT),))
+    assert read(answers, nodes=nodes) == (machines, ["listManagedInstances", "listErrors"])
 
 
 @pytest.mark.parametrize(
     ("items", "errors"),
     [
-        ([an_error()], (FillError(STOCKOUT, TOLD_AT),)),
-        ([an_error(None)], (FillError(STOCKOUT, None),)),
-        ([an_error("yesterday")], (FillError(STOCKOUT, None),)),
-        ([an_error(), an_error()], (FillError(STOCKOUT, TOLD_AT),)),
-        (
-            [an_error(), an_error("2027-01-15T08:01:00Z")],
-            (FillError(STOCKOUT, TOLD_AT), FillError(STOCKOUT, TOLD_AT + 60)),
-        ),
+        ([an_error()], (DATED,)),
+        ([an_error(None)], (STOCKOUT,)),
+        ([an_error("yesterday")], (STOCKOUT,)),
+        ([an_error(), an_error()], (DATED,)),
+        ([an_error(), an_error("2027-01-15T08:01:00Z")], (DATED, LATER)),
         ([{"timestamp": TOLD}], ()),
         ([an_error(code="")], (FillError(MESSAGE, TOLD_AT),)),
         ([{"error": {"code": CODE}}], (FillError(CODE),)),
@@ -180,16 +140,13 @@ def test_a_group_whose_autoscaler_gave_up_says_why_it_has_no_more_machines() -> 
 def test_the_errors_of_a_group_are_read_with_their_times(
     items: list[dict[str, Any]], errors: tuple[FillError, ...]
 ) -> None:
-    assert read([], get=GROUP, listErrors=listed(*items))[0] == Machines(errors=errors)
+    assert read(listed(get=GROUP, listErrors=told(*items)))[0] == Machines(errors=errors)
 
 
-def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> None:
-    assert read([row(1, "RUNNING", "NONE"), row(2)], "us-a/a-grp", "us-b/b-grp")[0] == Machines(
-        present=2, coming=2
-    )
-    compute = _Compute()
-    assert compute.read_machines(a_pool_in()) == Machines()
-    assert compute.asked == []
+def test_all_pages_and_all_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> None:
+    assert read(PAGES)[0].coming == 3
+    assert read(listed(RUNS, row(2)), "us-a/a-grp us-b/b-grp")[0] == Machines(present=2, coming=2)
+    assert read({}, "") == (Machines(), [])
 
 
 @pytest.mark.parametrize(
@@ -206,4 +163,4 @@ def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> N
 )
 def test_an_answer_of_another_form_is_an_error_and_no_machine(answers: dict[str, object]) -> None:
     with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
-        _Compute(**answers).read_machines(a_pool_in("us-a/g-grp"))
+        read(answers)
