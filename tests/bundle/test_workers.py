@@ -12,7 +12,7 @@ import pytest
 from standins.kit.addresses import draw_ports
 from standins.kit.processes import wait_until
 from tests.builders import CLUSTER
-from tests.contract.fake_google import FakeGoogle
+from tests.contract.test_google_account import FakeGoogle
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,95 +16,91 @@ from shared.engine.outside import Ports
 from shared.model.errors import Denied, Unavailable
 from shared.settings import read_settings
 from shared.wiring import build_ports
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import CLUSTER
-from tests.contract.fake_google import FakeGoogle
+
+
+class FakeGoogle(LocalAnswers):
+    """Gives tokens that count up, as metadata server and for a login; is GKE and a cluster too."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer)
+        self.status, self.lifetime_seconds = 200, 3599
+        self.tokens: list[str] = []
+        self.identities: dict[str, str] = {}
+
+    def _answer(self, asked: Asked) -> Answer:
+        path, body = urlsplit(asked.path).path, dict[str, Any]()
+        if path.endswith("/token"):
+            self.tokens.append(asked.path)
+            body = {"access_token": f"token-{len(self.tokens)}", "expires_in": self.lifetime_seconds}
+            body |= {"token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+            return Answer(self.status, json.dumps(body).encode())
+        if path == "/" or path.startswith("/computeMetadata/"):
+            body = {"email": "functions@p.iam.gserviceaccount.com", "scopes": []}
+        else:
+            self.identities[path] = asked.headers.get("Authorization", "")
+            body = {"metadata": {"uid": "u-1"}}
+        return Answer(200, json.dumps(body).encode())
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGoogle]:
+    """Let google-auth in this process find nothing but the fake."""
     with FakeGoogle() as fake:
-        point_at(fake, monkeypatch, tmp_path)
+        address = fake.url.removeprefix("http://")
+        # google-auth reads this variable when it is imported.
+        monkeypatch.setattr(google.auth.compute_engine._metadata, "_GCE_METADATA_HOST", address)
+        # The file of a login does not say where its tokens come from.
+        monkeypatch.setattr(google.oauth2.credentials, "_GOOGLE_OAUTH2_TOKEN_ENDPOINT", f"{fake.url}/token")
+        monkeypatch.setattr("google.auth._exponential_backoff.time.sleep", lambda _: None)
+        monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+        monkeypatch.setenv("GCE_METADATA_IP", address)
+        monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "nobody"))
+        monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
         yield fake
 
 
-def point_at(fake: FakeGoogle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let google-auth in this process find nothing but the fake."""
-    address = fake.url.removeprefix("http://")
-    # google-auth reads this variable when it is imported.
-    monkeypatch.setattr(google.auth.compute_engine._metadata, "_GCE_METADATA_HOST", address)
-    # Else google-auth asks Google for the name of a pool's project.
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
-    # The file of a login does not say where its tokens come from.
-    monkeypatch.setattr(google.oauth2.credentials, "_GOOGLE_OAUTH2_TOKEN_ENDPOINT", f"{fake.url}/token")
-    monkeypatch.setattr("google.auth._exponential_backoff.time.sleep", lambda _: None)
-    monkeypatch.setenv("GCE_METADATA_IP", address)
-    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "nobody"))
-    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
-
-
-def a_login(_fake: FakeGoogle, _folder: Path) -> dict[str, Any]:
-    secrets = {"client_id": "c", "client_secret": "s", "refresh_token": "r", "quota_project_id": "p"}
-    return {"type": "authorized_user", **secrets}
-
-
-def a_pool_s_identity(fake: FakeGoogle, folder: Path) -> dict[str, Any]:
-    (folder / "subject").write_text("a-jwt")
-    return {
+POOL = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x"
+FILES: dict[str, dict[str, Any]] = {
+    "a person's login": {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"},
+    "a workload identity pool's file": {
         "type": "external_account",
-        "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x",
+        "audience": POOL,
         "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
-        "token_url": f"{fake.url}/sts/token",
-        "credential_source": {"file": str(folder / "subject")},
-    }
-
-
-def impersonation(fake: FakeGoogle, folder: Path) -> dict[str, Any]:
-    target = f"{fake.url}/v1/projects/-/serviceAccounts/ci@p.iam.gserviceaccount.com:generateAccessToken"
-    return a_pool_s_identity(fake, folder) | {"service_account_impersonation_url": target}
-
-
-SOURCES: dict[str, tuple[Callable[[FakeGoogle, Path], dict[str, Any]] | None, str]] = {
-    "a person's login": (a_login, "Bearer token-1"),
-    "a workload identity pool's file": (a_pool_s_identity, "Bearer token-1"),
-    "an impersonated account": (impersonation, "Bearer impersonated"),
-    "the metadata server": (None, "Bearer token-1"),
-    "no account": (None, ""),
+        "token_url": "FAKE/sts/token",
+        "credential_source": {"file": __file__},
+    },
 }
+"""By the account that they name. It is one of the others without a file."""
 
 
-def of_the_functions(environ: dict[str, str]) -> Ports:
-    return build_ports(read_settings(environ))
-
-
-def of_the_command(environ: dict[str, str]) -> Ports:
-    return open_deployment(environ).ports
-
-
-@pytest.mark.parametrize("program", [of_the_functions, of_the_command])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "open_ports", [lambda env: build_ports(read_settings(env)), lambda env: open_deployment(env).ports]
+)
+@pytest.mark.parametrize("source", [*FILES, "the metadata server", "no account"])
 def test_every_account_is_used_for_gke_and_for_kubernetes(
     fake: FakeGoogle,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     source: str,
-    program: Callable[[dict[str, str]], Ports],
+    open_ports: Callable[[dict[str, str]], Ports],
 ) -> None:
-    write, identity = SOURCES[source]
-    if write:
-        (tmp_path / "account.json").write_text(json.dumps(write(fake, tmp_path)))
+    if source in FILES:
+        (tmp_path / "account.json").write_text(json.dumps(FILES[source]).replace("FAKE", fake.url))
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "account.json"))
-    clusters = {CLUSTER: {"endpoint": f"{fake.url}/k"}}
-    ports = program(
+    ports = open_ports(
         {
-            "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
+            "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": f"{fake.url}/k"}}),
             "TPU_PROVISIONER_GKE_ENDPOINT": fake.url,
-            "TPU_PROVISIONER_CREDENTIALS": "google" if identity else "anonymous",
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous" if source == "no account" else "google",
         }
     )
 
     ports.pools.list(CLUSTER)
     ports.clusters[CLUSTER].get_namespace("kube-system")
 
+    identity = "" if source == "no account" else "Bearer token-1"
     assert fake.identities == {f"/v1/{CLUSTER}/nodePools": identity, "/k/api/v1/namespaces/kube-system": identity}
 
 
