@@ -1,8 +1,7 @@
 """The messages between exporter and functions: CloudEvents 1.0 in the Pub/Sub binding, versioned.
 
-A message is only a hint to look at an object: every decision reads the live object. The schema for
-other producers is `docs/events.schema.json`. `parse_message` is the inverse of `format_message`;
-what cannot be read is a `MalformedEvent`.
+A message is only a hint to look at an object: every decision reads the live object.
+`parse_message` is the inverse of `format_message`; what cannot be read is a `MalformedEvent`.
 """
 
 from __future__ import annotations

@@ -1,55 +1,62 @@
 """Is each fact reported once, and none that is not one?"""
 
-import json
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from exporter.observed_objects import ObservedPods, ObservedWorkloads
+from exporter.health import Role
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads, find_over, watch_queues
+from shared.edges.kueue import read_queued
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
-from shared.model.messages import Event, EventType, format_message
-from shared.model.names import ObjectName
-from tests.exporter.exporter_builders import (
-    CLUSTER,
-    SINCE,
-    a_leader,
-    completed,
-    read_jobset,
-    read_leader,
-    resumed,
-    suspended,
-)
+from shared.model.messages import Event, EventType, format_message, parse_message
+from standins.kit.processes import wait_until
+from tests.exporter import exporter_builders as builders
+from tests.exporter.exporter_builders import CLUSTER, SINCE, completed, read_jobset, read_leader, suspended
+from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes
+from tests.exporter.test_exporter_watch import Follow
+from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LATER = "2026-11-20T11:00:00Z"
+RESUMED = ("Suspended", "False", SINCE)
+LABELS = builders.a_leader()["metadata"]["labels"]
 
 
-def causes(events: Any) -> list[str]:
-    return [event.cause for event in events]
+def leave_out(key: str) -> dict[str, str]:
+    return {name: value for name, value in LABELS.items() if not name.endswith(key)}
 
 
-def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
-    (event,) = ObservedPods(CLUSTER, JOBSET).see(read_leader("u1"))
-    assert event == Event(
-        type=EventType.DEMAND,
-        cluster=CLUSTER,
-        subject=ObjectName(kind="JobSet", namespace="team-a", name="train", uid="jobset-1"),
-        cause="u1",
-    )
+def check(events: Iterable[Event], *causes: str) -> None:
+    """Check what was reported, each event as its reader gets it."""
+    events = list(events)
+    assert [event.cause for event in events] == list(causes)
+    for message in map(format_message, events):
+        assert parse_message(message.data, message.attributes) in events
 
 
-def test_a_demand_of_a_bare_pod_names_the_pod() -> None:
-    (event,) = ObservedPods(CLUSTER, get_kind("Pod")).see(read_leader("u1", labels={}))
-    assert event.subject == ObjectName(kind="Pod", namespace="team-a", name="train-slice-0-0-u1", uid="u1")
-    assert json.loads(format_message(event).data)["version"] == 1
+SUBJECTS = {
+    "a JobSet": ("JobSet", LABELS, ("JobSet", "team-a", "train", "jobset-1")),
+    "an old JobSet without a label of its UID": (
+        "JobSet",
+        leave_out("jobset-uid"),
+        ("JobSet", "team-a", "train", ""),
+    ),
+    "a bare pod": ("Pod", {}, ("Pod", "team-a", "train-slice-0-0-u1", "u1")),
+}
 
 
-def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_its_uid() -> None:
-    labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
-    (event,) = ObservedPods(CLUSTER, JOBSET).see(read_leader(labels=labels))
-    assert event.subject == ObjectName(kind="JobSet", namespace="team-a", name="train", uid="")
+@pytest.mark.parametrize(("kind", "labels", "subject"), SUBJECTS.values(), ids=SUBJECTS)
+def test_a_demand_names_the_workload_and_tells_the_pod_apart(
+    kind: str, labels: dict[str, str], subject: tuple[str, ...]
+) -> None:
+    (event,) = ObservedPods(CLUSTER, get_kind(kind)).see(read_leader("u1", labels=labels))
+
+    assert structs.astuple(event.subject) == subject
+    assert (event.type, event.cluster, event.cause) == (EventType.DEMAND, CLUSTER, "u1")
 
 
 PODS = {
@@ -78,7 +85,7 @@ WORKLOADS = {
     "over": read_jobset(conditions=OVER),
     "over with 1": read_jobset(replicas=1, conditions=OVER),
     "suspended": read_jobset(conditions=(suspended(),)),
-    "resumed": read_jobset(conditions=(resumed(),)),
+    "resumed": read_jobset(conditions=(RESUMED,)),
     "deleting": read_jobset(deleting=LATER),
     "elsewhere": read_jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=OVER),
     "stays": read_jobset("stays"),
@@ -107,7 +114,7 @@ OF_WORKLOADS = {
 def test_what_is_new_is_reported(steps: str) -> None:
     of_pods = steps in OF_PODS.values()
     observed: Any = (ObservedPods if of_pods else ObservedWorkloads)(CLUSTER, JOBSET)
-    seen: dict[str, Any] = PODS if of_pods else WORKLOADS
+    items: dict[str, Any] = PODS if of_pods else WORKLOADS
     calls = {"begin": observed.begin_listing, "finish": observed.finish_listing}
 
     for step in steps.split("; "):
@@ -115,14 +122,11 @@ def test_what_is_new_is_reported(steps: str) -> None:
         verb, _, what = said.partition(" ")
         if verb in ("kept", "standing"):
             assert (len(observed) if verb == "kept" else observed.standing) == int(what), step
-            continue
-        if verb in calls:
-            told = calls[verb]()
         elif verb == "miss":
-            told = observed.miss(what)
+            observed.miss(what)
         else:
-            told = getattr(observed, verb)(seen[what])
-        assert causes(told or ()) == ([wanted] if wanted else []), step
+            events = calls[verb]() if verb in calls else getattr(observed, verb)(items[what])
+            check(events or (), *filter(None, [wanted]))
 
 
 def test_the_begin_and_the_end_of_a_deletion_are_two_events_of_one_workload() -> None:
@@ -138,3 +142,138 @@ def test_what_a_listing_lacks_is_told_by_its_own_name() -> None:
     observed.begin_listing()
     (event,) = observed.finish_listing()
     assert (event.cause, event.subject.uid, event.subject.name) == ("gone", "gone", "train")
+
+
+def container(**resources: Any) -> dict[str, Any]:
+    return {"name": "main", "resources": resources}
+
+
+def on_status(**condition: str) -> dict[str, Any]:
+    return {"status": {"conditions": [builders.UNSCHEDULABLE | condition]}}
+
+
+NO_TPU: dict[str, Any] = {"nodeSelector": None, "containers": [container()]}
+OTHER = {"type": "PodReadyToStartContainers", "status": "False"}
+ZERO_CHIPS = {"containers": [container(limits={"google.com/tpu": "0"})]}
+TPU_SELECTOR = {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}}
+DEMANDS: dict[str, dict[str, Any]] = {
+    "a leader on TPU selectors": {},
+    "one that asks for no chips (Pathways head)": {"spec": {"containers": [container()]}},
+    "one that has only the accelerator selector": {"spec": NO_TPU | TPU_SELECTOR},
+    "one whose index is only an annotation (before Kubernetes 1.28)": {
+        "labels": leave_out("completion-index"),
+        "annotations": {"batch.kubernetes.io/job-completion-index": "0"},
+    },
+    "one that says false to the opt-out": {"annotations": {OPT_OUT: "false"}},
+    "one with other conditions beside": {"status": {"conditions": [OTHER, builders.UNSCHEDULABLE]}},
+}
+NO_DEMANDS: dict[str, dict[str, Any]] = {
+    "a running pod": {"status": {"phase": "Running"}},
+    "a pod being deleted": {"metadata": {"deletionTimestamp": SINCE}},
+    "a bound pod": {"spec": {"nodeName": "n1"}},
+    "a gated pod": {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}},
+    "a pod with a gate's reason": on_status(reason="SchedulingGated"),
+    "a scheduler error": on_status(reason="SchedulerError"),
+    "a pod the scheduler has not looked at, with a spec that nobody reads": {
+        "status": {"conditions": None},
+        "spec": {"containers": "none"},
+    },
+    "a scheduled pod": on_status(status="True"),
+    "a pod that preempts others": {"status": {"nominatedNodeName": "n1"}},
+    "a follower": {"labels": LABELS | {"batch.kubernetes.io/job-completion-index": "1"}},
+    "a pod of no JobSet": {"labels": {"batch.kubernetes.io/job-completion-index": "0"}},
+    "a pod opted out by label": {"labels": LABELS | {OPT_OUT: "true"}},
+    "a pod opted out by annotation": {"annotations": {OPT_OUT: "true"}},
+    "a CPU pod": {"spec": NO_TPU},
+    "a pod that asks for zero chips": {
+        "spec": NO_TPU | {"containers": [container(limits={"google.com/tpu": "0"})]}
+    },
+    "a GPU pod": {"spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}},
+}
+
+
+@pytest.mark.parametrize("name", [*DEMANDS, *NO_DEMANDS])
+def test_a_pod_is_a_demand_or_none(name: str) -> None:
+    pod = read_leader(**(DEMANDS | NO_DEMANDS)[name])
+
+    check(ObservedPods(CLUSTER, JOBSET).see(pod), *["pod-1"] * (name in DEMANDS))
+
+
+FAILED = ("Failed", "True", SINCE)
+STANDINGS: tuple[tuple[tuple[tuple[str, str, str], ...], str], ...] = (
+    ((), ""),
+    ((completed(),), f"Completed {SINCE}"),
+    ((FAILED,), f"Failed {SINCE}"),
+    ((suspended("2026-01-01T00:00:00Z"),), "Suspended 2026-01-01T00:00:00Z"),
+    ((RESUMED,), ""),
+    ((suspended(), completed("2026-01-01T00:00:00Z")), "Completed 2026-01-01T00:00:00Z"),
+    ((("StartupPolicyCompleted", "True", SINCE),), ""),
+    ((("RestartingJobSet", "True", SINCE),), ""),
+    ((("Completed", "False", SINCE),), ""),
+)
+
+
+@pytest.mark.parametrize(("conditions", "expected"), STANDINGS)
+def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: str) -> None:
+    assert find_over(read_jobset(conditions=conditions)) == expected
+
+
+QUOTA = "quota since 2026-11-23T11:00:00Z"
+
+
+def test_a_reservation_is_reported_once_and_again_when_the_quota_was_lost_and_is_back() -> None:
+    observed, waits = ObservedQueues(CLUSTER), read_queued(a_workload())
+
+    (event,) = observed.see(waits)
+    assert structs.astuple(event.subject) == ("JobSet", "default", "train", "uid-of-train")
+    check([event], QUOTA)
+    check(observed.see(structs.replace(waits, version="8")))
+    assert (observed.standing, len(observed)) == (1, 1)
+    check(observed.see(read_queued(a_workload(conditions={"QuotaReserved": "False"}))))
+    assert (observed.standing, len(observed)) == (0, 1)
+    check(observed.see(structs.replace(waits, reserved_at=1_800_000_000.0)), "quota since 2027-01-15T08:00:00Z")
+    check(observed.lose(waits))
+    assert (observed.standing, len(observed)) == (0, 0)
+
+
+WAITS_FOR_NOTHING: dict[str, dict[str, Any]] = {
+    "no quota": {"conditions": {}},
+    "evicted": {"conditions": {"QuotaReserved": "True", "Evicted": "True"}},
+    "no check": {"checks": []},
+    "ready": {"checks": [each | {"state": "Ready"} for each in CHECKS]},
+    "retry": {"checks": [CHECKS[0], CHECKS[1] | {"state": "Retry"}]},
+    "no owner": {"ownerReferences": []},
+    "unknown kind": {"ownerReferences": [OWNER | {"kind": "MPIJob"}]},
+    "deleted": {"deletionTimestamp": "2026-11-23T11:00:00Z"},
+}
+
+
+@pytest.mark.parametrize("changes", WAITS_FOR_NOTHING.values(), ids=WAITS_FOR_NOTHING)
+def test_what_waits_for_nothing_is_not_reported(changes: dict[str, Any]) -> None:
+    check(ObservedQueues(CLUSTER).see(read_queued(a_workload(**changes))))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "missing"),
+    [
+        (Refusal(404, "NotFound"), "is the Kueue operator installed?"),
+        (Refusal(403, "Forbidden"), "apply the chart infra/helm with kueue=true"),
+    ],
+)
+def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(
+    kubernetes: ScriptedKubernetes,
+    follow: Follow,
+    refusal: Refusal,
+    missing: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    following = follow(watch_queues(), lists=[refusal])
+    following.health.role = Role.LEADER
+
+    wait_until(lambda: following.health.readiness()[0])
+
+    assert missing in str(following.health.readiness()[1])
+    kubernetes.lists["workloads"].append(Listing((a_workload(),)))
+    following.wait_for(("demand", QUOTA))
+    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert bool(warned) == (refusal.code == 403), "only what an operator has to mend is a warning"

@@ -13,41 +13,29 @@ import yaml
 from cli.access.kubeconfig import connection_from_kubeconfig
 from exporter.exporter_settings import read_exporter_settings
 from exporter.process import find_namespace, open_connection
-from shared.edges.connection import TOKEN_REREAD_SECONDS, GkeConnection, TokenFile
+from shared.edges.connection import TOKEN_REREAD_SECONDS, Connection, GkeConnection, TokenFile
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable
 from tests.exporter.test_exporter_settings import GOOD
 from tests.exporter.tls_server import TlsServer
 
-
-def a_kubeconfig(
-    folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, **overrides: Any
-) -> Path:
-    content: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": user or {}}],
-    }
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(content | overrides))
-    return path
+SETTINGS = read_exporter_settings(GOOD)
 
 
-def ask(path: Path) -> None:
-    api = KubernetesApi(connection_from_kubeconfig(path), timeout_seconds=10)
+def ask(connection: Connection) -> None:
+    api = KubernetesApi(connection, timeout_seconds=10)
     try:
         api.get("/api", Stored)
     finally:
         api.close()
 
 
+def a_private_endpoint(tls: TlsServer) -> GkeConnection:
+    return GkeConnection(lambda: (tls.url, tls.data("ca.crt")), lambda: "of-the-account")
+
+
 def test_a_private_endpoint_comes_with_its_authority(tls: TlsServer) -> None:
-    api = KubernetesApi(GkeConnection(lambda: (tls.url, tls.data("ca.crt")), lambda: "of-the-account"))
-    api.get("/api", Stored)
-    api.close()
+    ask(a_private_endpoint(tls))
 
     assert tls.seen[-1] == ("Bearer of-the-account", False)
 
@@ -61,17 +49,14 @@ def test_the_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://someone:secret@127.0.0.1:9")
     monkeypatch.setenv("no_proxy", excepted)
-    connection = GkeConnection(lambda: (tls.url, tls.data("ca.crt")), lambda: "t")
-    _, pool = connection.reach()
+    _, pool = a_private_endpoint(tls).reach()
 
     assert isinstance(pool, urllib3.ProxyManager) == through
     if isinstance(pool, urllib3.ProxyManager):
         assert str(pool.proxy) == "http://someone:secret@127.0.0.1:9"
         assert pool.proxy_headers["proxy-authorization"].startswith("Basic ")
-        return
-    api = KubernetesApi(connection)
-    api.get("/api", Stored)
-    api.close()
+    else:
+        ask(a_private_endpoint(tls))
 
 
 @pytest.mark.parametrize("broken", [("https://h", "LS0tLS1CRUdJTg=="), ("https://h", "%"), ("h", "")])
@@ -81,15 +66,30 @@ def test_a_way_that_is_none_is_refused_before_anything_is_sent(broken: tuple[str
 
 
 def test_an_address_that_changes_is_followed(tls: TlsServer) -> None:
-    places = [("http://127.0.0.1:9", ""), (tls.url, tls.data("ca.crt")), (tls.url, tls.data("ca.crt"))]
-    api = KubernetesApi(GkeConnection(lambda: places.pop(0), lambda: "t"))
+    places = [("http://127.0.0.1:9", ""), (tls.url, tls.data("ca.crt"))]
+    connection = GkeConnection(lambda: places.pop(0), lambda: "t")
     with pytest.raises(Unavailable):
-        api.get("/api", Stored)
-    api.get("/api", Stored)
-    api.get("/api", Stored)
-    api.close()
+        ask(connection)
+    ask(connection)
 
     assert places == []
+
+
+CLUSTER, TYPE = {"server": "http://127.0.0.1:1"}, {"apiVersion": "client.authentication.k8s.io/v1"}
+
+
+def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, at: str = "") -> Path:
+    content: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": at or "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}}],
+        "clusters": [{"name": "c", "cluster": CLUSTER | cluster}],
+        "users": [{"name": "u", "user": user or {}}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    return path
 
 
 def test_https_with_files_beside_the_kubeconfig_and_a_client_certificate(tls: TlsServer, tmp_path: Path) -> None:
@@ -97,74 +97,59 @@ def test_https_with_files_beside_the_kubeconfig_and_a_client_certificate(tls: Tl
         (tmp_path / name).write_bytes((tls.folder / name).read_bytes())
     (tmp_path / "token").write_text("from-file\n")
     user = {"client-certificate": "tls.crt", "client-key": "tls.key", "tokenFile": "token"}
-    ask(a_kubeconfig(tmp_path, {"server": tls.url, "certificate-authority": "ca.crt"}, user))
+    cluster = {"server": tls.url, "certificate-authority": "ca.crt"}
+    ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster, user)))
     assert tls.seen[-1] == ("Bearer from-file", True)
 
 
-def test_an_unknown_authority_is_refused(tls: TlsServer, tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"(?i)certificate"):
-        ask(a_kubeconfig(tmp_path, {"server": tls.url}))
+def test_an_unknown_authority_or_another_name_is_refused_unless_it_is_expected(
+    tls: TlsServer, tmp_path: Path
+) -> None:
+    local = {"server": tls.url.replace("127.0.0.1", "localhost"), "certificate-authority-data": tls.data("ca.crt")}
+    for cluster in ({"server": tls.url}, local):
+        with pytest.raises(Unavailable, match=r"(?i)certificate"):
+            ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster)))
+    ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, local | {"tls-server-name": "127.0.0.1"})))
 
 
-def test_another_name_in_the_certificate_is_refused_unless_it_is_expected(tls: TlsServer, tmp_path: Path) -> None:
-    cluster = {"server": tls.url.replace("127.0.0.1", "localhost")}
-    cluster["certificate-authority-data"] = tls.data("ca.crt")
-    with pytest.raises(Unavailable):
-        ask(a_kubeconfig(tmp_path, cluster))
-    ask(a_kubeconfig(tmp_path, cluster | {"tls-server-name": "127.0.0.1"}))
-
-
-def a_user(**fields: Any) -> dict[str, Any]:
-    return {"users": [{"name": "u", "user": fields}]}
-
-
-def a_cluster(**fields: Any) -> dict[str, Any]:
-    return {"clusters": [{"name": "c", "cluster": fields}]}
-
-
-def a_plugin(command: str, *args: str) -> dict[str, Any]:
-    return {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": list(args)}
-
-
-PLAIN = {"server": "http://127.0.0.1:1"}
 PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
-    "another account": (a_user(token="t", **{"as": "someone"}), "'u': as is not supported"),
-    "a missing token file": (a_user(tokenFile="no.token"), r"no\.token"),
-    "an unknown context": ({"current-context": "there"}, "Expected object with name there"),
-    "no URL": (a_cluster(server="127.0.0.1"), "not an http:// or https:// URL: '127.0.0.1'"),
-    "a missing file": (a_cluster(server="https://h", **{"certificate-authority": "no.crt"}), r"no\.crt"),
+    "another account": ({"user": {"token": "t", "as": "someone"}}, "'u': as is not supported"),
+    "a missing token file": ({"user": {"tokenFile": "no.token"}}, r"no\.token"),
+    "an unknown context": ({"at": "there"}, "Expected object with name there"),
+    "no URL": ({"cluster": {"server": "127.0.0.1"}}, "not an http:// or https:// URL: '127.0.0.1'"),
+    "a missing file": ({"cluster": {"server": "https://h", "certificate-authority": "no.crt"}}, r"no\.crt"),
 }
 
 
-@pytest.mark.parametrize(("overrides", "text"), PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize(("fields", "text"), PROBLEMS.values(), ids=PROBLEMS)
 def test_a_kubeconfig_that_cannot_be_used_is_refused_with(
-    overrides: dict[str, Any], text: str, tmp_path: Path
+    fields: dict[str, Any], text: str, tmp_path: Path
 ) -> None:
-    path = a_kubeconfig(tmp_path, PLAIN, **overrides)
+    path = a_kubeconfig(tmp_path, **{"cluster": {}, **fields})
     with pytest.raises(Misconfigured, match=text) as caught:
         connection_from_kubeconfig(path)
     assert str(path) in str(caught.value)
 
 
 def test_why_a_plugin_failed_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    plugin = a_plugin("sh", "-c", "echo log in first >&2; exit 1")
-    connection_from_kubeconfig(a_kubeconfig(tmp_path, PLAIN, **a_user(exec=plugin)))
+    plugin = TYPE | {"command": "sh", "args": ["-c", "echo log in first >&2; exit 1"]}
+    connection_from_kubeconfig(a_kubeconfig(tmp_path, {}, {"exec": plugin}))
     assert "log in first" in caplog.text
 
 
 def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
-    for name, content in (("token", "mounted"), ("namespace", "tpu"), ("ca.crt", None)):
-        text = (tls.folder / name).read_text() if content is None else content
+    for name, text in (
+        ("token", "mounted"),
+        ("namespace", "tpu"),
+        ("ca.crt", (tls.folder / "ca.crt").read_text()),
+    ):
         (tmp_path / name).write_text(text)
     host, _, port = tls.url.removeprefix("https://").partition(":")
     environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    api = KubernetesApi(open_connection(read_exporter_settings(GOOD), environ, tmp_path))
-    api.get("/api", Stored)
-    api.close()
+    ask(open_connection(SETTINGS, environ, tmp_path))
     assert tls.seen[-1] == ("Bearer mounted", False)
-    assert find_namespace(read_exporter_settings(GOOD), tmp_path) == "tpu"
-    six = environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}
-    ipv6 = open_connection(read_exporter_settings(GOOD), six, tmp_path)
+    assert find_namespace(SETTINGS, tmp_path) == "tpu"
+    ipv6 = open_connection(SETTINGS, environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path)
     assert ipv6.url == f"https://[fd00::1]:{port}"
 
 
@@ -172,32 +157,25 @@ def test_outside_of_a_cluster_the_settings_say_where_the_api_is(tls: TlsServer, 
     (tmp_path / "token").write_text("of-a-person")
     environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.folder / "ca.crt"), "TOKEN_FILE": str(tmp_path / "token")}
     settings = read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": text for name, text in environ.items()})
-    api = KubernetesApi(open_connection(settings))
-    api.get("/api", Stored)
-    api.close()
+    ask(open_connection(settings))
 
     assert tls.seen[-1] == ("Bearer of-a-person", False)
     assert find_namespace(settings, tmp_path) == "tpu-provisioner"
 
 
-def test_an_authority_that_is_absent_is_named() -> None:
+def test_what_is_absent_is_named_with_the_way_out(tmp_path: Path) -> None:
     absent = {"TPU_PROVISIONER_ENDPOINT": "https://h", "TPU_PROVISIONER_CA_FILE": "/no/such"}
     with pytest.raises(Misconfigured, match="certificates: /no/such"):
         open_connection(read_exporter_settings(GOOD | absent))
-
-
-def test_outside_a_cluster_the_way_out_is_told(tmp_path: Path) -> None:
-    settings = read_exporter_settings(GOOD)
     with pytest.raises(Misconfigured, match=r"token: cannot be read: No such file.*set TPU_PROVISIONER_ENDPOINT"):
-        open_connection(settings, {}, tmp_path)
+        open_connection(SETTINGS, {}, tmp_path)
     (tmp_path / "token").write_text("mounted")
     with pytest.raises(Misconfigured, match="not an http:// or https:// URL: 'https://:'"):
-        open_connection(settings, {}, tmp_path)
+        open_connection(SETTINGS, {}, tmp_path)
 
 
 def test_a_token_file_is_read_again_at_most_once_a_minute_and_outlives_its_loss(tmp_path: Path) -> None:
-    now = 0.0
-    path = tmp_path / "token"
+    now, path = 0.0, tmp_path / "token"
     token = TokenFile(path, lambda: now)
     with pytest.raises(Misconfigured, match=str(path)):
         token()
@@ -206,7 +184,7 @@ def test_a_token_file_is_read_again_at_most_once_a_minute_and_outlives_its_loss(
     path.write_text("two\n")
     now = TOKEN_REREAD_SECONDS - 1
     assert token() == "one"
-    now = TOKEN_REREAD_SECONDS
+    now += 1
     assert token() == "two"
     path.unlink()
     now *= 2
