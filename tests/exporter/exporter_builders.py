@@ -102,7 +102,3 @@ def completed(since: str = SINCE) -> tuple[str, str, str]:
 
 def suspended(since: str = SINCE) -> tuple[str, str, str]:
     return ("Suspended", "True", since)
-
-
-def resumed() -> tuple[str, str, str]:
-    return ("Suspended", "False", SINCE)

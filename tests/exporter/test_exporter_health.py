@@ -1,7 +1,7 @@
 """Do the probes say what is true: the loops live, what is missing, and nothing about Pub/Sub?"""
 
-import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -10,82 +10,68 @@ from exporter.health import HEARTBEAT_SECONDS_MAX, Health, HealthServer, Metrics
 from tests.clocks import StepClock
 
 
-@pytest.fixture
-def clock() -> StepClock:
-    return StepClock(0.0)
+class Probed(Health):
+    """The state of two loops, and what the pages say of it."""
+
+    def __init__(self) -> None:
+        self.clock = StepClock(0.0)
+        super().__init__(("pods", "jobsets"), self.clock.now)
+        self.server = HealthServer("127.0.0.1", 0, self, Metrics().render)
+
+    def ask(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://127.0.0.1:{self.server.port}{path}", timeout=30)
+
+    def ready(self) -> tuple[int, Any]:
+        answer = self.ask("/readyz")
+        return answer.status_code, answer.json()["missing"]
 
 
 @pytest.fixture
-def health(clock: StepClock) -> Health:
-    return Health(("pods", "jobsets"), clock.now)
+def health() -> Iterator[Probed]:
+    probed = Probed()
+    probed.server.start()
+    yield probed
+    probed.server.stop()
 
 
-@pytest.fixture
-def server(health: Health) -> Iterator[HealthServer]:
-    listening = HealthServer("127.0.0.1", 0, health, Metrics().render)
-    listening.start()
-    yield listening
-    listening.stop()
-
-
-def ask(server: HealthServer, path: str) -> tuple[int, str]:
-    answer = httpx.get(f"http://127.0.0.1:{server.port}{path}", timeout=30)
-    return answer.status_code, answer.text
-
-
-def test_a_loop_that_shows_itself_keeps_the_process_alive(
-    server: HealthServer, health: Health, clock: StepClock
-) -> None:
+def test_a_loop_that_shows_itself_keeps_the_process_alive(health: Probed) -> None:
     health.beat("pods")
     health.beat("jobsets")
-    clock.advance(HEARTBEAT_SECONDS_MAX)
+    health.clock.advance(HEARTBEAT_SECONDS_MAX)
     health.beat("jobsets")
-    assert ask(server, "/healthz")[0] == 200
-    clock.advance(1)
-    status, body = ask(server, "/healthz")
-    assert status == 503
-    assert json.loads(body)["heartbeat_age_seconds"] == {"pods": 181.0, "jobsets": 1.0}
+    assert health.ask("/healthz").status_code == 200
+    health.clock.advance(1)
+    answer = health.ask("/healthz")
+    assert answer.status_code == 503
+    assert answer.json()["heartbeat_age_seconds"] == {"pods": 181.0, "jobsets": 1.0}
 
 
-def test_a_leader_is_ready_when_everything_has_been_listed_once(server: HealthServer, health: Health) -> None:
+def test_a_leader_is_ready_when_everything_has_been_listed_once_and_tells_a_later_outage(health: Probed) -> None:
     health.role = Role.LEADER
     health.note_listed("pods")
     health.note_lack("jobsets", "the cluster does not know it")
-    status, body = ask(server, "/readyz")
-    assert (status, json.loads(body)) == (
-        503,
-        {"ready": False, "role": "leader", "missing": {"jobsets": "the cluster does not know it"}},
-    )
+    assert health.ready() == (503, {"jobsets": "the cluster does not know it"})
     health.note_listed("jobsets")
-    assert ask(server, "/readyz")[0] == 200
-
-
-def test_a_later_outage_is_told_and_does_not_unready(server: HealthServer, health: Health) -> None:
-    health.role = Role.LEADER
-    health.note_listed("pods")
-    health.note_listed("jobsets")
+    assert health.ready() == (200, {})
     health.note_lack("pods", "connection refused")
-    status, body = ask(server, "/readyz")
-    assert (status, json.loads(body)["missing"]) == (200, {"pods": "connection refused"})
+    assert health.ready() == (200, {"pods": "connection refused"})
     health.note_lack("pods", "")
-    assert json.loads(ask(server, "/readyz")[1])["missing"] == {}
+    assert health.ready() == (200, {})
 
 
 @pytest.mark.parametrize(
     ("role", "status"), [(Role.STARTING, 503), (Role.STANDBY, 200), (Role.LEADER, 503), (Role.ENDING, 503)]
 )
-def test_readiness_follows_the_role(server: HealthServer, health: Health, role: Role, status: int) -> None:
+def test_readiness_follows_the_role(health: Probed, role: Role, status: int) -> None:
     health.role = role
-    assert ask(server, "/readyz")[0] == status
+    answer = health.ask("/readyz")
+    assert (answer.status_code, answer.json()["role"]) == (status, role)
 
 
-def test_metrics_are_ours_alone(server: HealthServer) -> None:
-    status, body = ask(server, "/metrics")
-    assert status == 200
-    names = {line.split()[2] for line in body.splitlines() if line.startswith("# HELP")}
+def test_metrics_are_ours_alone_and_another_path_is_told_what_is_valid(health: Probed) -> None:
+    shown = health.ask("/metrics").text.splitlines()
+    names = {line.split()[2] for line in shown if line.startswith("# HELP")}
     assert names
     assert all(name.startswith("tpu_provisioner_exporter_") for name in names)
-
-
-def test_another_path_is_told_what_is_valid(server: HealthServer) -> None:
-    assert ask(server, "/") == (404, "there is no such page; valid: /healthz, /readyz, /metrics\n")
+    assert health.ask("/").text == "there is no such page; valid: /healthz, /readyz, /metrics\n"
+    assert health.ask("/").status_code == 404

@@ -1,5 +1,6 @@
-"""Does the outbox lose nothing, hold back when full, and end in time?"""
+"""Does the outbox lose nothing, merge demands, hold back when full, and end in time?"""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,26 +8,23 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from exporter.health import Metrics
-from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Outbox, Pauses
-from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.model.messages import Event, EventType, Message
-from shared.model.names import ObjectName
+from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Merging, Outbox, Pauses, Waiting
+from shared.model import errors
+from shared.model.messages import Event, Message
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
+from tests.builders import a_workload_demand
 from tests.clocks import StepClock
-from tests.exporter.exporter_builders import CLUSTER
 
 
-def an_event(uid: str) -> Event:
-    name = ObjectName(kind="Pod", namespace="team-a", name=uid, uid=uid)
-    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=name)
-
-
-def a_workload_event(name: str, pod: str = "pod-0") -> Event:
-    subject = ObjectName(kind="JobSet", namespace="team-a", name=name, uid="")
-    return structs.replace(an_event(pod), subject=subject, cause=pod)
+def an_event(kind: str, name: str, cause: str = "", **changes: str) -> Event:
+    event = a_workload_demand()
+    subject = structs.replace(event.subject, kind=kind, name=name, **changes)
+    return structs.replace(event, subject=subject, cause=cause or name)
 
 
 class FakeTopic:
@@ -34,35 +32,25 @@ class FakeTopic:
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
-        self.failures: list[ProvisionerError] = []
-        self.refuses = ""
+        self.failures: list[errors.ProvisionerError] = []
         self.attempts = 0
         self.open = threading.Event()
         self.open.set()
-        self.changed = threading.Condition()
 
     def publish(self, messages: Sequence[Message]) -> list[str]:
         names = [message.attributes["ce-subject"].rsplit("/", 1)[-1] for message in messages]
-        with self.changed:
-            self.attempts += 1
-            self.changed.notify_all()
+        self.attempts += 1
         self.open.wait(60)
         if self.failures:
             raise self.failures.pop(0)
-        if self.refuses in names:
-            raise InvalidRequest("this one never")
-        with self.changed:
-            self.batches.append(names)
-            self.changed.notify_all()
+        if "bad" in names:
+            raise errors.InvalidRequest("this one never")
+        self.batches.append(names)
         return [str(index) for index in range(len(names))]
 
     @property
     def stored(self) -> list[str]:
         return [name for batch in self.batches for name in batch]
-
-    def wait_for(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-        with self.changed:
-            assert self.changed.wait_for(condition, seconds), f"stored: {self.stored}"
 
 
 @pytest.fixture
@@ -76,168 +64,172 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-def outbox(topic: FakeTopic, metrics: Metrics) -> Iterator[Outbox]:
-    box = Outbox(
-        topic.publish,
-        capacity=BATCH_MAX * 3,
-        metrics=metrics,
-        pauses=Pauses(first_seconds=0.001, longest_seconds=0.005),
-    )
-    with running(box, topic):
-        yield box
+def start(topic: FakeTopic, metrics: Metrics) -> Iterator[Callable[..., Outbox]]:
+    """Return what opens an outbox that publishes these pods, until the test ends."""
+    running: list[tuple[Outbox, threading.Thread]] = []
+
+    def begin(*names: str, **options: Any) -> Outbox:
+        pauses = Pauses(first_seconds=0.001, longest_seconds=0.005)
+        quick: dict[str, Any] = {"capacity": BATCH_MAX * 3, "pauses": pauses}
+        box = Outbox(topic.publish, metrics=metrics, **quick | options)
+        put(box, *names)
+        thread = threading.Thread(target=box.run, daemon=True)
+        running.append((box, thread))
+        thread.start()
+        return box
+
+    yield begin
+    topic.open.set()
+    for box, thread in running:
+        box.stop()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()
 
 
 @contextmanager
-def running(box: Outbox, topic: FakeTopic) -> Iterator[None]:
-    thread = threading.Thread(target=box.run, daemon=True)
+def adding(box: Outbox, name: str, beat: Callable[[], None]) -> Iterator[list[str]]:
+    """Add an event in a thread of its own; yield how that ended, when it has."""
+    ends: list[str] = []
+
+    def add() -> None:
+        try:
+            box.put(an_event("Pod", name), time.monotonic(), beat)
+            ends.append("added")
+        except Closed:
+            ends.append("closed")
+
+    thread = threading.Thread(target=add, daemon=True)
     thread.start()
-    yield
-    topic.open.set()
-    box.stop()
-    thread.join(30)
-    assert not thread.is_alive()
+    yield ends
+    thread.join(PATIENCE_SECONDS)
 
 
-@contextmanager
-def frozen(topic: FakeTopic, metrics: Metrics) -> Iterator[tuple[Outbox, StepClock]]:
-    """An outbox whose seconds pass as the test says: what it publishes did not wait for one."""
-    clock = StepClock(time.monotonic())
-    box = Outbox(topic.publish, capacity=BATCH_MAX, metrics=metrics, clock=clock.now)
-    with running(box, topic):
-        yield box, clock
-
-
-DEMANDS = {"type": str(EventType.DEMAND)}
-
-
-def read_metric(metrics: Metrics, name: str, **labels: str) -> float | None:
-    return metrics.registry.get_sample_value(f"tpu_provisioner_exporter_{name}", labels)
-
-
-def put(box: Outbox, *names: str) -> None:
+def put(box: Outbox, *names: str, kind: str = "Pod", cause: str = "") -> None:
     for name in names:
-        box.put(an_event(name), time.monotonic())
+        box.put(an_event(kind, name, cause), time.monotonic())
 
 
-def put_leaders(box: Outbox, name: str, *pods: str) -> None:
-    for pod in pods:
-        box.put(a_workload_event(name, pod), time.monotonic())
-
-
-def test_a_burst_of_one_workload_gives_two_messages_the_second_after_all_were_seen(
-    topic: FakeTopic, metrics: Metrics
+def test_a_burst_of_one_workload_gives_two_messages_and_no_other_waits_for_it(
+    start: Callable[..., Outbox], topic: FakeTopic
 ) -> None:
-    with frozen(topic, metrics) as (box, clock):
-        put_leaders(box, "train", *[f"pod-{each}" for each in range(64)])
-        wait_until(lambda: len(box) == 1)
-        assert topic.batches == [["train"]]
-        clock.advance(MERGE_SECONDS)
-        topic.wait_for(lambda: topic.batches == [["train"], ["train"]])
-        assert box.drain(30) == 0
+    clock = StepClock(time.monotonic())
+    box = start(clock=clock.now)
+    for pod in range(64):
+        put(box, "train", kind="JobSet", cause=f"pod-{pod}")
+    wait_until(lambda: len(box) == 1)
+    put(box, "other", kind="JobSet")
+    put(box, "bare", "bare")
+    wait_until(lambda: topic.stored == ["train", "other", "bare", "bare"])
+    clock.advance(MERGE_SECONDS)
+    wait_until(lambda: topic.stored[4:] == ["train"])
+    assert box.drain(30) == 0
 
 
-def test_other_workloads_and_other_events_do_not_wait_for_a_burst(topic: FakeTopic, metrics: Metrics) -> None:
-    with frozen(topic, metrics) as (box, _):
-        put_leaders(box, "train", "a", "b")
-        put_leaders(box, "other", "c")
-        put(box, "bare", "bare")
-        topic.wait_for(lambda: topic.stored == ["train", "other", "bare", "bare"])
-
-
-def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: FakeTopic) -> None:
+def test_what_gathers_during_a_batch_goes_out_together(start: Callable[..., Outbox], topic: FakeTopic) -> None:
     topic.open.clear()
-    put(outbox, "first")
-    topic.wait_for(lambda: topic.attempts == 1)
-    put(outbox, *[f"e{n}" for n in range(BATCH_MAX + 1)])
+    box, many = start("first"), [f"e{n}" for n in range(BATCH_MAX + 1)]
+    wait_until(lambda: topic.attempts == 1)
+    put(box, *many)
     topic.open.set()
-    assert outbox.drain(30) == 0
+    assert box.drain(30) == 0
     assert [len(batch) for batch in topic.batches] == [1, BATCH_MAX, 1]
-    assert topic.stored == ["first", *[f"e{n}" for n in range(BATCH_MAX + 1)]]
+    assert topic.stored == ["first", *many]
 
 
-@pytest.mark.parametrize("error", [Unavailable, Throttled, Denied, NotFound])
+@pytest.mark.parametrize("error", [errors.Unavailable, errors.Throttled, errors.Denied, errors.NotFound])
 def test_a_failed_publish_is_tried_again_until_it_succeeds(
-    outbox: Outbox, topic: FakeTopic, metrics: Metrics, error: type[ProvisionerError]
+    start: Callable[..., Outbox], topic: FakeTopic, metrics: Metrics, error: type[errors.ProvisionerError]
 ) -> None:
     topic.failures = [error("no"), error("no"), error("no")]
-    put(outbox, "a")
-    assert outbox.drain(30) == 0
+    assert start("a").drain(30) == 0
     assert topic.stored == ["a"]
-    assert read_metric(metrics, "publish_failures_total", reason=error.reason) == 3
+    failures, of = "tpu_provisioner_exporter_publish_failures_total", {"reason": str(error.reason)}
+    assert metrics.registry.get_sample_value(failures, of) == 3
 
 
 @pytest.mark.parametrize("names", [["bad"], ["bad", "good", "better"], ["good", "bad", "better"], ["good", "bad"]])
 def test_one_message_that_the_service_refuses_alone_is_dropped_and_named(
-    topic: FakeTopic, metrics: Metrics, caplog: pytest.LogCaptureFixture, names: list[str]
+    start: Callable[..., Outbox], topic: FakeTopic, caplog: pytest.LogCaptureFixture, names: list[str]
 ) -> None:
-    topic.refuses = "bad"
-    box = Outbox(topic.publish, capacity=3, metrics=metrics, pauses=Pauses(first_seconds=60))
-    put(box, *names)
-    with running(box, topic):
-        assert box.drain(30) == 0
+    box = start(*names, pauses=Pauses(first_seconds=60))
+    assert box.drain(30) == 0
     assert topic.stored == [name for name in names if name != "bad"]
     (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
-    assert vars(record)["subject"] == "namespaces/team-a/pods/bad"
+    assert vars(record)["subject"] == "namespaces/default/pods/bad"
     assert vars(record)["problem"] == "this one never"
 
 
-def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTopic, metrics: Metrics) -> None:
+def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(
+    start: Callable[..., Outbox], topic: FakeTopic
+) -> None:
     topic.open.clear()
-    outbox = Outbox(topic.publish, capacity=2, metrics=metrics)
-    with running(outbox, topic):
-        put(outbox, "a", "b")
-        beats = threading.Event()
-        added = threading.Event()
-
-        def add() -> None:
-            outbox.put(an_event("c"), time.monotonic(), beats.set)
-            added.set()
-
-        threading.Thread(target=add, daemon=True).start()
+    box, beats = start("a", "b", capacity=2), threading.Event()
+    with adding(box, "c", beats.set) as ends:
         assert beats.wait(30)
-        assert not added.is_set()
-        assert len(outbox) == 2
+        assert (ends, len(box)) == ([], 2)
         topic.open.set()
-        assert added.wait(30)
-        assert outbox.drain(30) == 0
+    assert ends == ["added"]
+    assert box.drain(30) == 0
     assert topic.stored == ["a", "b", "c"]
 
 
-def test_closing_frees_whoever_waits_for_room(topic: FakeTopic, metrics: Metrics) -> None:
+def test_closing_frees_whoever_waits_for_room(start: Callable[..., Outbox], topic: FakeTopic) -> None:
     topic.open.clear()
-    outbox = Outbox(topic.publish, capacity=1, metrics=metrics)
-    with running(outbox, topic):
-        put(outbox, "a")
-        outcome: list[Any] = []
-
-        def add() -> None:
-            try:
-                put(outbox, "b")
-            except Closed as error:
-                outcome.append(error)
-
-        waiting = threading.Thread(target=add, daemon=True)
-        waiting.start()
-        assert outbox.drain(0.05) == 1
-        waiting.join(30)
-        assert outcome
-        with pytest.raises(Closed):
-            put(outbox, "c")
+    box = start("a", capacity=1)
+    with adding(box, "b", lambda: None) as ends:
+        assert box.drain(0.05) == 1
+    assert ends == ["closed"]
+    with pytest.raises(Closed):
+        put(box, "c")
 
 
-def test_nothing_is_published_while_it_may_not(topic: FakeTopic, metrics: Metrics) -> None:
-    outbox = Outbox(topic.publish, capacity=9, metrics=metrics, may_publish=lambda: False)
-    with running(outbox, topic):
-        put(outbox, "a")
-        assert outbox.drain(0.1) == 1
+def test_nothing_is_published_while_it_may_not(start: Callable[..., Outbox], topic: FakeTopic) -> None:
+    assert start("a", may_publish=lambda: False).drain(0.1) == 1
     assert topic.attempts == 0
 
 
 def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
     pauses = Pauses(first_seconds=1, longest_seconds=4)
-    found = [pauses.next_seconds() for _ in range(6)]
-    for pause, longest in zip(found, (1, 2, 4, 4, 4, 4), strict=True):
-        assert longest / 2 <= pause <= longest
+    for longest in (1, 2, 4, 4, 4, 4):
+        assert longest / 2 <= pauses.next_seconds() <= longest
     assert pauses.next_seconds(advised_seconds=30) == 30
     pauses.reset()
     assert pauses.next_seconds() <= 1
+
+
+def publish(moments: Sequence[float], merging: Merging) -> list[tuple[float, str]]:
+    """Return when demands of these moments are published as by the outbox, and the pod of each."""
+    published: list[tuple[float, str]] = []
+    end = max(moments) + 3 * MERGE_SECONDS
+    for number, at in enumerate((*sorted(moments), end)):
+        now = 0.0
+        while (due := now + merging.find_seconds_left(now)) <= at:
+            now = max(due, now)
+            published += [(now, each.event.cause) for each in merging.release(now)]
+        if at < end and merging.let_pass(Waiting(an_event("JobSet", "train", f"p{number}"), 0.0), at):
+            published.append((at, f"p{number}"))
+    return published
+
+
+@given(st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30))
+def test_each_demand_has_a_message_within_a_second_after_it_and_nothing_is_remembered(
+    moments: list[float],
+) -> None:
+    merging = Merging()
+    times = [at for at, _ in publish(moments, merging)]
+    assert all(any(at <= each <= at + MERGE_SECONDS for each in times) for at in moments)
+    assert all(later - earlier >= MERGE_SECONDS for earlier, later in itertools.pairwise(times))
+    assert not merging._passed_at
+    assert not merging.kept
+
+
+def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
+    assert publish([0], Merging()) == [(0, "p0")]
+    assert publish([0, 0.25, 0.5, 0.75], Merging()) == [(0, "p0"), (1, "p1")]
+
+
+@pytest.mark.parametrize("other", [{"namespace": "other"}, {"uid": "of the one in its place"}])
+def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
+    merging = Merging()
+    events = (an_event("JobSet", "train"), an_event("JobSet", "train", **other))
+    assert [merging.let_pass(Waiting(event, 0.0), 0.5) for event in events] == [True, True]

@@ -3,6 +3,8 @@
 import json
 import logging
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,57 +12,55 @@ from shared import VERSION
 from shared.edges.process import start_logging
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
+FACTS = {"event_id": "e", "claim": {"slice": "0"}}
 
 
-def records(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def fail() -> None:
+    raise ValueError("two\nlines")
 
 
-def test_a_record_carries_severity_message_time_service_version_and_its_own_facts(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    start_logging("exporter")
-    facts = {"event_id": "e", "claim": {"slice": "0"}}
-    logging.getLogger("a").warning("published %s", 3, extra=facts)
-    (record,) = records(capsys)
-    time = str(record.pop("time"))
-    assert time.endswith("Z")
-    assert record == facts | {
-        "severity": "WARNING",
-        "message": "published 3",
-        "service": "exporter",
-        "version": VERSION,
-        "logger": "a",
-    }
-
-
-def test_a_traceback_stays_inside_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("exporter")
+def log_failure() -> None:
     try:
-        int("two\nlines")
+        fail()
     except ValueError:
         logging.getLogger("a").exception("failed")
-    (record,) = records(capsys)
-    assert record["severity"] == "ERROR"
-    assert "ValueError: invalid literal" in str(record["stack_trace"])
 
 
-def test_an_uncaught_exception_of_a_thread_is_a_record(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("exporter")
-
-    def fail() -> None:
-        raise ValueError("unseen")
-
+def fail_in_a_thread() -> None:
     thread = threading.Thread(target=fail)
     thread.start()
     thread.join()
-    (record,) = records(capsys)
-    assert (record["severity"], record["message"]) == ("CRITICAL", "uncaught error: unseen")
 
 
-def test_what_json_cannot_say_is_said_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+ROWS: dict[str, tuple[Callable[[], object], dict[str, Any], dict[str, str]]] = {
+    "a warning with facts": (
+        lambda: logging.getLogger("a").warning("published %s", 3, extra=FACTS),
+        FACTS | {"severity": "WARNING", "message": "published 3", "service": "exporter", "version": VERSION},
+        {"time": "Z"},
+    ),
+    "a traceback": (log_failure, {"severity": "ERROR", "logger": "a"}, {"stack_trace": "ValueError: two\nlines"}),
+    "an uncaught exception of a thread": (
+        fail_in_a_thread,
+        {"severity": "CRITICAL", "message": "uncaught error: two\nlines"},
+        {"stack_trace": "in fail"},
+    ),
+    "what JSON cannot say": (
+        lambda: logging.getLogger("a").info("x", extra={"odd": object(), "number": float("nan")}),
+        {"number": None},
+        {"odd": "<object object at "},
+    ),
+}
+
+
+@pytest.mark.parametrize(("act", "fields", "parts"), ROWS.values(), ids=ROWS)
+def test_a_record_is_one_line(
+    act: Callable[[], object], fields: dict[str, Any], parts: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     start_logging("exporter")
-    logging.getLogger("a").info("x", extra={"odd": object(), "number": float("nan")})
-    (record,) = records(capsys)
-    assert str(record["odd"]).startswith("<object object")
-    assert record["number"] is None
+    act()
+
+    (line,) = capsys.readouterr().out.splitlines()
+    record = json.loads(line)
+    assert record | fields == record
+    assert ("stack_trace" in record) == ("stack_trace" in parts)
+    assert all(text in record[name] for name, text in parts.items())
