@@ -11,7 +11,7 @@ from shared.shapes.catalogue import GPUS, TPUS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
-    "exporter": (1_862, 2_000),
+    "exporter": (1_833, 2_000),
     "shared/model": (1_936, 1_600),
     "shared/needs": (1_652, 1_300),
     "shared/plan": (1_768, 1_900),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_757, 20_000),
     "cli": (5_568, 5_000),
     "tests/cli": (2_866, 2_300),
-    " ".join(DEPLOYED): (15_562, 14_000),
+    " ".join(DEPLOYED): (15_532, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
