@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from cli.access.operator_access import Deployment, open_deployment
+from cli.access.connections import Deployment, open_deployment
 from cli.board.site import Readings
 from cli.explanation.why import History, tell
 from cli.fleet.rows import PoolRow, Row
@@ -121,7 +121,7 @@ def list_reasons(history: History) -> list[tuple[str, str]]:
     if refused:
         return list(dict.fromkeys(rows))
     told = [(str(each.reason), each.message) for each in history.decisions]
-    warnings = [("event", f"{each.about}: {each.text}") for each in history.entries if each.bad and not each.ours]
+    warnings = [("event", f"{each.about}: {each.text}") for each in history.entries if each.bad]
     return list(dict.fromkeys([*rows, *told, *warnings[-_WARNINGS_MAX:]]))
 
 

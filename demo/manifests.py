@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 
 from cli.exit_codes import BadInput
-from cli.planning.makers import MAKERS
 from cli.planning.manifest_yaml import is_list, read_documents
 from cli.planning.manifests import read_texts
+from cli.planning.objects import MAKERS
 from shared.kinds.table import KINDS
 from standins.kit.kubernetes import Discovery, Json, open_client
 

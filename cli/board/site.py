@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from wsgiref.types import StartResponse, WSGIEnvironment
 
+    from cli.access.connections import Deployment
     from cli.access.log_search import Record
-    from cli.access.operator_access import Deployment
     from cli.diagnosis.doctor import Finding
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cli.access.cli_settings import DEAD_LETTERS, ENDS, FUNCTIONS, PUSHED, name_services, name_subscription
+from cli.access.deployment import DEAD_LETTERS, ENDS, FUNCTIONS, PUSHED, name_services, name_subscription
 from cli.access.log_search import find_last_error, find_last_report, find_last_tick
 from cli.exit_codes import say
 from cli.messages.replay import list_reasons
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from cli.access.operator_access import Deployment
+    from cli.access.connections import Deployment
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind
 

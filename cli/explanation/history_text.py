@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from cli.access.operator_access import Deployment
+    from cli.access.connections import Deployment
     from cli.explanation.why import Entry, History
     from cli.fleet.rows import Row, WaitingRow
 
@@ -45,11 +45,6 @@ _COLUMNS: list[Column[Entry]] = [
     Column("about", heading="ABOUT"),
     Column("text", heading="WHAT", show=lambda each: styled(each.text, "bad" if each.bad else "")),
 ]
-
-
-def select_entries(history: History, *, wide: bool, since: float | None) -> list[Entry]:
-    """Return the entries that are shown, in order of time; details only when `wide`."""
-    return [each for each in history.entries if (wide or not each.detail) and (since is None or each.at >= since)]
 
 
 def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
@@ -73,19 +68,16 @@ def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
 
 
 def print_history(
-    console: Console, history: History, *, several: bool, wide: bool, now: float, since: float | None = None
+    console: Console, history: History, *, several: bool, wide: bool, now: float, since: float = 0.0
 ) -> None:
     """Print a history for people, then the present state."""
     if several:
         print_line(console, styled(short_cluster(history.cluster), "dim"))
-    shown = select_entries(history, wide=wide, since=since)
+    shown = [each for each in history.entries if each.at >= since]
     rows = shown if wide else collapse(shown, now=now)
     if rows:
         print_table(console, _COLUMNS, rows)
         print_line(console)
-    hidden = len(select_entries(history, wide=True, since=since)) - len(shown)
-    if hidden:
-        print_line(console, styled(f"{hidden} more with -o wide: steps of Kubernetes, and repetitions", "dim"))
     _print_present(console, history)
     for each in history.unread:
         print_line(console, styled(f"not read: {each}", "warn"))
@@ -148,24 +140,27 @@ def show_why(
     """Print the history of a workload, or of that of a pod, and return the exit code it means."""
     kind, home, name = parse_workload(workload, namespace)
     now, clusters = deployment.ports.clock.now(), deployment.ports.clusters
-    begin = parse_since(since, now=now) if since else None
+    begin = parse_since(since, now=now) if since else 0.0
     named = dict.fromkeys(clusters, (kind, name))
     if kind == "Pod":
         named = {each: find_owner(deployment, each, home, name) for each in clusters}
     histories = [tell(deployment, each, home, owner, of) for each, (of, owner) in named.items()]
-    with_entries = [each for each in histories if each.known]
+    present = [each for each in histories if each.known]
     if form.for_programs:
-        print_data([each.as_data(since=begin) for each in with_entries], form)
-    elif with_entries:
-        for each in with_entries:
-            wide = form is Format.WIDE
-            print_history(open_console(), each, several=len(clusters) > 1, wide=wide, now=now, since=begin)
-    if with_entries:
-        stuck = any(each.now.troubles or each.now.errors for each in with_entries)
-        return ExitCode.FINDINGS if stuck else ExitCode.FINE
-    unread = [text for each in histories for text in each.unread]
+        print_data([each.as_data(since=begin) for each in present], form)
+    else:
+        several, wide = len(clusters) > 1, form is Format.WIDE
+        for each in present:
+            print_history(open_console(), each, several=several, wide=wide, now=now, since=begin)
+    if not present:
+        return _warn_of_nothing(f"{home}/{name}", [text for each in histories for text in each.unread])
+    stuck = any(each.now.troubles or each.now.errors for each in present)
+    return ExitCode.FINDINGS if stuck else ExitCode.FINE
+
+
+def _warn_of_nothing(workload: str, unread: Sequence[str]) -> ExitCode:
     what = "could not be read: no source that answers" if unread else "is unknown: no object, Event, pool or log"
-    warn(f"workload {home}/{name} {what} names it")
+    warn(f"workload {workload} {what} names it")
     for text in unread:
         warn(f"not read: {text}")
     return ExitCode.UNREACHABLE if unread else ExitCode.FINDINGS

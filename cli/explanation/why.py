@@ -30,8 +30,8 @@ from shared.model.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from cli.access.connections import Deployment
     from cli.access.log_search import OpenLogs
-    from cli.access.operator_access import Deployment
     from cli.fleet.rows import Reading
     from shared.edges.kubernetes import KubernetesApi
     from shared.kinds.kind import Kind, Resource
@@ -44,7 +44,7 @@ _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
 """Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-PODS_SHOWN = 4  # so many pods are in the narrow history; those of one workload mostly say the same
+PODS_SHOWN = 4  # those that wait first; those of one workload mostly say the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,6 @@ class Entry:
     about: str
     text: str
     bad: bool = False
-    ours: bool = False  # it is an Event of the provisioner, which its log has too
-    detail: bool = False  # shown in the wide history only
 
 
 class _Involved(Record):
@@ -123,35 +121,34 @@ def explain_suspension(kind: Resource, body: JsonObject) -> str:
 def read_pods(pods: Iterable[PodView]) -> list[Entry]:
     """Return when each pod was made, and what the scheduler says of those that wait."""
     entries = []
-    for number, pod in enumerate(sorted(pods, key=lambda pod: pod.name)):
-        about, detail = f"Pod {pod.name}", number >= PODS_SHOWN
+    for pod in sorted(pods, key=lambda pod: (not pod.unschedulable, pod.name))[:PODS_SHOWN]:
+        about = f"Pod {pod.name}"
         if pod.created_at is not None:
-            entries.append(Entry(at=pod.created_at, source="pod", about=about, text="created", detail=detail))
+            entries.append(Entry(at=pod.created_at, source="pod", about=about, text="created"))
         if pod.unschedulable and pod.unschedulable_since is not None:
             text = f"Unschedulable ({pod.scheduler_message})"
-            entries.append(Entry(at=pod.unschedulable_since, source="pod", about=about, text=text, detail=detail))
+            entries.append(Entry(at=pod.unschedulable_since, source="pod", about=about, text=text))
     return entries
 
 
-def read_events(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
-    """Return the Events of a workload, its parts and its pods. Kubernetes keeps them 1 hour."""
-    entries: list[Entry] = []
+def read_events(api: KubernetesApi, namespace: str, name: str, *, logged: bool) -> Iterator[Entry]:
+    """Yield the Events of a workload, which Kubernetes keeps for an hour.
+
+    Without a log those of the provisioner on its pods are among them: they have the same words.
+    """
     for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
         for event in page.items:
-            about = event.involved_object
-            if about.name == name or about.name.startswith(f"{name}-"):
-                entries += _read_event(event, name)
-    return entries
+            about, ours = event.involved_object, event.reason.startswith(_OURS)
+            is_workload = about.kind in KIND_NAMES and about.name == name
+            if (ours and not logged and about.name.startswith(name)) or (is_workload and not ours):
+                yield from _read_event(event)
 
 
-def _read_event(event: _Event, name: str) -> Iterator[Entry]:
+def _read_event(event: _Event) -> Iterator[Entry]:
     at = parse_time(event.first_timestamp or event.event_time or event.metadata.creation_timestamp)
-    last = parse_time(event.last_timestamp)
+    last, about, times = parse_time(event.last_timestamp), event.involved_object, event.count or 1
     if at is None:
         return
-    about, ours = event.involved_object, event.reason.startswith(_OURS)
-    is_workload = about.kind in KIND_NAMES and about.name == name
-    times = event.count or 1
     repeated = f" ({times} times, the last {round(last - at)} s later)" if times > 1 and last is not None else ""
     yield Entry(
         at=at,
@@ -159,8 +156,6 @@ def _read_event(event: _Event, name: str) -> Iterator[Entry]:
         about=f"{about.kind} {about.name}",
         text=f"{event.reason}: {event.message}{repeated}",
         bad=event.type == "Warning",
-        ours=ours,
-        detail=not is_workload and not ours,
     )
 
 
@@ -237,9 +232,9 @@ class History:
         named = [*(row.reason for row in rows), *(str(each.reason) for each in self.decisions)]
         return {reason: find_summary(reason) for reason in dict.fromkeys(filter(None, named))}
 
-    def as_data(self, *, since: float | None = None) -> dict[str, Any]:
+    def as_data(self, *, since: float = 0.0) -> dict[str, Any]:
         """Return it for programs, without entries before a time in unix seconds."""
-        entries = [each for each in self.entries if since is None or each.at >= since]
+        entries = [each for each in self.entries if each.at >= since]
         return {
             "cluster": self.cluster,
             "namespace": self.namespace,
@@ -303,8 +298,13 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str, kind_n
                 history.kind, history.exists = history.kind or kind.name, True
                 history.entries += list_dates(kind, body)
                 history.suspended = explain_suspension(kind, body)
+    records: list[Entry] = []
+    if deployment.open_logs is not None:
+        with _reading(history, "logs"):
+            records = read_logs(deployment.open_logs, cluster, namespace, name, now=ports.clock.now())
     with _reading(history, "Events"):
-        history.entries += read_events(api, namespace, name)
+        history.entries += read_events(api, namespace, name, logged=bool(records))
+    history.entries += records
     reading = read_cluster(
         cluster,
         ports,
@@ -312,25 +312,12 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str, kind_n
         also=[Key(cluster, history.kind, namespace, name)] if history.kind else [],
     )
     add_present(history, reading)
-    history.kind = history.kind or _guess_kind(history)
-    if deployment.open_logs is not None:
+    if records and deployment.open_logs is not None and needs_records(history.now):
         with _reading(history, "logs"):
-            _add_logs(history, deployment.open_logs, ports.clock.now())
+            add_refusals(history.now, read_answers(deployment.open_logs, cluster, now=ports.clock.now()))
     history.entries += read_operations(reading.list_operations(_find_hashes(history, reading)))
     history.entries.sort(key=lambda each: each.at)
     return history
-
-
-def _add_logs(history: History, open_logs: OpenLogs, now: float) -> None:
-    """Add what the functions logged: they write the same words on the workload."""
-    records = read_logs(open_logs, history.cluster, history.namespace, history.name, now=now)
-    if records:
-        history.entries = [
-            *(dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries),
-            *records,
-        ]
-    if records and needs_records(history.now):
-        add_refusals(history.now, read_answers(open_logs, history.cluster, now=now))
 
 
 def add_present(history: History, reading: Reading) -> None:
@@ -364,9 +351,3 @@ def _reading(history: History, what: str) -> Iterator[None]:
         yield
     except ProvisionerError as error:
         history.unread.append(f"{what}: {say(error)}")
-
-
-def _guess_kind(history: History) -> str:
-    """Return the kind of a workload that is gone, from its Events."""
-    named = [name for each in history.entries for name in KIND_NAMES if each.about == f"{name} {history.name}"]
-    return next(iter(named), "")

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from cli.access.connections import Deployment
     from cli.access.log_search import OpenLogs, Record
-    from cli.access.operator_access import Deployment
     from cli.fleet.rows import Planned, PoolRow, Reading, Row, WaitingRow
     from shared.engine.outside import Ports
 

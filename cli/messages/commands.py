@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cli.access.deployment_choice import open_chosen
+from cli.access.deployment import open_chosen
 from cli.exit_codes import EPILOG, BadInput, ExitCode, answering
 from cli.options import Output, Sure  # noqa: TC001 -- typer reads the annotations
 from cli.printing import Format

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.access.cli_settings import DEAD_LETTERS, list_pushed, name_subscription, name_topic
+from cli.access.deployment import DEAD_LETTERS, list_pushed, name_subscription, name_topic
 from cli.access.log_search import DAY_SECONDS, read_event_records
 from cli.exit_codes import BadInput, ExitCode
 from cli.printing import (
@@ -33,9 +33,8 @@ from shared.model.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cli.access.connections import Deployment, PubsubAdmin, PulledMessage
     from cli.access.log_search import OpenLogs
-    from cli.access.operator_access import Deployment
-    from cli.access.subscriptions import PubsubAdmin, PulledMessage
 
 
 GIVEN_UP = "attempts_exhausted"  # the reason of a dead letter about which the logs say nothing

@@ -14,9 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.exit_codes import BadInput
-from cli.planning.checks import WrongField, check_object, find_requests, find_texts, list_refusals, without_nulls
-from cli.planning.makers import GENERATED, MAKERS, RUNTIMES, Made
 from cli.planning.manifest_yaml import Document, is_list, read_documents
+from cli.planning.objects import (
+    GENERATED,
+    MAKERS,
+    RUNTIMES,
+    Made,
+    WrongField,
+    check_object,
+    find_requests,
+    find_texts,
+    list_refusals,
+    without_nulls,
+)
 from shared.edges.pods import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
@@ -27,7 +37,7 @@ from shared.needs.refusals import find_other_server
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cli.planning.makers import Maker
+    from cli.planning.objects import Maker
     from shared.kinds.kind import Json, Kind
     from shared.model.errors import Rejected
     from shared.model.workloads import WorkloadView

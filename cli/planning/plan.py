@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE, accepts
+from cli.access.deployment import ANY_REGION, ANY_ZONE, ZONE, accepts
 from cli.prices import MARKET, find_price
 from cli.printing import count
 from shared.engine.budget import Key
 from shared.engine.look import Look
 from shared.engine.tell import claim_slot, explain_act, explain_answer
-from shared.kinds.kind import SLICES_MAX
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -34,8 +33,8 @@ from shared.shapes.catalogue import TPUS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cli.planning.facts import Facts
     from cli.planning.manifests import Found, Manifest
+    from cli.planning.plan_run import Facts
     from shared.model.workloads import WorkloadView
     from shared.needs.nodepool import Demand
     from shared.plan.scene import Act, Plan
@@ -61,7 +60,6 @@ class PlannedNeed:
     """Of the first pool, with its way to get capacity; None without one."""
     node_pool: Mapping[str, Any] | None = None
     """The first pool as it would be sent; None if there is none."""
-    later: int = 0  # how many more pools (of an elastic need: nodes) an autoscaler may ask for
     requires: tuple[str, ...] = ()  # what must be there besides the pools
     notes: tuple[str, ...] = ()
 
@@ -157,8 +155,7 @@ def _plan_workload(
     scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
     look = Look(key=key, scene=scene, wanted=wanted, workload=workload, began_at=_NOW)
     outcome = make_plan(scene)
-    later = _count_growth(workload, wanted, cluster, settings)
-    planned = [_plan_need(need, look, outcome, later.get(need.key, 0)) for need in wanted.needs]
+    planned = [_plan_need(need, look, outcome) for need in wanted.needs]
     planned += [PlannedNeed(key=key, need=need, decision=other) for need, other in wanted.left]
     created.chips[key.namespace] += sum(each.chips for each in planned)
     return planned
@@ -171,15 +168,15 @@ def _list_pods(need: Need) -> Iterator[Pod]:
         yield Pod(need=need.key, slice=name, waits=True, asks=need.asks)
 
 
-def _plan_need(need: Need, look: Look, outcome: Plan, later: int) -> PlannedNeed:
+def _plan_need(need: Need, look: Look, outcome: Plan) -> PlannedNeed:
     creates = tuple(act for act in outcome.adds if act.need == need.key)
     demand = look.wanted.demands.get(need.key)
     answers = [answer for answer in outcome.answers if answer.need == need.key]
     if not creates or demand is None:
         decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
-        return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
+        return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
     decision = explain_act(creates[0], look)
-    planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
+    planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
     first = structs.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look)
@@ -211,24 +208,6 @@ def _build(chosen: Demand, act: Act, look: Look) -> dict[str, Any]:
     own = body["config"]["labels"]
     body["config"]["labels"] = {name: value for name, value in own.items() if name not in _UNKNOWN_BEFORE}
     return body
-
-
-def _count_growth(workload: WorkloadView, wanted: Wanted, cluster: str, settings: Settings) -> dict[str, int]:
-    """Return by need how many more pools or nodes its groups may ask for."""
-    groups = tuple(
-        structs.replace(each, replicas=max(each.replicas, min(each.grows, SLICES_MAX))) for each in workload.groups
-    )
-    if groups == workload.groups:
-        return {}
-    now = {need.key: need for need in wanted.needs}
-    _, grown = want(structs.replace(workload, groups=groups), cluster, settings)
-    return {
-        need.key: (need.nodes or 0) - (now[need.key].nodes or 0)
-        if need.elastic
-        else need.most - now[need.key].most
-        for need in grown.needs
-        if need.key in now
-    }
 
 
 def _add_remarks(
@@ -298,10 +277,8 @@ def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
     refused = sum(each.refused for each in planned)
     waiting = sum(each.decision.verdict == Verdict.WAIT for each in planned)
     left = len(planned) - len(created) - refused - waiting
-    later = sum(each.later for each in created)
     tail = f"; {refused} refused" * bool(refused) + f"; {waiting} waiting" * bool(waiting)
     tail += f"; {left} not for this provisioner" * bool(left)
-    tail += f"; up to {later} more by growth" * bool(later)
     if not planned and unserved:
         return "no pools: what asks for accelerators is not planned"
     if not planned:

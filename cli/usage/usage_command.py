@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.cli_settings import find_log_project, name_services
-from cli.access.deployment_choice import open_chosen
+from cli.access.deployment import find_log_project, name_services, open_chosen
 from cli.access.log_search import read_all, require_logs
 from cli.exit_codes import BadInput, ExitCode, answering, say
 from cli.prices import ACCELERATORS, READ_ON, find_chip_price, find_tier
@@ -34,8 +33,8 @@ from shared.model.errors import ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from cli.access.connections import Deployment
     from cli.access.log_search import Record
-    from cli.access.operator_access import Deployment
     from shared.model.pools import NodePool
 
     Fields = Mapping[str, Any]

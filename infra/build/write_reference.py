@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cli.access.cli_settings import OperatorSettings
+from cli.access.deployment import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
 from shared.model import labels
 from shared.settings import ClusterSettings, Settings, name_valid, name_variable

@@ -18,11 +18,10 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from cli import app as commands
-from cli.access import deployment_choice
-from cli.access.cli_settings import OperatorSettings
+from cli.access import deployment as choice
+from cli.access.connections import Deployment, PubsubAdmin, open_publisher_over_rest, open_subscriber
+from cli.access.deployment import OperatorSettings
 from cli.access.log_search import open_logs
-from cli.access.operator_access import Deployment
-from cli.access.subscriptions import PubsubAdmin, open_publisher_over_rest, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
 from cli.planning import plan_run
@@ -77,9 +76,9 @@ def with_own(deployment: Deployment, **changes: Any) -> Deployment:
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
     """Let every command open this deployment."""
-    for module in (plan_run, deployment_choice):
+    for module in (plan_run, choice):
         monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
-    monkeypatch.setattr(deployment_choice, "_find", lambda *_: {})
+    monkeypatch.setattr(choice, "_find", lambda *_: {})
 
 
 def write(path: Path, text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.access.operator_access import Deployment
+from cli.access.connections import Deployment
 from shared.model.messages import Message
 from tests.cli.cli_world import logs_of, put_in_place, read_json, run
 from tests.cli.test_cli_replay import GOOD, REFUSED, TOPIC, backlog, bury, deployment, published, url, world

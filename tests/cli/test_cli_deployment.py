@@ -10,9 +10,16 @@ from typing import Any
 
 import pytest
 
-from cli.access import deployment_choice
-from cli.access.cli_settings import DEAD_LETTERS, NAME, read_environment
-from cli.access.deployment_choice import Choice, describe_deployment, list_services, resolve
+from cli.access import deployment
+from cli.access.deployment import (
+    DEAD_LETTERS,
+    NAME,
+    Choice,
+    describe_deployment,
+    list_services,
+    read_environment,
+    resolve,
+)
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
@@ -51,8 +58,8 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
             asked.append(project)
             return a_project(*names)
 
-        monkeypatch.setattr(deployment_choice, "list_services", list_them)
-        monkeypatch.setattr(deployment_choice, "find_default_project", lambda: "of-gcloud")
+        monkeypatch.setattr(deployment, "list_services", list_them)
+        monkeypatch.setattr(deployment, "find_default_project", lambda: "of-gcloud")
         return asked
 
     return put

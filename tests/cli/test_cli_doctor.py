@@ -8,8 +8,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from cli.access.cli_settings import DEAD_LETTERS, PUSHED
-from cli.access.operator_access import Deployment
+from cli.access.connections import Deployment
+from cli.access.deployment import DEAD_LETTERS, PUSHED
 from cli.diagnosis import doctor
 from cli.diagnosis.doctor import Finding, Result, check_tick, examine
 from shared.edges.connection import Connection

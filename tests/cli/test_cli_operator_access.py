@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.access.operator_access import open_deployment
+from cli.access.connections import open_deployment
 from shared.model.errors import Misconfigured
 from tests.builders import CLUSTER
 

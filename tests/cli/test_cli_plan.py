@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.planning.facts import Facts
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan
-from cli.planning.plan_run import Planned, print_plan
+from cli.planning.plan_run import Facts, Planned, print_plan
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.shapes.catalogue import TPUS
 from tests.builders import CLUSTER, a_pool, settings

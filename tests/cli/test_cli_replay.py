@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cli.access.cli_settings import PUSHED
-from cli.access.operator_access import Deployment
-from cli.access.subscriptions import PulledMessage
+from cli.access.connections import Deployment, PulledMessage
+from cli.access.deployment import PUSHED
 from cli.messages.replay import Choice, read_dead_letter, strip, walk_dead_letters
 from cli.printing import parse_since
 from shared.edges.google import PubsubTopic

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.access.cli_settings import (
+from cli.access.deployment import (
     OperatorSettings,
     list_pushed,
     name_services,

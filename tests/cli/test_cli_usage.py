@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
-    from cli.access.operator_access import Deployment
+    from cli.access.connections import Deployment
 
 HOUR = 3600
 CLAIM = {"cluster": CLUSTER, "kind": "JobSet", "name": "train", "owner_uid": "u"}

@@ -9,8 +9,8 @@ import pytest
 import requests
 from google.cloud.logging_v2 import Client
 
+from cli.access.connections import Deployment
 from cli.access.log_search import find_last_tick
-from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
 from cli.explanation.history_text import collapse
 from cli.explanation.why import (

@@ -10,7 +10,7 @@ import google.auth.compute_engine._metadata
 import google.oauth2.credentials
 import pytest
 
-from cli.access.operator_access import open_deployment
+from cli.access.connections import open_deployment
 from shared.edges.google import SCOPES, GoogleAccount
 from shared.engine.outside import Ports
 from shared.model.errors import Denied, Unavailable

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from cli.access.operator_access import open_deployment
+from cli.access.connections import open_deployment
 from shared.settings import PREFIX
 from tests.assumptions import list_questions
 from tests.builders import CLUSTER

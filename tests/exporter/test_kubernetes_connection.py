@@ -10,7 +10,7 @@ import pytest
 import urllib3
 import yaml
 
-from cli.access.kubeconfig import connection_from_kubeconfig
+from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import read_exporter_settings
 from exporter.process import find_namespace, open_connection
 from shared.edges.connection import TOKEN_REREAD_SECONDS, Connection, GkeConnection, TokenFile

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from cli.access.kubeconfig import connection_from_kubeconfig
+from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
 from exporter.lease import LeaseLock
 from exporter.observed_objects import list_watched, watch_queues

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli.access.deployment_choice import Choice, resolve
-from cli.access.operator_access import open_deployment
+from cli.access.connections import open_deployment
+from cli.access.deployment import Choice, resolve
 from shared.settings import name_variable
 from tests.real.lab import Lab
 

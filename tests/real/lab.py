@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import GoogleAPICallError
 
-from cli.access.operator_access import Deployment
+from cli.access.connections import Deployment
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.model.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 import urllib3
 
-from cli.access.cli_settings import FUNCTIONS, name_topic
+from cli.access.deployment import FUNCTIONS, name_topic
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
 from shared.deliver import IDLE

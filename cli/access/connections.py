@@ -1,0 +1,245 @@
+"""The connections of the command line to GKE, Kubernetes and Pub/Sub, as the functions have them.
+
+The operator's identity is the only difference: the same look-up of credentials finds the login of
+the person who runs the command, and not an instance's account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from google.pubsub_v1.services.publisher import PublisherClient
+from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
+from google.pubsub_v1.services.subscriber import SubscriberClient
+from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import kube_config as _kube_config
+
+from cli.access.deployment import OperatorSettings, find_log_project, read_environment
+from cli.access.log_search import open_logs
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.connection import CONNECTIONS_MAX, Connection
+from shared.edges.gke import GkePools, open_apis
+from shared.edges.google import CLIENT, GoogleAccount, translate_errors
+from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kueue import KueueQueues
+from shared.edges.process import SYSTEM_CLOCK
+from shared.engine.budget import Budget
+from shared.engine.outside import Ports
+from shared.engine.threads import Crew
+from shared.model.errors import Misconfigured, NotFound
+from shared.model.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import urllib3
+    from google.auth.credentials import Credentials
+    from google.cloud.logging_v2 import Client
+    from google.pubsub_v1.types import Subscription, Topic
+
+    from cli.access.log_search import OpenLogs
+    from shared.settings import Settings
+
+
+_loaders: Any = _kube_config
+_BEARER = "BearerToken"  # the client's own name for the header Authorization
+
+
+class ClientConnection(Connection):
+    """A connection by the client's own configuration, which is kept and not copied."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Prepare; nothing is sent yet."""
+        super().__init__(url=str(configuration.host))
+        self._configuration = configuration
+
+    @cached_property
+    def pool(self) -> urllib3.PoolManager:
+        """The client's transport: trust, client certificate and proxy are in it."""
+        self._configuration.connection_pool_maxsize = CONNECTIONS_MAX
+        pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
+        return pool
+
+    def authorize(self) -> str:
+        """Return the header Authorization for the next request; empty sends none."""
+        return (self._configuration.get_api_key_with_prefix(_BEARER) or "").strip()
+
+
+def _check_user(loader: Any) -> None:
+    """Refuse a user who acts as another: the client would act as the person, with more rights."""
+    name = loader.current_context["context"].get("user")
+    user = loader._config["users"].get_with_name(name).value["user"] or {} if name else {}  # noqa: SLF001
+    others = [key for key in user if key == "as" or key.startswith("as-")]
+    if others:
+        raise ValueError(f"user {name!r}: {others[0]} is not supported")
+
+
+def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Connection:
+    """Return the connection of one context of a kubeconfig, by default its current one.
+
+    The client runs exec plugins here, and again before what they gave expires.
+    """
+    configuration: Any = Configuration()
+    try:
+        loader: Any = _loaders.KubeConfigLoader(
+            _loaders.KubeConfigMerger(str(path)).config, context_name or None, config_base_path=None
+        )
+        _check_user(loader)
+        loader.load_and_set(configuration)
+        return ClientConnection(configuration)
+    except Exception as error:
+        # The client lets through whatever a malformed file makes Python or a library raise.
+        problem = f"kubeconfig {path}: cannot be used: {error}; valid: a kubeconfig as kubectl reads it"
+        raise Misconfigured((problem,)) from error
+
+
+PULL_MAX = 100
+_TIMEOUT_SECONDS = 30.0
+
+
+class PulledMessage(msgspec.Struct, frozen=True):
+    """One message that was pulled and is held until it is acknowledged or given back."""
+
+    ack_id: str
+    message_id: str
+    publish_time: str  # RFC 3339
+    message: Message
+
+
+def open_subscriber(endpoint: str, credentials: Credentials) -> SubscriberClient:
+    """Return a client over REST."""
+    transport = SubscriberRestTransport(host=endpoint.rstrip("/"), credentials=credentials)
+    return SubscriberClient(transport=transport)
+
+
+def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
+    """Return a client over REST, which has no threads."""
+    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT)
+    return PublisherClient(transport=transport)
+
+
+class PubsubAdmin:
+    """The API; every method raises the errors of `shared.model.errors`."""
+
+    def __init__(
+        self, open_publisher: Callable[[], PublisherClient], open_subscriber: Callable[[], SubscriberClient]
+    ) -> None:
+        """Prepare; the clients are opened at their first use, and nothing is sent before."""
+        self.open_publisher, self._open_subscriber = open_publisher, open_subscriber
+
+    @cached_property
+    def _publisher(self) -> PublisherClient:
+        return self.open_publisher()
+
+    @cached_property
+    def _subscriber(self) -> SubscriberClient:
+        return self._open_subscriber()
+
+    def find_topic(self, name: str) -> Topic | None:
+        """Return a topic, or None when there is none."""
+        try:
+            topic: Topic = self._call("get_topic", name, topic=name)
+        except NotFound:
+            return None
+        return topic
+
+    def find_subscription(self, name: str) -> Subscription | None:
+        """Return a subscription, or None when there is none."""
+        try:
+            subscription: Subscription = self._call("get_subscription", name, subscription=name)
+        except NotFound:
+            return None
+        return subscription
+
+    def seek(self, name: str, time: str) -> None:
+        """Put a subscription back to a time (RFC 3339)."""
+        self._call("seek", name, subscription=name, time=datetime.fromisoformat(time))
+
+    def pull(self, name: str) -> list[PulledMessage]:  # assumes: subscriptions
+        """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
+        answer = self._call("pull", name, subscription=name, max_messages=PULL_MAX, return_immediately=True)
+        return [
+            PulledMessage(
+                each.ack_id,
+                each.message.message_id,
+                each.message.publish_time.rfc3339(),
+                Message(each.message.data, dict(each.message.attributes)),
+            )
+            for each in answer.received_messages
+        ]
+
+    def acknowledge(self, name: str, ack_ids: Sequence[str]) -> None:
+        """Take messages away for good."""
+        self._call("acknowledge", name, subscription=name, ack_ids=list(ack_ids))
+
+    def hold(self, name: str, ack_ids: Sequence[str], seconds: int) -> None:
+        """Keep messages from being delivered again for so long; 0 gives them back at once."""
+        request = {"ack_ids": list(ack_ids), "ack_deadline_seconds": seconds}
+        self._call("modify_ack_deadline", name, subscription=name, **request)
+
+    def _call(self, method: str, name: str, **request: Any) -> Any:
+        client: Any = self._publisher if method == "get_topic" else self._subscriber
+        with translate_errors(f"{method} {name}"):
+            return getattr(client, method)(request=request, retry=None, timeout=_TIMEOUT_SECONDS)
+
+
+_USER_AGENT = "tpu-provisioner-cli"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Everything that a command may ask."""
+
+    settings: Settings
+    own: OperatorSettings
+    ports: Ports
+    apis: dict[str, KubernetesApi]
+    """The Kubernetes API of each cluster, for what the functions never read."""
+    pubsub: PubsubAdmin
+    open_logs: OpenLogs | None
+    """Opens the logs of the deployment, else those of a cluster's project, which it is given; None
+    where no logs can be read."""
+
+
+def open_deployment(environ: Mapping[str, str]) -> Deployment:
+    """Return the deployment that the environment describes; nothing is sent yet."""
+    settings, own = read_environment(environ)
+    account = GoogleAccount(settings.credentials)
+    pools = GkePools(settings.gke_endpoint, account)
+    if own.kubeconfig:
+        chosen = connection_from_kubeconfig(own.kubeconfig, own.context)
+        apis = {name: KubernetesApi(chosen, user_agent=_USER_AGENT) for name in settings.clusters}
+    else:
+        apis = open_apis(settings.clusters, pools, account, _USER_AGENT)
+
+    def find_logs(project: str) -> Client:
+        home = find_log_project(own, f"projects/{project}")  # a cluster may be in another project
+        return open_logs(own.logging_endpoint, account.credentials, home)
+
+    ports = Ports(
+        settings=settings,
+        pools=pools,
+        clusters={name: KubernetesCluster(api) for name, api in apis.items()},
+        queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
+        clock=SYSTEM_CLOCK,
+        budget=Budget(settings),
+        crew=Crew(),
+    )
+    return Deployment(
+        settings=settings,
+        own=own,
+        ports=ports,
+        apis=apis,
+        pubsub=PubsubAdmin(
+            lambda: open_publisher_over_rest(own.pubsub_endpoint, account.credentials),
+            lambda: open_subscriber(own.pubsub_endpoint, account.credentials),
+        ),
+        open_logs=find_logs if own.logging_endpoint else None,
+    )
