@@ -10,9 +10,8 @@ from cli.access.deployment import CHOICE, Choice, open_chosen
 from cli.exit_codes import EPILOG, ExitCode, answering
 from cli.explaining import explain
 from cli.messages.commands import dead_letters, replay
-from cli.options import Namespace, Output, Watch  # noqa: TC001 -- typer reads the annotations
 from cli.planning.plan_run import run_plan, show_plan
-from cli.printing import Format, as_data, open_console, print_data
+from cli.printing import Format, Namespace, Output, Watch, as_data, open_console, print_data
 from cli.printing import watch as show_again
 from cli.usage.usage_command import usage
 from shared import VERSION

@@ -30,7 +30,7 @@ ACCELERATORS = {machine.name: family.accelerator for family in TPUS.values() for
 
 def find_price(demand: Demand, *, chips: int) -> float | None:
     """Return the list price of so many chips of a demand in US dollars an hour; None if unknown."""
-    return _find(demand.shape.family.accelerator, demand.way.zone, demand.way.tier, chips)
+    return multiply(find_chip_price(demand.shape.family.accelerator, demand.way.zone, demand.way.tier), chips)
 
 
 def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | None:
@@ -38,12 +38,13 @@ def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | Non
 
     The location is the zone or region of its cluster; a pool is in the same region.
     """
-    return _find(
-        ACCELERATORS.get(pool.machine_type, ""),
-        location,
-        find_tier(pool.spot, pool.flex_start, pool.reservation),
-        chips,
-    )
+    tier = find_tier(pool.spot, pool.flex_start, pool.reservation)
+    return multiply(find_chip_price(ACCELERATORS.get(pool.machine_type, ""), location, tier), chips)
+
+
+def multiply(rate: float | None, chips: int) -> float | None:
+    """Return the price of so many chips; None if that of one is unknown."""
+    return None if rate is None else round(rate * chips, 2)
 
 
 def find_tier(spot: object, flex_start: object, reservation: object) -> Tier:
@@ -61,11 +62,6 @@ def find_chip_price(accelerator: str, location: str, tier: str) -> float | None:
     row = CHIP_HOURS.get(accelerator, {}).get("-".join(location.split("-")[:2]))
     index = {str(Tier.ON_DEMAND): 0, str(Tier.SPOT): 1}.get(tier)
     return None if row is None or index is None else row[index]
-
-
-def _find(accelerator: str, location: str, tier: Tier, chips: int) -> float | None:
-    rate = find_chip_price(accelerator, location, tier)
-    return None if rate is None else round(rate * chips, 2)
 
 
 def write_price(per_hour: float | None) -> str:

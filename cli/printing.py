@@ -13,8 +13,9 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
+import typer
 import yaml
 from rich.console import Console
 from rich.table import Table
@@ -227,3 +228,21 @@ def short_cluster(cluster: str) -> str:
     """Return ``PROJECT/LOCATION/NAME`` of a cluster's full name."""
     _, project, _, location, _, name = cluster.split("/")
     return f"{project}/{location}/{name}"
+
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _check(text: str) -> str:
+    if text and not _NAME.fullmatch(text):
+        raise typer.BadParameter(f"is not a Kubernetes name (got {text[:80]!r}); valid: a name like team-a")
+    return text
+
+
+Namespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", metavar="NAME", callback=_check, help="Only workloads of this namespace."),
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every 5 seconds, until Ctrl-C.")]
+Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import urllib3
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
-    from google.pubsub_v1.types import Subscription, Topic
+    from google.pubsub_v1.types import Subscription
 
     from cli.access.log_search import OpenLogs
     from shared.settings import Settings
@@ -81,15 +81,15 @@ def _check_user(loader: Any) -> None:
         raise ValueError(f"user {name!r}: {others[0]} is not supported")
 
 
-def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Connection:
-    """Return the connection of one context of a kubeconfig, by default its current one.
+def connection_from_kubeconfig(path: Path | str) -> Connection:
+    """Return the connection of the current context of a kubeconfig.
 
     The client runs exec plugins here, and again before what they gave expires.
     """
     configuration: Any = Configuration()
     try:
         loader: Any = _loaders.KubeConfigLoader(
-            _loaders.KubeConfigMerger(str(path)).config, context_name or None, config_base_path=None
+            _loaders.KubeConfigMerger(str(path)).config, None, config_base_path=None
         )
         _check_user(loader)
         loader.load_and_set(configuration)
@@ -135,20 +135,8 @@ class PubsubAdmin:
         self.open_publisher, self._open_subscriber = open_publisher, open_subscriber
 
     @cached_property
-    def _publisher(self) -> PublisherClient:
-        return self.open_publisher()
-
-    @cached_property
     def _subscriber(self) -> SubscriberClient:
         return self._open_subscriber()
-
-    def find_topic(self, name: str) -> Topic | None:
-        """Return a topic, or None when there is none."""
-        try:
-            topic: Topic = self._call("get_topic", name, topic=name)
-        except NotFound:
-            return None
-        return topic
 
     def find_subscription(self, name: str) -> Subscription | None:
         """Return a subscription, or None when there is none."""
@@ -185,9 +173,8 @@ class PubsubAdmin:
         self._call("modify_ack_deadline", name, subscription=name, **request)
 
     def _call(self, method: str, name: str, **request: Any) -> Any:
-        client: Any = self._publisher if method == "get_topic" else self._subscriber
         with translate_errors(f"{method} {name}"):
-            return getattr(client, method)(request=request, retry=None, timeout=_TIMEOUT_SECONDS)
+            return getattr(self._subscriber, method)(request=request, retry=None, timeout=_TIMEOUT_SECONDS)
 
 
 _USER_AGENT = "tpu-provisioner-cli"
@@ -214,7 +201,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     account = GoogleAccount(settings.credentials)
     pools = GkePools(settings.gke_endpoint, account)
     if own.kubeconfig:
-        chosen = connection_from_kubeconfig(own.kubeconfig, own.context)
+        chosen = connection_from_kubeconfig(own.kubeconfig)
         apis = {name: KubernetesApi(chosen, user_agent=_USER_AGENT) for name in settings.clusters}
     else:
         apis = open_apis(settings.clusters, pools, account, _USER_AGENT)

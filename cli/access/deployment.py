@@ -75,8 +75,6 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     """Kubeconfig file for the one cluster, used in place of its endpoint; for stand-ins with
     accounts."""
-    context: str = ""
-    """The context of that kubeconfig. Empty: its current one."""
     logging_endpoint: Annotated[str, OPTIONAL_URL] = "https://logging.googleapis.com"
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
 

@@ -79,20 +79,15 @@ def look(check: str, ask: Callable[[], Finding], fix: str = "") -> Finding:
 
 def merge_unanswered(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings; checks that could not ask for the same cause become one."""
-    merged: list[Finding] = []
-    causes: dict[str, list[Finding]] = {}
+    same: dict[str, list[Finding]] = {}
     for each in findings:
-        same = causes.setdefault(each.text if each.text.startswith(NO_ANSWER) else each.check, [])
-        same.append(each)
-        if len(same) == 1:
-            merged.append(each)
-    for place, first in enumerate(merged):
-        others = ", ".join(each.check for each in causes.get(first.text, [])[1:])
-        if others:
-            fix = "" if NO_LOGIN in first.text else first.fix
-            text = f"{first.text}; for the same cause not checked: {others}"
-            merged[place] = replace(first, text=text, fix=fix)
-    return merged
+        same.setdefault(each.text if each.text.startswith(NO_ANSWER) else each.check, []).append(each)
+    return [_merge(*alike) if len(alike) > 1 else alike[0] for alike in same.values()]
+
+
+def _merge(first: Finding, *others: Finding) -> Finding:
+    text = f"{first.text}; for the same cause not checked: {', '.join(each.check for each in others)}"
+    return replace(first, text=text, fix="" if NO_LOGIN in first.text else first.fix)
 
 
 _LOOKS = {Result.OK: "ok", Result.WARN: "warn", Result.BAD: "bad", Result.SKIPPED: "dim"}

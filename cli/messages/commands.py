@@ -12,8 +12,7 @@ import typer
 
 from cli.access.deployment import open_chosen
 from cli.exit_codes import EPILOG, BadInput, ExitCode, answering
-from cli.options import Output, Sure  # noqa: TC001 -- typer reads the annotations
-from cli.printing import Format
+from cli.printing import Format, Output, Sure
 
 dead_letters = typer.Typer(
     no_args_is_help=True,
@@ -46,8 +45,7 @@ def replay(
     """Deliver messages again. This is always safe.
 
     A function decides from the present state, never from the content of a message. Give one of
-    --since and --dead-letters. It asks first. The exit code is 1 if no message can be delivered
-    again. `status` shows what would be decided now.
+    --since and --dead-letters. It asks first. `status` shows what would be decided now.
 
     Example: tpu-provisioner replay --since 2h
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import typer
 
 from cli.access.deployment import DEAD_LETTERS, list_pushed, name_subscription, name_topic
 from cli.access.log_search import DAY_SECONDS, read_event_records
-from cli.exit_codes import BadInput, ExitCode
+from cli.exit_codes import ExitCode
 from cli.printing import (
     Column,
     Format,
@@ -24,7 +23,6 @@ from cli.printing import (
     print_data,
     print_line,
     print_table,
-    styled,
 )
 from shared.edges.google import PubsubTopic
 from shared.model.messages import Message
@@ -99,26 +97,31 @@ def walk_dead_letters(
     report, held, empty = Report(), set[str](), 0
     try:
         while empty < EMPTY_PULLS:
-            pulled = admin.pull(subscription)
-            if not pulled:
-                empty += 1
-                time.sleep(PAUSE_SECONDS)
-                continue
-            admin.hold(subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
-            held |= {each.ack_id for each in pulled}
-            fresh = {each.message_id: each for each in pulled if each.message_id not in report.present}
+            fresh = _pull_fresh(admin, subscription, held, report.present)
             empty = 0 if fresh else empty + 1
-            report.present |= fresh.keys()
-            chosen = [each for each in fresh.values() if choice.fits(read_dead_letter(each))]
+            chosen = [each for each in fresh if choice.fits(read_dead_letter(each))]
             if chosen and handle:
                 handle([strip(each.message) for each in chosen])
                 admin.acknowledge(subscription, [each.ack_id for each in chosen])
-                held -= {each.ack_id for each in chosen}
+                held.difference_update(each.ack_id for each in chosen)
             report.dead_letters += map(read_dead_letter, chosen)
     finally:
         if held:
             admin.hold(subscription, sorted(held), 0)
     return report
+
+
+def _pull_fresh(admin: PubsubAdmin, subscription: str, held: set[str], present: set[str]) -> list[PulledMessage]:
+    """Return the messages of one pull that no earlier one brought, and hold all of them."""
+    pulled = admin.pull(subscription)
+    if not pulled:
+        time.sleep(PAUSE_SECONDS)
+        return []
+    admin.hold(subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
+    held.update(each.ack_id for each in pulled)
+    fresh = {each.message_id: each for each in pulled if each.message_id not in present}
+    present.update(fresh)
+    return list(fresh.values())
 
 
 def read_dead_letter(pulled: PulledMessage) -> DeadLetter:
@@ -171,16 +174,8 @@ _COLUMNS: list[Column[DeadLetter]] = [
 
 
 def confirm(question: str) -> None:
-    """Return if a person agrees."""
-    if not has_terminal():
-        raise BadInput(f"--yes: is needed, because there is no terminal to ask on. {question}")
-    if not typer.confirm(question, err=True):
-        raise BadInput("nothing was changed")
-
-
-def has_terminal() -> bool:
-    """Return whether a person can answer."""
-    return sys.stdin.isatty()
+    """Return if a person agrees; where nobody can be asked the command ends."""
+    typer.confirm(question, err=True, abort=True)
 
 
 def seek_since(
@@ -191,36 +186,19 @@ def seek_since(
     What waits unacknowledged from before counts as acknowledged then, as
     https://cloud.google.com/pubsub/docs/replay-overview says; the next tick answers it.
     """
-    admin = deployment.pubsub
     moment = parse_since(since, now=deployment.ports.clock.now())
-    names, to = list_pushed(functions), format_moment(moment)
-    subscriptions = [name_subscription(deployment.own, each) for each in names]
-    problems = {each: _find_problem(admin, each) for each in subscriptions}
+    to = format_moment(moment)
+    names = [name_subscription(deployment.own, each) for each in list_pushed(functions)]
     if not sure:
         confirm(f"Deliver the messages of {', '.join(names)} again from {to}? Pub/Sub cannot count them.")
-    for name, problem in problems.items():
-        if not problem:
-            admin.seek(name, format_exact(moment))
+    for name in names:
+        deployment.pubsub.seek(name, format_exact(moment))
     if form.for_programs:
-        rows = [{"subscription": name, "to": to, "problem": problem} for name, problem in problems.items()]
-        print_data({"subscriptions": rows}, form)
+        print_data({"subscriptions": names, "to": to}, form)
     else:
-        for name, problem in problems.items():
-            text = styled(f"{name}: {problem}", "bad") if problem else f"{name} is set back to {to}"
-            print_line(open_console(), text)
-    return ExitCode.FINDINGS if any(problems.values()) else ExitCode.FINE
-
-
-def _find_problem(admin: PubsubAdmin, name: str) -> str:
-    """Return why nothing comes back to a subscription; empty if it may."""
-    subscription = admin.find_subscription(name)
-    if subscription is None:
-        return f"the subscription {name} does not exist"
-    topic = admin.find_topic(subscription.topic)
-    if (topic is not None and topic.message_retention_duration) or subscription.retain_acked_messages:
-        return ""
-    command = f"gcloud pubsub topics update {subscription.topic} --message-retention-duration=7d"
-    return f"acknowledged messages are not kept, so none is delivered again; to keep them from now on: {command}"
+        for name in names:
+            print_line(open_console(), f"{name} is set back to {to}")
+    return ExitCode.FINE
 
 
 def publish_dead_letters(choice: Choice, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -24,7 +24,7 @@ from shared.model.names import Try
 from shared.model.needs import Asks, Need, NodeSource
 from shared.model.pools import PoolShape
 from shared.needs.nodepool import build_body
-from shared.needs.wanted import Wanted, list_wanted
+from shared.needs.wanted import list_wanted
 from shared.needs.ways import read_list
 from shared.plan.plan import make_plan
 from shared.plan.scene import Pod, Scene
@@ -44,7 +44,7 @@ PLANNED_UID = "00000000-0000-0000-0000-000000000000"
 """Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not
 known before."""
 _UNKNOWN_BEFORE = (labels.OWNER_UID, labels.CREATED_AT)
-_SLOTS = 10**6
+_SLOTS, UNLIMITED = 10**6, 10**9
 _NOW = 1.0
 
 
@@ -89,31 +89,14 @@ class PlannedNeed:
         return self.decision.verdict == Verdict.REFUSE
 
 
-@dataclass(slots=True)
-class _Made:
-    """What the plan makes so far; limits count it."""
-
-    settings: Settings
-    chips: Counter[str] = field(default_factory=Counter)  # by namespace
-
-    def count_room(self, namespace: str) -> int:
-        """Return for how many chips the limits leave room."""
-        rooms = [10**9]
-        if self.settings.limit_chips:
-            rooms.append(self.settings.limit_chips - sum(self.chips.values()))
-        if self.settings.limit_chips_per_namespace:
-            rooms.append(self.settings.limit_chips_per_namespace - self.chips[namespace])
-        return min(rooms)
-
-
 def plan(contents: Found, cluster: str, settings: Settings, facts: Facts) -> list[PlannedNeed]:
     """Return every need of some workloads, in their order. Limits count the needs before it."""
-    created, planned = _Made(settings), list[PlannedNeed]()
+    chips, planned = Counter[str](), list[PlannedNeed]()
     for manifest in contents.workloads:
         workload = facts.add_disks(structs.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
         namespace_labels = facts.find_labels(workload.namespace)
-        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, created)
+        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, chips)
         absent = [
             f"the {kind} {name} of namespace {home}"
             for kind, home, name in sorted({*manifest.names} - {*contents.defined})
@@ -131,34 +114,32 @@ def _refuse(manifest: Manifest, cluster: str) -> list[PlannedNeed]:
     return [PlannedNeed(key=key, need=need, decision=each) for each in decisions]
 
 
-def want(
-    workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str] | None = None
-) -> tuple[Key, Wanted]:
-    """Return what a workload of a manifest needs when it runs."""
+def _plan_workload(
+    workload: WorkloadView,
+    cluster: str,
+    settings: Settings,
+    namespace_labels: Mapping[str, str],
+    chips: Counter[str],
+) -> list[PlannedNeed]:
+    """Return the needs of a workload when it runs; `chips` counts earlier ones by namespace."""
+    key = Key(cluster, workload.kind, workload.namespace, workload.name)
     awake = structs.replace(workload, suspended=False, managed_elsewhere=False)
     wanted = list_wanted(cluster, awake, (), {}, settings, namespace_labels=namespace_labels)
-    needs = tuple(need for need in wanted.needs if not _needs_nothing(need))
-    key = Key(cluster, workload.kind, workload.namespace, workload.name)
-    return key, structs.replace(wanted, needs=needs)
-
-
-def _needs_nothing(need: Need) -> bool:
-    return need.never is None and not (need.nodes if need.elastic else need.most)
-
-
-def _plan_workload(
-    workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str], created: _Made
-) -> list[PlannedNeed]:
-    key, wanted = want(workload, cluster, settings, namespace_labels)
+    wanted = structs.replace(wanted, needs=tuple(need for need in wanted.needs if not _needs_nothing(need)))
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
-    room = created.count_room(key.namespace)
+    limits = ((settings.limit_chips, chips.total()), (settings.limit_chips_per_namespace, chips[key.namespace]))
+    room = min((limit - used for limit, used in limits if limit), default=UNLIMITED)
     scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
     look = Look(key=key, scene=scene, wanted=wanted, workload=workload, began_at=_NOW)
     outcome = make_plan(scene)
     planned = [_plan_need(need, look, outcome) for need in wanted.needs]
     planned += [PlannedNeed(key=key, need=need, decision=other) for need, other in wanted.left]
-    created.chips[key.namespace] += sum(each.chips for each in planned)
+    chips[key.namespace] += sum(each.chips for each in planned)
     return planned
+
+
+def _needs_nothing(need: Need) -> bool:
+    return need.never is None and not (need.nodes if need.elastic else need.most)
 
 
 def _list_pods(need: Need) -> Iterator[Pod]:

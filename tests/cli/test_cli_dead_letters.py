@@ -15,20 +15,6 @@ __all__ = ["deployment", "url", "world"]
 pytestmark = pytest.mark.usefixtures("deployment")
 
 
-@pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A person at a terminal; the questions are noted, and they agree while the list is short."""
-    asked: list[str] = []
-
-    def ask(question: str, **_: bool) -> bool:
-        asked.append(question)
-        return len(asked) < 2
-
-    monkeypatch.setattr("cli.messages.replay.typer.confirm", ask)
-    monkeypatch.setattr("cli.messages.replay.has_terminal", lambda: True)
-    return asked
-
-
 def test_dead_letters_are_listed_with_what_the_log_says_of_their_event(
     url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -69,28 +55,25 @@ def test_a_dead_letter_that_one_pull_brings_twice_is_published_once(
     assert (len(published(url)), backlog(url)) == (1, 0)
 
 
-def test_a_person_is_asked_with_the_number_and_may_say_no(url: str, answer: list[str]) -> None:
+@pytest.mark.parametrize("line", ["replay --dead-letters", "replay --since=1h", "dead-letters discard --all"])
+@pytest.mark.parametrize("answer", ["n\n", ""], ids=["no", "nobody"])
+def test_without_a_yes_nothing_is_changed(url: str, line: str, answer: str) -> None:
     bury(url, GOOD, **REFUSED)
 
-    agreed = run("replay", "--dead-letters")
-    bury(url, GOOD, **REFUSED)
-    refused = run("dead-letters", "discard", "--all")
+    result = run(*line.split(), given=answer)
 
-    assert answer == ["Publish 1 dead letter again?", "Remove 1 dead letter for good?"]
-    assert (agreed.exit_code, refused.exit_code, refused.stderr) == (0, 2, "error: nothing was changed\n")
-    assert (len(published(url)), backlog(url)) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    "options", [("replay", "--dead-letters"), ("replay", "--since=1h"), ("dead-letters", "discard", "--all")]
-)
-def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[str, ...]) -> None:
-    bury(url, GOOD, **REFUSED)
-
-    result = run(*options)
-
-    assert (result.exit_code, "--yes: is needed" in result.stderr) == (2, True)
+    assert (result.exit_code, "Aborted" in result.output) == (1, True)
+    assert ("1 dead letter" in result.stderr) == (line != "replay --since=1h")
     assert (published(url, TOPIC), backlog(url)) == ([], 1)
+
+
+def test_a_person_who_agrees_is_heard(url: str) -> None:
+    bury(url, GOOD, **REFUSED)
+
+    result = run("replay", "--dead-letters", given="y\n")
+
+    assert (result.exit_code, len(published(url)), backlog(url)) == (0, 1, 0)
+    assert "Publish 1 dead letter again? [y/N]" in result.stderr
 
 
 def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:

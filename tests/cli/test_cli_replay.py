@@ -183,18 +183,13 @@ def test_the_ends_of_operations_come_back_too(url: str, deployment: Deployment) 
     assert drain(url, "collect-ends") == 1
 
 
-def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(
-    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bare = f"{P}/topics/bare"
-    ask("PUT", f"{url}/v1/{bare}", {})
-    ask("PUT", f"{url}/v1/{P}/subscriptions/bare-provision", {"topic": bare})
+def test_a_subscription_that_is_absent_is_named(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, with_own(deployment, name="bare"))
 
     result = run("replay", "--since", "1h", "--function", "provision", "--yes")
 
-    assert result.exit_code == 1
-    assert f"gcloud pubsub topics update {bare} --message-retention-duration=7d" in result.stdout
+    assert result.exit_code == 3
+    assert f"{P}/subscriptions/bare-provision" in result.stderr
 
 
 def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
