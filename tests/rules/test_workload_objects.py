@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from shared.edges import pods
-from shared.edges.pods import Pod, read_workload, view_pod
+from shared.edges.pods import Pod, view_pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.objects import UnexpectedValue
 from shared.model import labels
@@ -15,15 +15,20 @@ from shared.model.errors import UnsupportedSelector
 from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm
 from tests.refusals import refuses
 from tests.rows import rows
+from tests.rules.kind_bodies import Json, a_jobset
 
 TPU = labels.TPU_RESOURCE
 
 
+def view(**pod: Any) -> PodView:
+    return view_pod(msgspec.convert(pod, Pod))
+
+
 def read_template(**spec: Any) -> PodTemplate:
-    return view_pod(msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)).template
+    return view(metadata={"name": "p"}, spec=spec).template
 
 
-def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str, Any]:
+def container(requests: Any = None, limits: Any = None, **more: Any) -> Json:
     resources = {
         key: {TPU: value} for key, value in (("requests", requests), ("limits", limits)) if value is not None
     }
@@ -50,12 +55,17 @@ def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str
         "negative": ({"containers": [container(-4)]}, 0),
     },
 )
-def test_chips_are_what_the_pod_takes_of_its_host(spec: dict[str, Any], chips: int) -> None:
+def test_chips_are_what_the_pod_takes_of_its_host(spec: Json, chips: int) -> None:
     assert read_template(**spec).chips == chips
 
 
-def cpu(amount: str, **more: Any) -> dict[str, Any]:
+def cpu(amount: str, **more: Any) -> Json:
     return {"name": "c", "resources": {"requests": {"cpu": amount}}, **more}
+
+
+def of_gpus(gpus: Any, cpu: str, **more: Any) -> Json:
+    requests = {"cpu": cpu, "memory": "1Gi"}
+    return {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: gpus}, "requests": requests}} | more
 
 
 SIDECAR = cpu("2", restartPolicy="Always")
@@ -74,25 +84,25 @@ SIDECAR = cpu("2", restartPolicy="Always")
         ({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, 1250),
     ],
 )
-def test_cpu_is_added_up_as_kubernetes_does(spec: dict[str, Any], millis: int) -> None:
+def test_cpu_is_added_up_as_kubernetes_does(spec: Json, millis: int) -> None:
     assert read_template(**spec).cpu_millis == millis
 
 
 def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None:
-    def container(gpus: int, cpu: str, **more: Any) -> dict[str, Any]:
-        requests = {"cpu": cpu, "memory": "1Gi"}
-        return {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: gpus}, "requests": requests}} | more
-
     found = read_template(
-        containers=[container(1, "500m"), container(2, "1")],
-        initContainers=[container(2, "8"), container(1, "1", restartPolicy="Always")],
+        containers=[of_gpus(1, "500m"), of_gpus(2, "1")],
+        initContainers=[of_gpus(2, "8"), of_gpus(1, "1", restartPolicy="Always")],
     )
-    wrong = read_template(containers=[container("many", "1")])  # type: ignore[arg-type]
+    wrong = read_template(containers=[of_gpus("many", "1")])
+
     assert (found.gpus, found.cpu_millis, found.memory_bytes) == (4, 8000, 3 * 1024**3)
     assert wrong.unreadable_amounts == (f"{labels.GPU_RESOURCE}=many",)
 
 
-def affinity(*terms: Sequence[tuple[str, str, list[str] | None]]) -> dict[str, Any]:
+Term = Sequence[tuple[str, str, list[str] | None]]
+
+
+def affinity(*terms: Term) -> Json:
     found = [
         {
             "matchExpressions": [
@@ -104,64 +114,43 @@ def affinity(*terms: Sequence[tuple[str, str, list[str] | None]]) -> dict[str, A
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
 
 
-def test_a_required_value_is_a_selector_and_the_node_selector_wins() -> None:
-    ambiguous = [("k", "In", ["a", "b"])]
-    chosen = read_template(nodeSelector={"k": "a"}, affinity=affinity(ambiguous))
-    required = read_template(affinity=affinity([("k", "In", ["a"]), ("l", "NotIn", ["b"])]))
-    exists = read_template(affinity=affinity([("k", "Exists", None)]))
-
-    assert chosen.find_selector("k") == required.find_selector("k") == "a"
-    assert not required.selects("l")
-    assert exists.selects("k"), "it names the label and no value"
-    assert exists.find_selector("k") is None
-    with refuses(UnsupportedSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
-        read_template(affinity=affinity(ambiguous)).find_selector("k")
+AMBIGUOUS: Term = [("k", "In", ["a", "b"])]
+NO_TERMS: list[Json | None] = [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {}}, {"podAffinity": {}}]
 
 
-@pytest.mark.parametrize(
-    "expressions",
-    [
-        [("k", "In", ["a", "b"]), ("k", "In", ["b", "c"])],
-        [("k", "In", ["b"]), ("k", "Exists", None)],
-        [("k", "Exists", None), ("k", "In", ["b"])],
-    ],
+@rows(
+    "spec selects value",
+    {
+        "the node selector wins": ({"nodeSelector": {"k": "b"}, "affinity": affinity(AMBIGUOUS)}, True, "b"),
+        "a required value": ({"affinity": affinity([("k", "In", ["b"]), ("l", "NotIn", ["b"])])}, True, "b"),
+        "two that hold together": ({"affinity": affinity([*AMBIGUOUS, ("k", "In", ["b", "c"])])}, True, "b"),
+        "a value that exists": ({"affinity": affinity([("k", "In", ["b"]), ("k", "Exists", None)])}, True, "b"),
+        "it exists with a value": ({"affinity": affinity([("k", "Exists", None), ("k", "In", ["b"])])}, True, "b"),
+        "the label and no value": ({"affinity": affinity([("k", "Exists", None)])}, True, None),
+        "none that is wrong": ({"affinity": affinity([("k", "NotIn", ["b"])])}, False, None),
+        "one of two terms": ({"affinity": affinity([("k", "In", ["a"])], [("k", "In", ["b"])])}, False, None),
+        **{f"no terms: {each}": ({"affinity": each}, False, None) for each in NO_TERMS},
+    },
 )
-def test_two_requirements_on_one_label_hold_together(expressions: list[tuple[str, str, list[str] | None]]) -> None:
-    assert read_template(affinity=affinity(expressions)).find_selector("k") == "b"
+def test_a_required_value_is_a_selector(spec: Json, selects: bool, value: str | None) -> None:
+    found = read_template(**spec)
 
-
-def test_alternative_terms_require_nothing_for_certain() -> None:
-    one, other = [("team", "In", ["a"])], [("team", "In", ["b"])]
-
-    assert not read_template(affinity=affinity(one, other)).selects("team")
-
-
-@pytest.mark.parametrize("given", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {}}, {"podAffinity": {}}])
-def test_no_required_affinity_is_none(given: dict[str, Any] | None) -> None:
-    assert read_template(affinity=given).selection == {}
-
-
-def view(**pod: Any) -> PodView:
-    return view_pod(msgspec.convert(pod, Pod))
-
-
-def test_the_topology_may_stand_in_an_annotation() -> None:
-    assert view(metadata={"annotations": {labels.SLICE_TOPOLOGY: "4x4"}}, spec={}).template.topology == "4x4"
+    assert (found.selects("k"), found.find_selector("k")) == (selects, value)
+    with refuses(UnsupportedSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
+        read_template(affinity=affinity(AMBIGUOUS)).find_selector("k")
 
 
 def test_claims_and_the_terms_of_topologies_are_read() -> None:
     selector = {"matchLabels": {"app": "a"}, "matchExpressions": [{"key": "job", "operator": "Exists"}]}
-    beside = {"topologyKey": "rack", "labelSelector": selector}
-    away = {"topologyKey": "row"}
-    everywhere = {"topologyKey": "row", "labelSelector": {}}
+    away = [{"topologyKey": "row"}, {"topologyKey": "row", "labelSelector": {}}]
     spread = {"topologyKey": "hall", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    spec = {
-        "affinity": {"podAffinity": {required: [beside]}, "podAntiAffinity": {required: [away, everywhere]}},
-        "topologySpreadConstraints": [spread, spread | {"whenUnsatisfiable": "ScheduleAnyway"}],
-        "resourceClaims": [{"name": "net", "resourceClaimTemplateName": "all-netdev"}],
-    }
-    found = view(metadata={}, spec=spec).template
+    beside = {required: [{"topologyKey": "rack", "labelSelector": selector}]}
+    found = read_template(
+        affinity={"podAffinity": beside, "podAntiAffinity": {required: away}},
+        topologySpreadConstraints=[spread, spread | {"whenUnsatisfiable": "ScheduleAnyway"}],
+        resourceClaims=[{"name": "net", "resourceClaimTemplateName": "all-netdev"}],
+    )
 
     asked = (Requirement("app", "In", ("a",)), Requirement("job", "Exists"))
     assert found.claims_devices
@@ -173,108 +162,64 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
     )
 
 
-def test_a_template_s_metadata_may_have_no_value() -> None:
-    assert pods.read_template({"metadata": None, "spec": {"nodeSelector": {"a": "b"}}}).selection == {"a": ("b",)}
+def a_condition(reason: str = "Unschedulable", *, of: str = "PodScheduled", status: str = "False") -> Json:
+    return {"conditions": [{"type": of, "status": status, "reason": reason}]}
 
 
 def test_a_pod_is_read_in_full() -> None:
-    pod = {
-        "metadata": {
-            "name": "train-workers-0-0-x",
-            "namespace": "ml",
-            "uid": "u",
-            "deletionTimestamp": "2027-01-15T08:00:00Z",
-            "annotations": {labels.COMPLETION_INDEX: "0"},
-            "ownerReferences": [
-                {"kind": "Other", "name": "o"},
-                {"kind": "Job", "name": "train-workers-0", "controller": True},
-            ],
-        },
-        "spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}], "nodeName": "n"},
-        "status": {
-            "phase": "Pending",
-            "nominatedNodeName": "m",
-            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
-        },
+    job = {"kind": "Job", "name": "train-workers-0", "controller": True}
+    metadata = {
+        "name": "train-workers-0-0-x",
+        "namespace": "ml",
+        "uid": "u",
+        "deletionTimestamp": "2027-01-15T08:00:00Z",
+        "annotations": {labels.COMPLETION_INDEX: "0", labels.SLICE_TOPOLOGY: "4x4"},
+        "ownerReferences": [{"kind": "Other", "name": "o"}, job],
     }
-    found = view(**pod)
+    spec = {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}, {"name": "x"}, {}], "nodeName": "n"}
+    status = {"phase": "Pending", "nominatedNodeName": "m"} | a_condition()
+    found = view(metadata=metadata, spec=spec, status=status)
 
     assert (found.namespace, found.name, found.uid) == ("ml", "train-workers-0-0-x", "u")
     assert (found.controller_kind, found.controller_name) == ("Job", "train-workers-0")
     assert (found.node_name, found.nominated_node, found.phase) == ("n", "m", "Pending")
-    assert found.deleting
-    assert found.gates == ("kueue.x-k8s.io/admission",)
-    assert found.unschedulable
-    assert JOBSET.is_leader(found)
+    assert (found.deleting, found.unschedulable, JOBSET.is_leader(found)) == (True, True, True)
+    assert found.gates == ("kueue.x-k8s.io/topology", "x", "")
+    assert found.template.topology == "4x4"
+    assert view(metadata={"name": "p"}, spec={"schedulingGates": []}).gates == ()
+
+
+@rows(
+    "status",
+    {
+        "scheduled": a_condition("", status="True"),
+        "gated": a_condition("SchedulingGated"),
+        "an error": a_condition("SchedulerError"),
+        "not ready": a_condition(of="Ready"),
+    },
+)
+def test_only_the_scheduler_s_unschedulable_counts(status: Json) -> None:
+    assert not view(status=status).unschedulable
 
 
 @pytest.mark.parametrize(
-    "gates",
-    [
-        [{"name": "kueue.x-k8s.io/admission"}],
-        [{"name": "kueue.x-k8s.io/topology"}, {"name": "kueue.x-k8s.io/admission"}],
-        [{}],
-        [],
-    ],
+    ("note", "label", "leader"), [("0", None, True), (None, "0", True), ("1", "0", False), (None, None, False)]
 )
-def test_a_pod_has_the_gates_that_keep_it_from_scheduling(gates: list[dict[str, str]]) -> None:
-    found = view(metadata={"name": "p"}, spec={"schedulingGates": gates})
+def test_the_leader_is_the_pod_of_index_0(note: str | None, label: str | None, leader: bool) -> None:
+    notes, own = ({labels.COMPLETION_INDEX: index} if index else {} for index in (note, label))
 
-    assert found.gates == tuple(gate.get("name", "") for gate in gates)
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        {"type": "PodScheduled", "status": "True"},
-        {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"},
-        {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"},
-        {"type": "Ready", "status": "False", "reason": "Unschedulable"},
-    ],
-)
-def test_only_the_scheduler_s_unschedulable_counts(condition: dict[str, str]) -> None:
-    assert not view(status={"conditions": [condition]}).unschedulable
-
-
-@pytest.mark.parametrize(
-    ("annotations", "pod_labels", "leader"),
-    [
-        ({labels.COMPLETION_INDEX: "0"}, {}, True),
-        ({}, {labels.COMPLETION_INDEX: "0"}, True),
-        ({labels.COMPLETION_INDEX: "1"}, {labels.COMPLETION_INDEX: "0"}, False),
-        ({}, {}, False),
-    ],
-)
-def test_the_leader_is_the_pod_of_index_0(
-    annotations: dict[str, str], pod_labels: dict[str, str], leader: bool
-) -> None:
-    assert JOBSET.is_leader(view(metadata={"annotations": annotations, "labels": pod_labels})) is leader
-
-
-def jobset(status: dict[str, Any] | None = None, **spec: Any) -> Any:
-    raw = {"metadata": {"name": "train", "namespace": "ml", "uid": "u"}, "spec": spec, "status": status or {}}
-    return read_workload(JOBSET, raw)
+    assert JOBSET.is_leader(view(metadata={"annotations": notes, "labels": own})) is leader
 
 
 def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
-    view = jobset(
+    one, four = ({"template": {"spec": {"containers": [container(chips)]}}} for chips in (1, 4))
+    many = {"spec": {"parallelism": 4, "completions": 4, **four}, "metadata": {"annotations": {"a": "b"}}}
+    driver, workers = a_jobset(
         replicatedJobs=[
-            {"name": "driver", "template": {"spec": {"template": {"spec": {"containers": [container(1)]}}}}},
-            {
-                "name": "workers",
-                "replicas": 3,
-                "template": {
-                    "metadata": {"annotations": {"a": "b"}},
-                    "spec": {
-                        "parallelism": 4,
-                        "completions": 4,
-                        "template": {"spec": {"containers": [container(4)]}},
-                    },
-                },
-            },
+            {"name": "driver", "template": {"spec": one}},
+            {"name": "workers", "replicas": 3, "template": many},
         ]
-    )
-    driver, workers = view.groups
+    ).groups
 
     assert (driver.replicas, driver.pods, driver.pinned, driver.template.chips) == (1, 1, False, 1)
     assert (workers.name, workers.replicas, workers.pods, workers.template.chips) == ("workers", 3, 4, 4)
@@ -287,14 +232,10 @@ def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
         {"name": "config", "configMap": {"name": "c"}},
         {"name": "token", "projected": {"sources": []}},
     ]
+    wrong = [{"name": "data", "persistentVolumeClaim": {"claimName": 7}}]
 
     assert read_template(volumes=volumes).volume_claims == ("shared-data", "p-scratch")
-    assert pods.read_template({"spec": {"volumes": volumes}}).volume_claims == ("shared-data",)
+    assert pods.read_template({"metadata": None, "spec": {"volumes": volumes}}).volume_claims == ("shared-data",)
     assert read_template(volumes=None).volume_claims == ()
-
-
-def test_a_claim_s_name_that_is_no_text_is_named() -> None:
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": 7}}]
-
     with pytest.raises(UnexpectedValue, match=r"pod template\.spec\.volumes.*claimName"):
-        pods.read_template({"spec": {"volumes": volumes}})
+        pods.read_template({"spec": {"volumes": wrong}})
