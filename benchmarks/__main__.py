@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import exporter_load, fan_out, field, function, scarcity, tick
-from benchmarks.figures import Figure, build_table, describe_run, write_json
+from benchmarks.figures import OF_RATIO, Figure, build_table, describe_run, write_json
 from benchmarks.processes import Failed, stage_exporter, stage_functions
 
 # Where there is no terminal (a file, a pipe), the table gets the width that it needs.
@@ -81,7 +81,7 @@ def main(
     over = [figure for figure in figures if figure.is_over]
     for figure in over:
         name, measured, _, ratio, limit = figure.cells
-        value = ratio if figure.budget and figure.budget.of_ratio else measured
+        value = ratio if figure.budget_key in OF_RATIO else measured
         console.print(f"[bold red]OUT OF BUDGET[/bold red] {figure.section}: {name}: {value}, not {limit}")
     if failed:
         console.print(f"[bold red]NOT MEASURED[/bold red] {', '.join(failed)}: see above")

@@ -21,16 +21,11 @@ from shared.kinds.table import KIND_NAMES, choose_kinds
 
 SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"
 EVENTS_SECTION = "exporter: watch events, demands at 200/s"
-_SYNC_SECONDS = 120.0
 CHANGES = 2_000
 PER_SECOND = 200.0
-EMPTY = "an empty cluster, all kinds"
-FULL = "50,000 pods of seven kinds, 1,001 of them demands; 1,000 workloads"
 _WATCHES = len(list_watched(choose_kinds(KIND_NAMES)))
-_NUMBERS = {
-    EMPTY: Numbers(watches=_WATCHES),
-    FULL: Numbers(fresh=7_000, waiting=143, workloads=140, completed=20, watches=_WATCHES),
-}
+_NUMBERS = Numbers(fresh=7_000, waiting=143, workloads=140, completed=20, watches=_WATCHES)
+"""50,000 pods of seven kinds, 1,001 of them demands; 1,000 workloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +34,37 @@ class _Run:
 
     synced: Consumption
     end: Consumption
-    change_milliseconds: float = 0.0
-    demand_milliseconds: float = 0.0
-    latencies: tuple[float, ...] = ()
+    change_milliseconds: float
+    demand_milliseconds: float
+    latencies: tuple[float, ...]
 
 
 def measure(staged: Staged, folder: Path, runs: int, say: Callable[[str], None], *, quick: bool) -> list[Figure]:
-    """Return the figures of alternating runs; each sends events for some seconds."""
-    empty, full = [], []
+    """Return the figures of some runs; each sends events for some seconds."""
+    cost = []
     for run in range(runs):
         say(f"exporter, round {run + 1} of {runs}")
-        empty.append(_run_once(staged, folder, EMPTY, 0))
-        full.append(_run_once(staged, folder, FULL, 3.0 if quick else 10.0))
-    grown = [(one.end.peak_mebibytes - floor.end.peak_mebibytes) for one, floor in zip(full, empty, strict=True)]
+        cost.append(_run_once(staged, folder, 3.0 if quick else 10.0))
     rows: tuple[tuple[str, Callable[[_Run], float], str], ...] = (
         ("CPU per change of a known pod", lambda run: run.change_milliseconds, ""),
         ("CPU per new demand, published and logged", lambda run: run.demand_milliseconds, ""),
         ("receipt to acknowledged, p50", lambda run: percentile(run.latencies, 50), "exporter_latency_p50"),
         ("receipt to acknowledged, p99", lambda run: percentile(run.latencies, 99), "exporter_latency_p99"),
     )
-    memory = f"peak memory, {EMPTY}"
     return [
-        compare(SECTION, memory, "MiB", lambda run: run.end.peak_mebibytes, empty, budget_key="exporter_empty"),
-        compare(SECTION, f"more memory with {FULL}", "MiB", float, grown, budget_key="exporter_growth"),
-        compare(SECTION, "the same, CPU", "s", lambda run: run.synced.cpu_seconds, full, empty, "exporter_sync"),
-        *(compare(EVENTS_SECTION, what, "ms", read, full, budget_key=key) for what, read, key in rows),
+        compare(
+            SECTION, "peak memory", "MiB", lambda run: run.end.peak_mebibytes, cost, budget_key="exporter_memory"
+        ),
+        compare(SECTION, "CPU", "s", lambda run: run.synced.cpu_seconds, cost, budget_key="exporter_sync"),
+        *(compare(EVENTS_SECTION, what, "ms", read, cost, budget_key=key) for what, read, key in rows),
     ]
 
 
-def _run_once(staged: Staged, folder: Path, scenario: str, seconds: float) -> _Run:
-    log, ports_file, numbers = folder / "exporter.log", folder / "world.json", _NUMBERS[scenario]
+def _run_once(staged: Staged, folder: Path, seconds: float) -> _Run:
+    log, ports_file = folder / "exporter.log", folder / "world.json"
     ports_file.unlink(missing_ok=True)
     world = MeteredProcess(
-        [sys.executable, "-m", "benchmarks.exporter_world", json.dumps(asdict(numbers)), str(ports_file)],
+        [sys.executable, "-m", "benchmarks.exporter_world", json.dumps(asdict(_NUMBERS)), str(ports_file)],
         folder=ROOT,
         environment={},
         log=folder / "world.log",
@@ -84,12 +77,10 @@ def _run_once(staged: Staged, folder: Path, scenario: str, seconds: float) -> _R
         control = httpx.Client(base_url=addresses["control"], timeout=120, trust_env=False)
         with exporter, control:
             exporter.wait_until(
-                "the first listing", lambda: bool(control.get("/state").json()["synced"]), seconds=_SYNC_SECONDS
+                "the first listing", lambda: bool(control.get("/state").json()["synced"]), seconds=120.0
             )
             synced = exporter.consumption()
             demands = int(seconds * PER_SECOND)
-            if not demands:
-                return _Run(synced, synced)
             _emit(control, changes=CHANGES, demands=1)
             changed = exporter.consumption()
             sent = _emit(control, changes=0, demands=demands)

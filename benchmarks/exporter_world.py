@@ -71,10 +71,10 @@ class Listed:
 class Numbers:
     """How many objects there are of each kind."""
 
-    fresh: int = 0  # pods that are no demand yet, because the selectors filter nothing
-    waiting: int = 0
-    workloads: int = 0
-    completed: int = 0  # JobSets that are over, beside the others
+    fresh: int  # pods that are no demand yet, because the selectors filter nothing
+    waiting: int
+    workloads: int
+    completed: int  # JobSets that are over, beside the others
     watches: int  # how many watches the exporter opens
 
 
@@ -159,7 +159,7 @@ class World:
         # The second objects are those that wait, of the first kind.
         known = self._objects["pods"][1]
         for number in range(changes):
-            pods.events.put(self._event(b"MODIFIED", template, known.first + number % max(1, known.count)))
+            pods.events.put(self._event(b"MODIFIED", template, known.first + number % known.count))
         sent: dict[str, float] = {}
         began = time.monotonic()
         for number in range(demands):

@@ -240,12 +240,10 @@ def measure_warm(site: Staged, runs: int, say: Callable[[str], None]) -> list[Fi
     samples = _take_turns((NOOP, OURS, HELLO), runs, send, lambda text: say(f"warm events, {text}"))
     empty, ours, hello = (samples[each.name] for each in (NOOP, OURS, HELLO))
     peak = "peak resident size of a process"
-    charged = "what the instance is charged, gunicorn's master included"
     return [
         compare(WARM, NOOP.name, "ms", itemgetter(0), empty),
         compare(WARM, OURS.name, "ms", itemgetter(0), ours, empty, "warm_event"),
         compare(MEMORY, peak, "MiB", lambda each: each[1].peak_mebibytes, ours, hello, "function_memory"),
-        compare(MEMORY, charged, "MiB", lambda each: each[1].charged_mebibytes, ours, hello),
     ]
 
 

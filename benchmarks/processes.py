@@ -31,7 +31,6 @@ from standins.kit.processes import NotReady, wait_until
 ROOT = Path(__file__).resolve().parents[1]
 _CPUCLOCK_SCHED = 2
 _END_SECONDS = 5.0
-_MEBIBYTE_IN_KIB = 1024
 _DROPPED = ("TPU_PROVISIONER_", "GOOGLE_", "GCE_", "CLOUDSDK_", "PUBSUB_", "K_", "FUNCTION_", "PYTHON", "PORT")
 _FLOORS = {
     "hello.py": """import functions_framework
@@ -65,8 +64,6 @@ class Consumption:
 
     cpu_seconds: float
     peak_mebibytes: float  # the largest resident size of any one of them
-    charged_mebibytes: float
-    """What all hold now, pages they share counted once, as a container is charged for them."""
 
 
 class MeteredProcess:
@@ -112,8 +109,7 @@ class MeteredProcess:
         try:
             return Consumption(
                 cpu_seconds=sum(time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED) for pid in pids),
-                peak_mebibytes=max(_read_kib(pid, "status", "VmHWM") for pid in pids) / _MEBIBYTE_IN_KIB,
-                charged_mebibytes=sum(_read_kib(pid, "smaps_rollup", "Pss") for pid in pids) / _MEBIBYTE_IN_KIB,
+                peak_mebibytes=max(map(_read_peak_kib, pids)) / 1024,
             )
         except OSError as error:
             raise Failed(f"a child ended while it was measured: {error}\n{self.tail()}") from error
@@ -141,11 +137,12 @@ class MeteredProcess:
         return []
 
 
-def _read_kib(pid: int, file: str, field: str) -> float:
-    for line in Path(f"/proc/{pid}/{file}").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{field}:"):
+def _read_peak_kib(pid: int) -> float:
+    """Return the peak of a process; one that has just ended has none, which is an OSError."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmHWM:"):
             return float(line.split()[1])
-    raise OSError(f"/proc/{pid}/{file} has no {field}")
+    raise OSError(f"the process {pid} has no memory")
 
 
 @dataclass(frozen=True, slots=True)
