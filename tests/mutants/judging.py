@@ -25,7 +25,7 @@ sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 
 """
 _NOT_FOUND, _COLLECTION_FAILED, _NO_TEST = 4, (2, 3, 4), 5
 ROWS = {
-    "rows of the simulator": "tests/simulation/test_mutations.py::test_a_missing_safety_is_caught",
+    "rows of the simulator": "tests/simulation/test_safeties.py::test_a_missing_safety_is_noticed",
     "rows of the scenes": "tests/rules/test_plan_scenes.py::test_a_wrong_rule_makes_a_scene_fail",
 }
 """The mutants that tests have as rows of their own: each passes if its mutant is caught."""

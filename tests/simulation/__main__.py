@@ -7,11 +7,11 @@ import argparse
 import re
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 
 from tests.numbers_given import parse_count
 from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
-from tests.simulation.mutations import MUTATIONS, QUIET
+from tests.simulation.safeties import SAFETIES
 
 PROGRESS_SECONDS = 20.0
 
@@ -22,14 +22,9 @@ def main() -> int:
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
-    parser.add_argument("--mutation", default="", help="break the product first: a name of mutations.py")
+    parser.add_argument("--without", choices=SAFETIES, help="break the product first: a safety of safeties.yaml")
     options = parser.parse_args()
-    broken = [each for each in (*MUTATIONS, *QUIET) if each.name == options.mutation]
-    if options.mutation and not broken:
-        parser.error(f"--mutation {options.mutation!r} is unknown; valid: {', '.join(e.name for e in MUTATIONS)}")
-    with ExitStack() as stack:
-        for each in broken:
-            stack.enter_context(each.applied())
+    with SAFETIES[options.without].missing() if options.without else nullcontext():
         return _run(options)
 
 
