@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BOTH_TICKS = 5  # for so many ticks two whole pools of one slot may stand beside each other
 DELETE_TICKS = 3  # for so many ticks a delete holds its operation slot
-ORPHAN_TICKS = 4
+ORPHAN_TICKS = 3
 USELESS_SECONDS = 900.0
 """A pool that is whole and serves nobody is given back after so long, and some ticks."""
 TICK_SECONDS = 60.0

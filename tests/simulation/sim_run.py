@@ -84,7 +84,7 @@ def live(world: World) -> None:
 def rest(world: World) -> None:
     """Let the story come to rest: nothing fails, and ticks come until nothing changes.
 
-    Their distance doubles while they do nothing: each minute would change nothing.
+    Their distance grows while they do nothing: each minute would change nothing.
     """
     world.faults.disarm()
     world.functions.settle()
@@ -100,7 +100,7 @@ def rest(world: World) -> None:
         if world.judge.acts != acts or _holds_part(world):
             acts, seconds = world.judge.acts, TICK_SECONDS
         elif ticks > FIRST_TICKS:
-            seconds = min(2 * seconds, TICK_SECONDS_MAX)
+            seconds = min(4 * seconds, TICK_SECONDS_MAX)
         if world.time.now - still_since > CALM_SECONDS and world.time.next_moment is None:
             break
     world.time.run_until(world.time.now + TICK_SECONDS)

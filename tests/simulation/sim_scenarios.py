@@ -8,6 +8,7 @@ from tests.simulation.sim_faults import GKE, OUTCOMES
 from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
 
 LENGTH_SECONDS = 2400.0
+TICK_SECONDS_MIN = 45.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
 LIST_SHARE = 0.37
@@ -81,7 +82,7 @@ def make_scenario(seed: int) -> Scenario:
         seed=seed,
         acts=tuple(sorted(acts, key=lambda act: act.at)),
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
-        ticks=tuple(sorted(ticks)),
+        ticks=_thin(ticks),
         clusters=clusters,
         mode=mode,
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
@@ -144,6 +145,15 @@ def _add_queue(seed: int, acts: list[Act], clusters: int) -> int:
             acts.append(Act(_round(at + 60 + rng.random() * 1500), verb, cluster, name, count=rng.randint(0, 2)))
         at += rng.random() * 300
     return rng.choice((2, 4, 8))
+
+
+def _thin(ticks: list[float]) -> tuple[float, ...]:
+    """Return moments in their order, without those that follow another one at once."""
+    thinned: list[float] = []
+    for tick in sorted(ticks):
+        if not thinned or tick - thinned[-1] >= TICK_SECONDS_MIN:
+            thinned.append(tick)
+    return tuple(thinned)
 
 
 def _round(seconds: float) -> float:
