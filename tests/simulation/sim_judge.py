@@ -152,6 +152,7 @@ class Judge:
             self.report("one pool per slot", text)
             return
         if made.lent and not self._world.gke.is_there(before):
+            self._rounds[key] = 0
             return  # what others had taken counted again for a while, so the record went
         old, new = before.owner, pool.owner
         if before.made_nodes or made.changed_at > before.made_at:
