@@ -1,6 +1,6 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
-from collections.abc import Callable
+from math import inf
 
 import pytest
 from msgspec import structs
@@ -14,7 +14,6 @@ from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.wakes import read_lists, work_on
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
-from shared.model.kueue import Check
 from shared.model.messages import EventType
 from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
@@ -24,20 +23,17 @@ from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
 from tests.engine.test_budget import FULL, LIST, QUOTA, two
 from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
-from tests.engine.world import World, list_reasons
+from tests.engine.world import World, list_reasons, raising
 
 
 def test_a_cluster_that_rests_is_asked_again_although_deliveries_keep_coming() -> None:
     world = World()
     world.wait(0)
 
-    def fail(_call: str) -> None:
-        raise Unavailable("no answer")
-
-    world.gke.before = fail
+    world.fail("*", Unavailable("no answer"))
     for _ in range(SILENT_MAX):
         world.provisioner.work()
-    world.gke.before = lambda _call: None  # the cluster is back
+    world.recover()
     for _ in range(4):
         world.clock.time += SILENCE_SECONDS / 3
         world.provisioner.work()
@@ -48,19 +44,12 @@ def test_a_cluster_that_rests_is_asked_again_although_deliveries_keep_coming() -
 
 def test_a_pod_that_is_placed_after_its_list_was_read_keeps_its_pool() -> None:
     world = World()
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
+    (name,) = world.buy(0)
     world.come(name)
     world.set_jobset(replicas=1, suspended=True, suspended_since=world.clock.time - 1000)
-    reads: list[str] = []
 
-    def bind(call: str) -> None:
-        reads.append(call)
-        if reads.count(f"list pods on {name}-0") == 2:  # the last read of the second look
-            world.run(0, name)
-
-    world.gke.before = bind
+    # The last read of the second look.
+    world.on(f"list pods on {name}-0", lambda: world.run(0, name), nth=2)
     world.collect()
 
     assert not world.list_deleted()
@@ -87,33 +76,31 @@ def serve(world: World, *, replicas: int) -> Key:
     return Key(CLUSTER, "Deployment", "default", "serve")
 
 
-def test_a_higher_maximum_that_gke_refuses_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def elastic(*, replicas: int) -> tuple[World, Key, str]:
+    """The world of such a Deployment that has got its pool."""
     world = World()
-    key = serve(world, replicas=1)
+    key = serve(world, replicas=replicas)
     work_on(key, Role.PROVISION, world.ports)
     (name,) = world.gke.pools
+    return world, key, name
+
+
+def test_a_higher_maximum_that_gke_refuses_is_asked_for_once() -> None:
+    world, key, name = elastic(replicas=1)
     world.come(name, ready=1)
-    asked: list[str] = []
-
-    def refuse(cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        asked.append(name)
-        world.clock.time += 1.0
-        raise InvalidRequest("the maximum is too high")
-
-    monkeypatch.setattr(world.gke, "raise_maximum", refuse)
     serve(world, replicas=2)
+    world.take_calls()
+
+    world.fail("raise *", InvalidRequest("the maximum is too high"))
     work = work_on(key, Role.PROVISION, world.ports)
 
-    assert asked == [name]
+    assert [call for call in world.take_calls() if call.startswith("raise ")] == [f"raise {name} 2"]
     assert list_reasons(work) == ["request_invalid"]
 
 
 @pytest.mark.parametrize(("age", "word"), [(500.0, Word.NONE), (50.0, Word.CAUSE)], ids=["before", "after"])
 def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float, word: Word) -> None:
-    world = World()
-    key = serve(world, replicas=3)
-    work_on(key, Role.PROVISION, world.ports)
-    (name,) = world.gke.pools
+    world, key, name = elastic(replicas=3)
     world.clock.time += 600
     world.come(name, ready=1)
     world.clock.time += 100
@@ -126,13 +113,8 @@ def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float
     assert (pool.word, pool.machines) == (word, 1)
 
 
-def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World()
-    key = serve(world, replicas=3)
-    work_on(key, Role.PROVISION, world.ports)
-    (name,) = world.gke.pools
+def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer() -> None:
+    world, key, name = elastic(replicas=3)
     world.clock.time += 600
     world.come(name, ready=1)
     world.cluster.pods.clear()
@@ -144,10 +126,7 @@ def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer(
     world.gke.machines[name] = Machines(present=1)
     assert [act.maximum for act in plan_for(key, world.ports)[1].takes] == [1]
 
-    def fail(pool: NodePool) -> Machines:
-        raise Unavailable(f"no answer about {pool.name}")
-
-    monkeypatch.setattr(world.gke, "read_machines", fail)
+    world.fail("machines *", Unavailable("no answer"))
     assert not plan_for(key, world.ports)[1].takes
 
 
@@ -168,9 +147,7 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
 
 def test_a_create_of_another_delivery_between_list_and_operations_counts() -> None:
     world = World()
-    world.wait(0, age=100)
-    world.provision()
-    (name,) = world.gke.pools
+    (name,) = world.buy(0, age=100)
     world.restart()
     world.gke.hidden = {name}
     run = Operation(pool=name, creates=True, ended=False, began_at=world.clock.time)
@@ -209,10 +186,7 @@ def test_a_cluster_without_kueue_is_served_all_the_same() -> None:
     world.set_jobset(replicas=1)
     world.wait(0)
 
-    def fail() -> list[Check]:
-        raise KindAbsent("the cluster does not know admissionchecks")
-
-    queues.list_checks = fail  # type: ignore[method-assign]
+    queues.absent = True
     done = world.provisioner.tick()
 
     assert list_reasons(done) == ["pool_absent"]
@@ -227,10 +201,7 @@ def test_a_suspended_workload_of_a_cluster_without_kueue_loses_its_pools() -> No
     world.cluster.pods.clear()
     world.set_jobset(replicas=1, suspended=True, suspended_since=world.clock.time - 1000)
 
-    def fail() -> list[Check]:
-        raise KindAbsent("the cluster does not know admissionchecks")
-
-    queues.list_checks = fail  # type: ignore[method-assign]
+    queues.absent = True
     world.collector.tick()
 
     assert len(world.list_deleted()) == 1
@@ -278,10 +249,10 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
 
 def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world, queues = gang(limit_chips=32)
-    world.gke.before = refuse_second_create(world)
+    world.on("create *", raising(FULL), nth=2, times=inf)  # GKE runs one operation at a time
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
-    world.gke.before = lambda _call: None
+    world.recover()
     list_inventory(CLUSTER, world.ports)
     queues.workloads.clear()
     world.cluster.workloads.clear()
@@ -294,48 +265,26 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     assert list_reasons(world.provisioner.tick()) == ["pool_absent", "slices_may_mix", "no_operation_slot"]
 
 
-def refuse_second_create(world: World) -> Callable[[str], None]:
-    """Let GKE run one operation at a time."""
-
-    def refuse(call: str) -> None:
-        if call.startswith("create ") and world.gke.pools:
-            raise FULL
-
-    return refuse
-
-
 def test_a_pool_whose_pods_cannot_be_read_keeps_no_other_from_its_end() -> None:
     world = World(slices=2)
     first, second = world.run_all(slices=2)
     world.finish(replicas=2)
 
-    def fail(call: str) -> None:
-        if call == f"list pods on {first}-2":
-            raise Unavailable("a pod cannot be read")
-
-    world.gke.before = fail
+    world.fail(f"list pods on {first}-2", Unavailable("a pod cannot be read"))
     work = world.collector.work(uid=JOBSET_UID)
 
     assert world.list_deleted() == [second]
     assert {type(error) for error in work.errors} == {Unavailable}
 
 
-def test_a_demand_is_served_although_the_machines_of_another_pool_cannot_be_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_demand_is_served_although_the_machines_of_another_pool_cannot_be_read() -> None:
     world = World(slices=2)
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
-    world.come(name, ready=0)
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], autoscaled=True)
+    (name,) = world.buy(0)
+    world.change(name, status=PoolStatus.RUNNING, autoscaled=True)
     world.clock.time += 100
     world.wait(1)
 
-    def fail(_pool: NodePool) -> Machines:
-        raise Denied("no right on instance groups")
-
-    monkeypatch.setattr(world.gke, "read_machines", fail)
+    world.fail("machines *", Denied("no right on instance groups"))
     work = world.provisioner.work()
 
     assert len(world.gke.pools) == 2
@@ -347,7 +296,7 @@ def test_the_machines_of_a_failed_pool_count_for_a_limit_ready_or_not() -> None:
     world.provisioner.work()
     (name,) = world.gke.pools
     world.come(name)
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.ERROR)
+    world.change(name, status=PoolStatus.ERROR)
     for node in list(world.cluster.nodes.values()):
         world.cluster.nodes[node.name] = structs.replace(node, ready=False, ready_at=None)
 
@@ -360,8 +309,7 @@ def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(rea
     world.provisioner.work()
     (name,) = world.gke.pools
     world.come(name, ready=ready)
-    failed = structs.replace(world.gke.pools[name], status=PoolStatus.RUNNING_WITH_ERROR)
-    world.gke.pools[name] = failed
+    world.change(name, status=PoolStatus.RUNNING_WITH_ERROR)
     world.clock.time += 10
 
     assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
@@ -387,7 +335,7 @@ def test_a_workload_that_loses_its_quota_before_it_ran_keeps_its_pools_for_the_g
 def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:
     world = two(limit_chips=20)
     (name,) = world.run_all()
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], node_count=1, autoscaled=True)
+    world.change(name, node_count=1, autoscaled=True)
 
     world.clock.time += 10
     assert "pool_absent" not in list_reasons(world.provisioner.tick())

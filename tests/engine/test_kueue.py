@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from shared.model.decisions import Reason
-from shared.model.errors import Rejected
+from shared.model.errors import KindAbsent, Rejected
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.names import ObjectName
 from shared.model.pools import PoolStatus
@@ -30,6 +30,7 @@ class FakeQueues:
         self.marked: list[str] = []
         self.pauses: list[int | None] = []
         self.flavor_error: Exception | None = None
+        self.absent = False
 
     def queue(self, name: str = "train", kind: str = "JobSet", **fields: Any) -> None:
         state = CheckState(name="capacity", state="Pending")
@@ -52,6 +53,8 @@ class FakeQueues:
         return self.workloads[name].checks[0]
 
     def list_checks(self) -> Sequence[Check]:
+        if self.absent:
+            raise KindAbsent("the cluster does not know admissionchecks")
         return [self.check]
 
     def mark_active(self, check: Check) -> None:

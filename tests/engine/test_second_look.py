@@ -36,31 +36,21 @@ def test_a_delete_makes_few_reads_and_reads_the_pods_last() -> None:
 
 
 def test_a_pod_that_comes_between_the_two_looks_keeps_the_pool() -> None:
-    world, _ = over()
+    world, name = over()
     world.wait(0)
-    (pod,) = [pod for name, pod in world.cluster.pods.items() if name.endswith("-0-0")]
+    stranger = structs.replace(world.cluster.pods["train-0-0"], uid="late", node_name=f"{name}-0")
     world.cluster.pods.clear()
-    stranger = structs.replace(pod, uid="late", node_name=f"{next(iter(world.gke.pools))}-0")
 
-    def bind(call: str) -> None:
-        if call.startswith("get train-"):  # the second look reads the pool by its name
-            world.cluster.pods["late"] = stranger
-
-    world.gke.before = bind
+    # The second look reads the pool by its name.
+    world.on("get train-*", lambda: world.cluster.pods.update(late=stranger))
     assert not world.collect().done
     assert not world.list_deleted()
 
 
 def test_a_workload_that_lives_again_at_the_second_look_keeps_its_pool() -> None:
     world, _ = over()
-    looks = []
 
-    def revive(call: str) -> None:
-        looks.append(call == "get JobSet train")
-        if sum(looks) == 2:
-            world.set_jobset(replicas=1)
-
-    world.gke.before = revive
+    world.on("get JobSet train", lambda: world.set_jobset(replicas=1), nth=2)
     assert not world.collect().done
     assert not world.list_deleted()
 
@@ -68,11 +58,7 @@ def test_a_workload_that_lives_again_at_the_second_look_keeps_its_pool() -> None
 def test_a_pool_that_is_another_s_at_the_second_look_is_kept() -> None:
     world, name = over()
 
-    def replace(call: str) -> None:
-        if call == f"get {name}":
-            world.gke.pools[name] = structs.replace(world.gke.pools[name], labels={"team": "a"})
-
-    world.gke.before = replace
+    world.on(f"get {name}", lambda: world.change(name, labels={"team": "a"}))
     assert not world.collect().done
     assert not world.list_deleted()
 
@@ -80,20 +66,8 @@ def test_a_pool_that_is_another_s_at_the_second_look_is_kept() -> None:
 @pytest.mark.parametrize(("slow_looks", "deleted"), [(1, True), (2, True), (9, False)])
 def test_a_look_that_took_too_long_is_made_again_and_told_after_the_third(slow_looks: int, deleted: bool) -> None:
     world, name = over()
-    slow = [slow_looks]
 
-    def pass_time(call: str) -> None:
-        if call == f"list pods on {name}-0" and seen_second(call):
-            world.clock.time += 11.0 if slow[0] > 0 else 0.0
-            slow[0] -= 1
-
-    reads: list[str] = []
-
-    def seen_second(call: str) -> bool:
-        reads.append(call)
-        return len(reads) > 1
-
-    world.gke.before = pass_time
+    world.on(f"list pods on {name}-0", world.pass_time(11.0), nth=2, times=slow_looks)
     work = world.collector.work(uid=JOBSET_UID)
 
     assert bool(world.list_deleted()) == deleted
@@ -114,10 +88,7 @@ def test_a_pod_of_another_workload_holds_the_pool_that_it_runs_on() -> None:
 def test_the_age_of_a_second_look_is_that_of_its_pods_reads() -> None:
     world, name = over()
 
-    def pass_time(call: str) -> None:
-        world.clock.time += 11.0 if call == f"get {name}" else 0.0
-
-    world.gke.before = pass_time
+    world.on(f"get {name}", world.pass_time(11.0), times=9)
     work = world.collector.work(uid=JOBSET_UID)
 
     assert list_reasons(work) == ["workload_over"]
@@ -129,9 +100,7 @@ def test_a_pool_of_an_earlier_workload_of_the_same_name_serves_no_later_one() ->
     (old,) = world.run_all()
     world.cluster.pods.clear()
     world.set_jobset(uid="another")
-    world.wait(0)
-
-    world.provision()
+    world.buy(0)
 
     assert {pool.owner.uid for pool in world.gke.pools.values() if pool.owner} == {JOBSET_UID, "another"}
     assert world.gke.pools[old].status == PoolStatus.RUNNING
@@ -139,15 +108,9 @@ def test_a_pool_of_an_earlier_workload_of_the_same_name_serves_no_later_one() ->
 
 def test_a_create_rests_on_a_young_look_too() -> None:
     world = World()
-    world.wait(0)
-    slow = [True, False]
 
-    def pass_time(call: str) -> None:
-        if call == "list pods":
-            world.clock.time += 11.0 if slow.pop(0) else 0.0
-
-    world.gke.before = pass_time
-    world.provision()
+    world.on("list pods", world.pass_time(11.0))
+    world.buy(0)
 
     assert len(world.gke.pools) == 1
     assert world.take_calls().count("list pods") == 2
@@ -185,14 +148,8 @@ def test_one_fresh_look_serves_at_most_sixteen_pools() -> None:
 
 def test_no_act_begins_after_the_time_of_its_delivery() -> None:
     world, name = over()
-    reads: list[str] = []
 
-    def pass_time(call: str) -> None:
-        if call == f"list pods on {name}-0":
-            reads.append(call)
-            world.clock.time += 51.0 if len(reads) == 2 else 0.0
-
-    world.gke.before = pass_time
+    world.on(f"list pods on {name}-0", world.pass_time(51.0), nth=2)
     work = world.collector.work(uid=JOBSET_UID)
 
     assert ([type(error) for error in work.errors], world.list_deleted()) == ([OutOfTime], [])
@@ -200,8 +157,7 @@ def test_no_act_begins_after_the_time_of_its_delivery() -> None:
 
 def test_a_function_has_the_means_of_its_own_verb_only() -> None:
     world = World()
-    provision, collect = world.provisioner.ports, world.collector.ports
-    assert (provision.takes, collect.adds) == (None, None)
+    assert (world.provisioner.ports.takes, world.collector.ports.adds) == (None, None)
     world.wait(0)
     world.collector.tick()
     assert not world.gke.pools
@@ -213,9 +169,8 @@ def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(second
     world = World()
     (name,) = world.run_all()
     world.set_jobset(replicas=1, terminal="Completed")
-    for pod_name, pod in world.cluster.pods.items():
-        ending = structs.replace(pod, deleting=True, deleting_since=world.clock.time)
-        world.cluster.pods[pod_name] = ending
+    for pod in world.cluster.pods:
+        world.change_pod(pod, deleting=True, deleting_since=world.clock.time)
     world.clock.time += seconds
 
     world.collector.work(uid=JOBSET_UID)
@@ -225,6 +180,6 @@ def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(second
 
 def test_a_pool_on_which_gke_works_is_left_alone() -> None:
     world, name = over()
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.RECONCILING)
+    world.change(name, status=PoolStatus.RECONCILING)
 
     assert not world.collect().plan.takes

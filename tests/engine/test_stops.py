@@ -1,12 +1,12 @@
 """The label of a namespace, and whether the API that was read is the pool's cluster's."""
 
 import pytest
-from msgspec import structs
 
 from shared.model import labels
 from shared.model.errors import Unavailable
 from shared.model.pools import PoolStatus
 from tests.builders import a_go_pool
+from tests.engine.test_second_look import over
 from tests.engine.world import World, list_reasons
 
 
@@ -23,8 +23,7 @@ def test_a_label_stops_what_it_says(namespace: str, value: str, creates: bool, d
     world = World()
     world.wait(0)
     stop(world, namespace, value)
-    told = list_reasons(world.provisioner.work())
-    assert told == (["pool_absent"] if creates else ["stopped"])
+    assert list_reasons(world.provisioner.work()) == (["pool_absent"] if creates else ["stopped"])
 
     world.cluster.labels[namespace] = {}
     (name,) = world.run_all()
@@ -42,113 +41,32 @@ def test_a_namespace_that_opts_out_gets_no_pool() -> None:
     assert list_reasons(world.provisioner.work()) == ["stopped"]
 
 
-def test_a_deleted_namespace_of_a_workload_keeps_no_pool() -> None:
-    world = World()
-    (name,) = world.run_all()
-    world.cluster.workloads.clear()
-    world.cluster.pods.clear()
-    del world.cluster.labels["default"]
+@pytest.mark.parametrize(("namespace", "kept"), [("default", False), ("tpu-provisioner", True)])
+def test_our_own_namespace_must_be_there_and_a_workload_s_may_be_gone(namespace: str, kept: bool) -> None:
+    world, name = over()
+    if not kept:
+        world.cluster.workloads.clear()
+    del world.cluster.labels[namespace]
 
     world.collector.tick()
 
-    assert world.list_deleted() == [name]
-
-
-def test_without_our_own_namespace_nothing_is_done() -> None:
-    world = World()
-    world.run_all()
-    world.finish(replicas=1)
-    del world.cluster.labels["tpu-provisioner"]
-
-    world.collector.tick()
-
-    assert not world.list_deleted()
+    assert world.list_deleted() == [name] * (not kept)
 
 
 def test_a_label_that_cannot_be_read_stops_everything() -> None:
     world = World()
     world.wait(0)
-
-    def fail(call: str) -> None:
-        if call == "get namespace default":
-            raise Unavailable("no answer")
-
-    world.gke.before = fail
+    world.fail("get namespace default", Unavailable("no answer"))
 
     assert list_reasons(world.provisioner.work()) == ["stopped"]
     assert "could not be read" in world.cluster.notices[0].message
 
 
 def test_a_stop_that_comes_between_the_two_looks_holds() -> None:
-    world = World()
-    world.run_all()
-    world.finish(replicas=1)
+    world, _ = over()
 
-    def stop_late(call: str) -> None:
-        if call == "list nodes":
-            stop(world, "default", "report-only")
-
-    world.gke.before = stop_late
+    world.on("list nodes", lambda: stop(world, "default", "report-only"))
     assert not world.collect().done
-    assert not world.list_deleted()
-
-
-# --- the proof of the cluster
-
-
-def test_a_pool_of_another_cluster_is_kept_and_told() -> None:
-    world = World()
-    (name,) = world.run_all()
-    world.finish(replicas=1)
-    pool = world.gke.pools[name]
-    world.gke.pools[name] = structs.replace(pool, labels=pool.labels | {labels.CLUSTER_UID: "other"})
-
-    done = world.collector.tick()
-
-    assert list_reasons(done) == ["cluster_unproven"]
-    assert not world.list_deleted()
-
-
-def go_world(status: str) -> World:
-    world = World()
-    world.finish(replicas=1)
-    pool = a_go_pool(status=status)
-    world.gke.pools[pool.name] = structs.replace(
-        pool, machine_type="ct6e-standard-4t", topology="4x4", node_count=4
-    )
-    return world
-
-
-def test_a_go_pool_is_proven_by_a_node_of_its_own() -> None:
-    world = go_world("RUNNING")
-    (name,) = world.gke.pools
-    assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
-
-    world.come(name)
-    world.collector.tick()
-    assert world.list_deleted() == [name]
-
-
-def test_a_failed_go_pool_without_a_node_is_proven_by_any_node() -> None:
-    world = go_world("ERROR")
-    (name,) = world.gke.pools
-    assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
-
-    world.gke.pools["static"] = structs.replace(
-        world.gke.pools[name], name="static", status=PoolStatus.RUNNING, labels={}
-    )
-    world.come("static", ready=1)
-    world.collector.tick()
-    assert world.list_deleted() == [name]
-
-
-def test_a_pool_of_another_deployment_is_not_ours() -> None:
-    world = World()
-    (name,) = world.run_all()
-    world.finish(replicas=1)
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], deployment="another")
-
-    assert not world.collector.tick().outcomes
     assert not world.list_deleted()
 
 
@@ -168,3 +86,42 @@ def test_deliveries_share_for_two_seconds_that_nothing_is_stopped() -> None:
     assert list_reasons(world.provisioner.work()) == ["stopped"]
     world.cluster.labels["default"] = {}
     assert list_reasons(world.provisioner.work()) == ["pool_absent", "slices_may_mix"]
+
+
+# --- the proof of the cluster
+
+
+def test_a_pool_of_another_cluster_is_kept_and_told() -> None:
+    world, name = over()
+    world.change(name, labels=world.gke.pools[name].labels | {labels.CLUSTER_UID: "other"})
+
+    assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
+    assert not world.list_deleted()
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
+def test_a_go_pool_is_proven_by_a_node_of_its_own_and_one_that_failed_by_any_node(status: str) -> None:
+    world, go = World(), a_go_pool(status=status)
+    world.finish(replicas=1)
+    for name in (go.name, "static"):
+        world.gke.pools[name] = go
+        world.change(name, name=name, machine_type="ct6e-standard-4t", topology="4x4", node_count=4)
+    world.change("static", status=PoolStatus.RUNNING, labels={})
+    assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
+
+    world.come("static", ready=1)
+    world.collector.tick()
+    assert world.list_deleted() == [go.name] * (status == "ERROR")
+    world.cluster.nodes.clear()
+    if status == "RUNNING":
+        world.come(go.name)
+        world.collector.tick()
+    assert world.list_deleted() == [go.name]
+
+
+def test_a_pool_of_another_deployment_is_not_ours() -> None:
+    world, name = over()
+    world.change(name, deployment="another")
+
+    assert not world.collector.tick().outcomes
+    assert not world.list_deleted()

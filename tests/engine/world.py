@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatch
+from itertools import count
+from math import inf
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -51,11 +54,11 @@ class FakeGke:
         return self.pools.get(name)
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
-        self.calls.append("list operations")
+        self.note("list operations")
         return self.operations
 
     def read_machines(self, pool: NodePool) -> Machines:
-        self.calls.append(f"machines {pool.name}")
+        self.note(f"machines {pool.name}")
         return self.machines.get(pool.name, Machines())
 
     def find_channel(self, cluster: str) -> str:
@@ -88,11 +91,11 @@ class FakeGke:
         )
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        self.calls.append(f"raise {name} {nodes}")
+        self.note(f"raise {name} {nodes}")
         self.pools[name] = structs.replace(self.pools[name], node_count=nodes)
 
     def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
-        self.calls.append(f"lower {name} {nodes}")
+        self.note(f"lower {name} {nodes}")
         self.pools[name] = structs.replace(self.pools[name], node_count=nodes)
 
     def delete(self, cluster: str, name: str) -> None:
@@ -220,6 +223,15 @@ class Function:
         return work_on_end(ended, self.role, self.ports)
 
 
+def raising(error: Exception) -> Callable[[], None]:
+    """Return what ends in an error."""
+
+    def give() -> None:
+        raise error
+
+    return give
+
+
 class World:
     """JobSet ``default/train`` with slices of 4x4 v6e, and what happens to it."""
 
@@ -248,6 +260,42 @@ class World:
         uid = fields.setdefault("uid", JOBSET_UID if name == "train" else f"uid-of-{name}")
         self.cluster.workloads["JobSet", "default", name] = structs.replace(a_jobset(**fields), uid=uid)
 
+    def on(self, calls: str, act: Callable[[], object], *, nth: int = 1, times: float = 1) -> None:
+        """Let something happen before calls that match are answered, from one of them on."""
+        seen = count(1)
+
+        def before(call: str) -> None:
+            if fnmatch(call, calls) and nth <= next(seen) < nth + times:
+                act()
+
+        self.gke.before = before
+
+    def fail(self, calls: str, error: Exception) -> None:
+        """Let calls that match a pattern end in an error."""
+        self.on(calls, raising(error), times=inf)
+
+    def recover(self) -> None:
+        """Let nothing happen before a call any more."""
+        self.gke.before = lambda _call: None
+
+    def pass_time(self, seconds: float) -> Callable[[], None]:
+        """Return what lets so much time pass."""
+        return lambda: self.clock.pause(seconds)
+
+    def change(self, name: str, /, **fields: Any) -> None:
+        """GKE lists a pool with other fields."""
+        self.gke.pools[name] = structs.replace(self.gke.pools[name], **fields)
+
+    def change_pod(self, name: str, /, **fields: Any) -> None:
+        """The API has a pod with other fields."""
+        self.cluster.pods[name] = structs.replace(self.cluster.pods[name], **fields)
+
+    def buy(self, *slices: int, age: float = 35.0) -> list[str]:
+        """Let slices wait and get their pools; return all pools."""
+        self.wait(*slices, age=age)
+        self.provision()
+        return list(self.gke.pools)
+
     def wait(self, *slices: int, jobset: str = "train", age: float = 35.0) -> None:
         for number in slices:
             for host in range(4):
@@ -261,7 +309,7 @@ class World:
 
     def come(self, pool: str, *, ready: int = 4) -> None:
         """GKE makes the nodes of a pool."""
-        self.gke.pools[pool] = structs.replace(self.gke.pools[pool], status=PoolStatus.RUNNING)
+        self.change(pool, status=PoolStatus.RUNNING)
         for host in range(ready):
             node = PoolNode(name=f"{pool}-{host}", pool=pool, ready=True, ready_at=self.clock.time)
             self.cluster.nodes[node.name] = node
@@ -270,15 +318,11 @@ class World:
         """GKE makes the nodes of a pool, and a slice runs there."""
         self.come(pool)
         for host in range(4):
-            name = f"{jobset}-{number}-{host}"
-            pod = self.cluster.pods[name]
-            self.cluster.pods[name] = structs.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)
+            self.change_pod(f"{jobset}-{number}-{host}", node_name=f"{pool}-{host}", unschedulable=False)
 
     def run_all(self, *, slices: int = 1) -> list[str]:
         """Let the slices of the JobSet get their pools and run there; return the pools."""
-        self.wait(*range(slices))
-        self.provision()
-        names = list(self.gke.pools)
+        names = self.buy(*range(slices))
         for number, name in enumerate(names):
             self.run(number, name)
         return names
