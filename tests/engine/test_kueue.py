@@ -149,7 +149,7 @@ def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
     first, second = world.gke.pools
     world.come(first)
     error = "[OUT_OF_CAPACITY]: the zone has no capacity"
-    world.gke.pools[second] = structs.replace(world.gke.pools[second], status=PoolStatus.ERROR, error=error)
+    world.change(second, status=PoolStatus.ERROR, error=error)
     world.clock.time += 601
     world.provisioner.tick()
     assert (queues.state().state, queues.pauses[-1]) == ("Retry", 60)
@@ -162,8 +162,8 @@ def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
 def test_quota_is_given_back_for_which_every_try_failed_for_long() -> None:
     world, queues = gang()
     world.provisioner.tick()
-    for name, pool in world.gke.pools.items():
-        world.gke.pools[name] = structs.replace(pool, status=PoolStatus.ERROR, error="[OUT_OF_CAPACITY]")
+    for name in world.gke.pools:
+        world.change(name, status=PoolStatus.ERROR, error="[OUT_OF_CAPACITY]")
     world.clock.time += 30
     world.provisioner.tick()
     assert queues.state().state == "Pending"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
@@ -30,45 +29,21 @@ def test_every_answer_of_the_plan_has_words() -> None:
     assert {Reason[name] for name in given} - WORDS.keys() == OF_KUEUE
 
 
-def test_each_slice_that_waits_gets_one_pool() -> None:
+def test_each_slice_that_waits_gets_one_pool_by_few_calls_and_a_second_delivery_none() -> None:
     world = World(slices=2)
     world.wait(0, 1)
 
-    result = world.provision()
-
-    assert not result.errors
-    assert len(world.gke.pools) == 2
-    assert {pool.owner.slot for pool in world.gke.pools.values() if pool.owner} == {0, 1}
-    assert all(pool.topology == "4x4" for pool in world.gke.pools.values())
-
-
-def test_a_plain_demand_makes_few_calls() -> None:
-    world = World()
-    world.wait(0)
-
-    world.provision()
-
+    assert not world.provision().errors
     calls = world.take_calls()
-    assert len(calls) <= 7, calls
-
-
-def test_a_second_delivery_creates_nothing() -> None:
-    world = World()
-    world.wait(0)
-    world.provision()
-
-    result = world.provision()
-
-    assert not result.plan.adds
-    assert len(world.gke.pools) == 1
+    assert len(calls) <= 8, calls
+    assert {pool.owner.slot for pool in world.gke.pools.values() if pool.owner} == {0, 1}
+    assert [pool.topology for pool in world.gke.pools.values()] == ["4x4", "4x4"]
+    assert not world.provision().plan.adds
 
 
 def test_a_running_slice_keeps_its_pool_and_loses_it_when_the_workload_is_over() -> None:
     world = World()
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
-    world.run(0, name)
+    (name,) = world.run_all()
     assert not world.collect().done
 
     world.set_jobset(replicas=1, terminal="Completed")
@@ -79,39 +54,6 @@ def test_a_running_slice_keeps_its_pool_and_loses_it_when_the_workload_is_over()
 
     assert done.pool == name
     assert str(done.decision.reason) == "workload_over"
-
-
-def test_two_slices_on_each_others_pools_are_left_alone() -> None:
-    world = World(slices=2)
-    world.wait(0, 1)
-    world.provision()
-    first, second = world.gke.pools
-    world.run(0, second)
-    world.run(1, first)
-
-    assert not world.provision().plan.adds
-    assert not world.collect().plan.takes
-
-
-def test_the_label_of_a_namespace_stops_each_function() -> None:
-    world = World()
-    world.wait(0)
-    world.cluster.labels["default"]["tpu-provisioner.cloud.google.com/mode"] = "no-create"
-
-    result = world.provision()
-
-    assert not result.plan.adds
-    assert [str(answer.reason) for answer in result.plan.answers] == ["stopped"]
-
-
-def test_a_limit_leaves_room_for_one_slice() -> None:
-    world = World(slices=2, limit_chips=16)
-    world.wait(0, 1)
-
-    result = world.provision()
-
-    assert len(world.gke.pools) == 1
-    assert "limit_reached" in [str(answer.reason) for answer in result.plan.answers]
 
 
 def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
@@ -132,28 +74,9 @@ def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
     assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
 
 
-def test_a_pool_that_is_too_many_goes_in_the_second_tick() -> None:
-    world = World(slices=2)
-    world.wait(0, 1)
-    world.tick("provision")
-    first, second = world.gke.pools
-    world.run(0, first)
-    world.run(1, second)
-    world.set_jobset(replicas=1)
-    for host in range(4):
-        del world.cluster.pods[f"train-1-{host}"]
-
-    assert not world.tick("collect").outcomes
-    (gone,) = world.tick("collect").outcomes
-
-    assert (gone.pool, str(gone.decision.reason)) == (second, "pool_surplus")
-
-
 def test_a_useless_pool_goes_with_its_true_reason() -> None:
     world = World()
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
+    (name,) = world.buy(0)
     world.clock.time += 60
     world.come(name)
     world.clock.time += 1000
@@ -208,10 +131,8 @@ def test_a_refusal_says_what_could_not_be_done(verb: Verb, words: str) -> None:
 
 def test_a_pool_of_others_under_our_name_does_not_keep_a_slice_waiting() -> None:
     world = World()
-    world.wait(0)
-    world.provision()
-    ((name, pool),) = world.gke.pools.items()
-    world.gke.pools[name] = structs.replace(pool, labels={})  # a person took our labels away
+    (name,) = world.buy(0)
+    world.change(name, labels={})  # a person took our labels away
     world.gke.operations.clear()  # more than an hour ago
     world.restart()
     world.clock.time += 300

@@ -1,6 +1,7 @@
 """One look at a cluster each minute: its keys, its time, and that it says nothing twice."""
 
 import copy
+from math import inf
 from typing import Any
 
 import pytest
@@ -66,15 +67,12 @@ def test_a_tick_goes_on_where_its_time_ended() -> None:
         world.set_jobset(name=name, replicas=1)
         world.wait(0, jobset=name)
 
-    def pass_time(call: str) -> None:
-        world.clock.time += BEGIN_SECONDS / 2 if call.startswith("get JobSet") else 0.0
-
-    world.gke.before = pass_time
+    world.on("get JobSet*", world.pass_time(BEGIN_SECONDS / 2), times=inf)
     first = world.provisioner.tick()
     assert first.left > 0
     left = [key.name for key in world.memory.left]
 
-    world.gke.before = lambda _call: None
+    world.recover()
     world.take_calls()
     assert world.provisioner.tick().left == 0
     asked = [call.rpartition(" ")[2] for call in world.take_calls() if call.startswith("get JobSet")]
@@ -85,10 +83,7 @@ def test_a_cluster_that_cannot_be_listed_is_one_error_and_forgets_what_was_spare
     world = World()
     world.collector.memory.spare = frozenset({"p"})
 
-    def fail(_call: str) -> None:
-        raise Unavailable("no answer")
-
-    world.gke.before = fail
+    world.fail("*", Unavailable("no answer"))
     done = world.collector.tick()
 
     assert [type(error) for _, error in done.errors] == [Unavailable]
@@ -106,7 +101,7 @@ def test_a_restart_between_two_ticks_delays_a_surplus_pool_by_one_tick() -> None
     world.restart()
     world.collector.tick()
     assert not world.list_deleted()
-    world.collector.tick()
+    assert list_reasons(world.collector.tick()) == ["pool_surplus"]
     assert len(world.list_deleted()) == 1
 
 
@@ -141,22 +136,14 @@ def test_a_bare_accelerator_pod_is_a_workload_of_its_own() -> None:
     assert "get Pod alone" in world.take_calls()
 
 
-def test_ticks_alone_delete_what_a_workload_left() -> None:
+@pytest.mark.parametrize("gone", [False, True])
+def test_ticks_alone_delete_what_a_workload_left_whether_it_is_over_or_gone(gone: bool) -> None:
     world = World()
     (name,) = world.run_all()
     world.finish(replicas=1)
+    if gone:
+        world.cluster.workloads.clear()
     world.restart()
-
-    world.collector.tick()
-
-    assert world.list_deleted() == [name]
-
-
-def test_an_orphan_goes_within_one_tick() -> None:
-    world = World()
-    (name,) = world.run_all()
-    world.cluster.workloads.clear()
-    world.cluster.pods.clear()
 
     world.collector.tick()
 
@@ -177,10 +164,8 @@ def test_each_tick_measures_the_cluster() -> None:
 @pytest.mark.parametrize("status", [PoolStatus.ERROR, PoolStatus.RUNNING])
 def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: PoolStatus) -> None:
     world = World()
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=status, error="GCE_STOCKOUT")
+    (name,) = world.buy(0)
+    world.change(name, status=status, error="GCE_STOCKOUT")
 
     world.collector.tick()
     assert not world.list_deleted()
@@ -248,9 +233,7 @@ def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
     world.set_jobset(replicas=1, template=EXCLUSIVE)
     world.wait(0)
     for host in range(4):
-        pod = world.cluster.pods[f"train-0-{host}"]
-        bound = structs.replace(pod, node_name=f"{name}-{host}", unschedulable=False)
-        world.cluster.pods[pod.name] = bound
+        world.change_pod(f"train-0-{host}", node_name=f"{name}-{host}", unschedulable=False)
 
     world.provisioner.tick()
 
@@ -330,8 +313,7 @@ def test_what_a_workload_wants_is_found_out_once_while_it_stays_the_same(monkeyp
     world.cluster.pods = {name: copy.deepcopy(pod) for name, pod in world.cluster.pods.items()}
     assert count_findings(world, monkeypatch) == 0
 
-    pod = world.cluster.pods["train-0-0"]
-    world.cluster.pods["train-0-0"] = structs.replace(pod, deleting=True)
+    world.change_pod("train-0-0", deleting=True)
     assert count_findings(world, monkeypatch) == 1
     world.set_jobset(replicas=1)
     assert count_findings(world, monkeypatch) == 1
@@ -365,35 +347,23 @@ def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch
 
     world.collector.tick()
     assert not asked
-    pod = world.cluster.pods["train-0-0"]
-    world.cluster.pods["train-0-0"] = structs.replace(pod, node_name="", unschedulable=True)
+    world.change_pod("train-0-0", node_name="", unschedulable=True)
     world.collector.tick()
     assert asked == ["data"]
 
 
-def test_a_slice_that_is_placed_while_the_lists_are_read_is_not_told_to_be_mixed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_slice_that_is_placed_while_the_lists_are_read_is_not_told_to_be_mixed() -> None:
     world = World()
-    world.wait(0)
-    world.provision()
-    (pool,) = world.gke.pools
-    list_pods = world.cluster.list_accelerator_pods
+    (pool,) = world.buy(0)
 
-    def place_and_list() -> Any:
-        world.run(0, pool)
-        return list_pods()
-
-    monkeypatch.setattr(world.cluster, "list_accelerator_pods", place_and_list)
+    world.on("list all pods", lambda: world.run(0, pool))
 
     assert not list_reasons(world.collector.tick())
 
 
 def test_a_slice_that_runs_on_a_pool_of_others_is_not_told_to_be_mixed() -> None:
     world = World(slices=2)
-    world.wait(0, 1)
-    world.provision()
-    first, second = world.gke.pools
+    first, second = world.buy(0, 1)
     world.gke.pools["static"] = structs.replace(world.gke.pools[second], name="static", labels={})
     del world.gke.pools[second]
     world.run(0, first)

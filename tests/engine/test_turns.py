@@ -1,7 +1,5 @@
 """Whose turn a free operation slot is, and that one thread works on a key."""
 
-from msgspec import structs
-
 from shared.engine.budget import Budget, Key
 from shared.model.errors import Throttled, Unavailable
 from shared.model.pools import PoolStatus
@@ -61,9 +59,7 @@ def test_the_end_of_an_operation_goes_to_the_next_in_turn() -> None:
 def test_an_end_is_for_its_own_workload_first() -> None:
     world = full_world()
     (first,) = world.gke.pools
-    world.gke.pools[first] = structs.replace(
-        world.gke.pools[first], status=PoolStatus.ERROR, error="GCE_STOCKOUT: no capacity"
-    )
+    world.change(first, status=PoolStatus.ERROR, error="GCE_STOCKOUT: no capacity")
     world.clock.time += 61  # with one way a pause comes first
 
     work = world.provisioner.end(first, problem="GCE_STOCKOUT: no capacity")
@@ -106,19 +102,16 @@ def test_collect_looks_at_failed_creates_and_at_deletes_only() -> None:
 def test_a_wake_up_that_meets_its_key_lets_the_thread_look_once_more() -> None:
     world = World()
     world.wait(0)
-    woken: list[str] = []
 
-    def wake(call: str) -> None:
-        if call == "list pods" and not woken:
-            woken.append(call)
-            assert world.provisioner.work().look is None, "the other wake-up does nothing itself"
+    def wake() -> None:
+        assert world.provisioner.work().look is None, "the other wake-up does nothing itself"
 
-    world.gke.before = wake
+    world.on("list pods", wake)
     work = world.provisioner.work()
 
     assert world.take_calls().count("list pods") == 2
     assert list_reasons(work) == ["pool_absent"]
-    world.gke.before = lambda _call: None
+    world.recover()
     assert world.provisioner.work().look is not None, "the key is free again"
 
 
@@ -126,17 +119,14 @@ def test_a_cluster_that_gave_no_answer_three_times_rests_and_is_asked_again() ->
     world = World()
     world.wait(0)
 
-    def fail(_call: str) -> None:
-        raise Unavailable("no answer")
-
-    world.gke.before = fail
+    world.fail("*", Unavailable("no answer"))
     for _ in range(4):
         world.provisioner.work()
     count = len(world.take_calls())
     world.provisioner.work()
     assert not world.take_calls(), count
 
-    world.gke.before = lambda _call: None
+    world.recover()
     world.clock.time += 31
     assert list_reasons(world.provisioner.work()) == ["pool_absent"]
 
