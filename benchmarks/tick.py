@@ -17,8 +17,7 @@ from benchmarks.figures import Figure, compare
 from benchmarks.processes import Failed
 from shared.edges.process import SYSTEM_CLOCK
 from shared.engine.budget import Budget
-from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports
-from shared.engine.reconcile import Role
+from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports, Role
 from shared.engine.threads import Crew
 from shared.engine.wakes import tick
 from shared.kinds.jobset import JOBSET_UID_ON_POD
@@ -122,7 +121,7 @@ def _tick(case: str, size: int) -> Cost:
         crew=Crew(),
     )
     cpu, began = time.process_time(), time.perf_counter()
-    done = tick(CLUSTER, role, ports)
+    done = tick(CLUSTER, ports)
     if done.errors or done.left:
         raise Failed(f"{case}: the tick left {done.left} workloads, and had errors: {done.errors[:3]}")
     return Cost(cpu_seconds=time.process_time() - cpu, seconds=time.perf_counter() - began, calls=calls.total())

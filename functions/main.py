@@ -15,7 +15,7 @@ from flask import Request, Response, jsonify
 
 from shared.deliver import TICK_PATH, Answer, deliver, deliver_tick
 from shared.edges.process import start_logging
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.wiring import check_settings, get_process, open_clients
 
 _FUNCTION = os.environ.get("FUNCTION_TARGET", "")

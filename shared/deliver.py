@@ -18,8 +18,7 @@ from msgspec import Struct, structs
 
 from shared.edges.google import find_request
 from shared.engine.budget import Key
-from shared.engine.outside import Ports
-from shared.engine.reconcile import Role
+from shared.engine.outside import Ports, Role
 from shared.engine.tell import Outcome
 from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
 from shared.model import errors
@@ -196,7 +195,7 @@ def deliver(
     if not ports.crew.enter(key.cluster, clusters=len(ports.clusters)):
         return BUSY
     try:
-        work = work_on(key, role, ports)
+        work = work_on(key, ports)
     finally:
         ports.crew.leave(key.cluster)
     if work.look is not None and not work.outcomes and not work.errors:
@@ -209,7 +208,7 @@ def _deliver_end(entry: bytes, ports: Ports, journal: Journal) -> Answer:
     ended = parse_entry(entry)
     if ended is None or ended.cluster not in ports.clusters:
         return DONE
-    return answer(work_on_end(ended, journal.role, ports), journal)
+    return answer(work_on_end(ended, ports), journal)
 
 
 def answer(work: Work, journal: Journal) -> Answer:
@@ -248,7 +247,7 @@ def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[s
     except errors.Rejected as problem:
         journal.write_error(problem)
         return Answer(400, logging.WARNING), {}
-    done = tick(cluster, role, ports)
+    done = tick(cluster, ports)
     journal.write_outcomes(done.outcomes)
     status = 200
     for about, error in done.errors:

@@ -17,8 +17,7 @@ from shared.edges.google import GoogleAccount
 from shared.edges.kueue import KueueQueues
 from shared.edges.process import SYSTEM_CLOCK
 from shared.engine.budget import Budget
-from shared.engine.outside import Ports
-from shared.engine.reconcile import Role
+from shared.engine.outside import Ports, Role
 from shared.engine.threads import Crew
 from shared.model.errors import ProvisionerError
 from shared.settings import Settings, read_settings

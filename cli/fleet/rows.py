@@ -391,7 +391,7 @@ def decide_need(need: Need, one: Planned) -> Decision:
         return Decision(decision.verdict, decision.reason, decision.message + more)
     if answers and not one.look.pools:
         return explain_answer(answers[0], one.look)
-    return describe_wait(one.look).decision
+    return describe_wait(one.look)
 
 
 def list_decisions(one: Planned) -> list[Decision]:

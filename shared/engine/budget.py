@@ -301,15 +301,12 @@ class Books(Struct):
             for place in [place for place, at in list(times.items()) if now - at >= TOLD_SECONDS]:
                 times.pop(place, None)
 
-    def wait(self, key: Key, since: float, *, begun: bool) -> None:
-        """Let a workload have a turn; its place is that of its longest wait."""
-        with self._lock:
-            self._waiting[key] = not begun, since
-
-    def leave(self, key: Key) -> None:
-        """Forget a workload that waits no more."""
+    def wait(self, key: Key, since: float | None, *, begun: bool = False) -> None:
+        """Let a workload have a turn, in the place of its longest wait, if it waits."""
         with self._lock:
             self._waiting.pop(key, None)
+            if since is not None:
+                self._waiting[key] = not begun, since
 
     def take_next(self, but: Collection[Key | None] = ()) -> Key | None:
         """Return whose turn it is: a gang that began, then namespaces in turn, the longest wait."""

@@ -131,6 +131,12 @@ class Look(Struct, kw_only=True):
     until: float = 0.0  # when the last act may begin
     errors: list[Exception] = []  # why a fact about one pool could not be read
 
+    def measure_wait(self, need: str = "") -> float | None:
+        """Return how long the first pod that waits exists, of one need or of all; None if none."""
+        pods = (pod for pod in self.scene.pods if pod.waits and need in ("", pod.need))
+        since = min((pod.created_at for pod in pods), default=None)
+        return None if since is None else self.now - since
+
 
 def view(look: Look, settings: Settings) -> Scene:
     """Return the scene of what was read; what was not read is unknown in it."""

@@ -7,6 +7,7 @@ Every method may raise the errors of `shared.model.errors`; a cluster is always 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -19,6 +20,13 @@ from shared.model.pools import Machines, NodePool, Operation, PoolNode
 from shared.model.times import Clock
 from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
 from shared.settings import Settings
+
+
+class Role(StrEnum):
+    """Which of the two functions acts."""
+
+    PROVISION = "provision"
+    COLLECT = "collect"
 
 
 class PoolReads(Protocol):

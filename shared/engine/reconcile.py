@@ -7,7 +7,6 @@ are raised, are first counted against limits and slots. A refusal is a fact of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from shared.engine.tell import (
     find_demand,
     name_pool,
     note,
+    say,
 )
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -65,18 +65,11 @@ _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 _NOT_SERVED = Answer(Reason.KIND_NOT_SERVED)
 
 
-class Role(StrEnum):
-    """Which of the two functions acts."""
-
-    PROVISION = "provision"
-    COLLECT = "collect"
-
-
-def reconcile(key: Key, role: Role, ports: Ports, lists: Lists = LIVE) -> Run:
+def reconcile(key: Key, ports: Ports, lists: Lists = LIVE) -> Run:
     """Look at a workload, plan, do the acts of one function, and return what came of them."""
     look, plan = plan_for(key, ports, lists)
     run = Run(key, ports, ports.budget[key.cluster], look, plan)
-    if role == Role.PROVISION:
+    if ports.adds:
         run.add()
     else:
         run.take_away()
@@ -207,8 +200,8 @@ class Run(Struct):
         """Say which pools could not be looked at in time."""
         for act in acts:
             what = f"node pool {act.pool}" if act.pool else "a node pool that is lacking"
-            text = f"{what} could not be looked at within {LOOK_SECONDS:.0f} s, {LOOKS_MAX} times"
-            decision = Decision(Verdict.REFUSE, Reason.VIEW_STALE, text)
+            facts = {"what": what, "seconds": LOOK_SECONDS, "times": LOOKS_MAX}
+            decision = say(Reason.VIEW_STALE, **facts)
             self.done.append(note(decision, self.look, pool=act.pool))
 
 
@@ -357,25 +350,20 @@ def find_obstacle(act: Act, entry: Entry | None, look: Look, ports: Ports) -> De
     What the owner itself says needs no bound. Many absent owners or failed pools at once are more
     often a mistake, for example a list that is wrongly empty, than true.
     """
-    owner, most = look.workload, ports.settings.deletions_per_minute_max
-    books, now = ports.budget[look.key.cluster], ports.clock.now()
+    owner, books, now = look.workload, ports.budget[look.key.cluster], ports.clock.now()
     if entry:
         reason = books.take(entry, now)
         return explain_answer(Answer(reason, act.need), look) if reason else None
     if act.verb != Verb.DELETE:
         return None
     if not _is_proven(look.pools[act.pool], look, ports):
-        text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
-        return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
+        return say(Reason.CLUSTER_UNPROVEN, pool=act.pool)
     if owner and (is_over(owner) or owner.suspended):
         return None
     if books.take_deletion(act.pool, now):
         return None
-    text = (
-        f"node pool {act.pool} is left to a later tick: at most {most} node pools whose owners are "
-        "absent, or that failed, are deleted in a minute"
-    )
-    return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
+    most = ports.settings.deletions_per_minute_max
+    return say(Reason.DELETIONS_OVER_CAP, pool=act.pool, most=most)
 
 
 def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:

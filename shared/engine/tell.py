@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,8 @@ from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
 from shared.model.failures import CAUSES, classify_failure
 from shared.model.messages import EndedOperation
 from shared.model.names import Claim, build_name
-from shared.model.pools import PoolStatus
+from shared.model.needs import Asks
+from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.plan.counting import Census
@@ -32,17 +33,16 @@ _LOG = logging.getLogger("explain")
 
 
 class Words(Struct, frozen=True):
-    """What an answer of the plan says to its owner."""
+    """What a decision says to its owner."""
 
+    verdict: Verdict
     words: str
-    verdict: Verdict = Verdict.WAIT
 
 
 WORDS = msgspec.json.decode(
-    pkgutil.get_data(__name__, "answers.json") or b"", type=dict[Reason, Words]
+    pkgutil.get_data(__name__, "words.json") or b"", type=dict[Reason, Words]
 )
-"""Of all answers but those that a need brings with it, and Kueue's. What is kept is told by
-`collect`, for that is what becomes of a pool; all others say what a demand gets."""
+"""Of all decisions but those that a need brings with it, Kueue's, and what GKE answered."""
 CHECKS = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
 """What Kueue's check is told, and no owner."""
 ENDED_BY_OPERATIONS = frozenset(
@@ -52,16 +52,19 @@ ENDED_BY_OPERATIONS = frozenset(
 TAKERS_MAX = 3  # so many other workloads are named that use a pool
 _PRICED = ("accelerator", "machine_type", "spot", "flex_start", "reservation")
 _CHANGES = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
-_SHRINKS = Verdict.RESIZE, Reason.POOL_SHRINKS, "may have at most {maximum} nodes"
 _ACTS = {
-    Verb.RAISE: (Verdict.RESIZE, Reason.POOL_GROWS, "may have {maximum} nodes"),
-    Verb.LOWER: _SHRINKS,
-    Verb.SWITCH_OFF: _SHRINKS,
-    Verb.MARK: (Verdict.KEEP, Reason.POOL_WARM, "is idle, and stays for pods that fit"),
-    Verb.CLOSE: (Verdict.KEEP, Reason.POOL_WARM, "was idle for its time, and takes no new pods"),
-    Verb.OPEN: (Verdict.KEEP, Reason.POOL_WARM, "is in use again"),
+    Verb.RAISE: (Reason.POOL_GROWS, ""),
+    Verb.LOWER: (Reason.POOL_SHRINKS, ""),
+    Verb.SWITCH_OFF: (Reason.POOL_SHRINKS, ""),
+    Verb.MARK: (Reason.POOL_WARM, "is idle, and stays for pods that fit"),
+    Verb.CLOSE: (Reason.POOL_WARM, "was idle for its time, and takes no new pods"),
+    Verb.OPEN: (Reason.POOL_WARM, "is in use again"),
 }
-"""What an act on an existing pool is told as."""
+"""What an act on an existing pool is told as, with the state of a warm one."""
+
+
+_WHOLE = Need(key="", asks=Asks(PoolShape("it")), ways=())
+"""Where an answer is about the whole workload."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -82,17 +85,16 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return self.decision.verdict in _CHANGES
 
 
+def say(reason: Reason, **facts: Any) -> Decision:
+    """Return a decision in the words of its reason."""
+    return Decision(WORDS[reason].verdict, reason, WORDS[reason].words.format(**facts))
+
+
 def note(decision: Decision, look: Look, *, pool: str = "", **facts: Any) -> Outcome:
     """Return an outcome about the workload of a look, with more facts for its log record."""
-    key, workload = look.key, look.workload
-    claim = {
-        "cluster": key.cluster,
-        "kind": key.kind,
-        "namespace": key.namespace,
-        "name": key.name,
-        "owner_uid": workload.uid if workload else "",
-    }
-    facts = {"claim": claim, **facts}
+    key, uid = look.key, look.workload.uid if look.workload else ""
+    claim = {name: getattr(key, name) for name in ("cluster", "kind", "namespace", "name")}
+    facts = {"claim": {**claim, "owner_uid": uid}, **facts}
     return Outcome(decision=decision, cluster=key.cluster, pool=pool, subject=str(key), facts=facts)
 
 
@@ -127,40 +129,34 @@ def describe_act(act: Act, look: Look) -> Outcome:
 
 
 def _describe_create(act: Act, look: Look) -> dict[str, Any]:
-    demand = find_demand(act, look)
+    demand, waited = find_demand(act, look), look.measure_wait(act.need)
     facts: dict[str, Any] = {"chips": demand.shape.chips, "tier": str(demand.way.tier)}
     facts |= {"accelerator": demand.shape.family.accelerator, "zone": demand.way.zone}
-    waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
-    if waits:
-        facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
-    return facts
+    return facts if waited is None else facts | {"waited_seconds": round(waited, 1)}
 
 
 def explain_act(act: Act, look: Look) -> Decision:
     """Return what an act does, and why."""
     if act.verb == Verb.CREATE:
-        demand = find_demand(act, look)
-        text = f"creating node pool {name_pool(act, look)}: {demand.shape}, {demand.place}"
-        return Decision(Verdict.CREATE, Reason.POOL_ABSENT, text)
+        pool, demand = name_pool(act, look), find_demand(act, look)
+        return say(Reason.POOL_ABSENT, pool=pool, shape=demand.shape, place=demand.place)
     if act.verb == Verb.DELETE:
-        reason, cause = _find_cause(act.pool, look)
-        return Decision(Verdict.DELETE, reason, f"deleting node pool {act.pool}{cause}")
-    verdict, reason, text = _ACTS[act.verb]
-    return Decision(verdict, reason, f"node pool {act.pool} {text.format(maximum=act.maximum)}")
+        return explain_delete(act.pool, look)
+    reason, state = _ACTS[act.verb]
+    return say(reason, pool=act.pool, maximum=act.maximum, state=state)
 
 
-def _find_cause(pool: str, look: Look) -> tuple[Reason, str]:
+def explain_delete(pool: str, look: Look) -> Decision:
     """Return why a pool is deleted."""
     workload = look.workload
     if workload is None or workload.deleting:
-        return Reason.OWNER_GONE, ": its workload is gone"
+        return say(Reason.OWNER_GONE, pool=pool)
     if workload.terminal:
-        return Reason.WORKLOAD_OVER, f": its workload is finished ({workload.terminal})"
+        return say(Reason.WORKLOAD_OVER, pool=pool, terminal=workload.terminal)
     if workload.suspended:
-        return Reason.WORKLOAD_SUSPENDED, ": its workload is suspended"
-    if failure := _describe_failure(pool, look):
-        return Reason.POOL_FAILED, f", which {failure}"
-    return Reason.POOL_SURPLUS, ": its workload does not need it"
+        return say(Reason.WORKLOAD_SUSPENDED, pool=pool)
+    failure = _describe_failure(pool, look)
+    return say(Reason.POOL_FAILED if failure else Reason.POOL_SURPLUS, pool=pool, failure=failure)
 
 
 def _describe_failure(name: str, look: Look) -> str:
@@ -175,9 +171,9 @@ def _describe_failure(name: str, look: Look) -> str:
     return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
 
 
-def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
-    """Return the answers of a plan that the function tells; ports that can do both tell all."""
-    cluster, outcomes = look.key.cluster, list[Outcome]()
+def list_outcomes(done: Sequence[Outcome], look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
+    """Return what came of acts, and the answers of the plan that the function tells."""
+    cluster, outcomes = look.key.cluster, list(done)
     for answer in plan.answers:
         if answer.reason in CHECKS:
             continue
@@ -188,16 +184,17 @@ def list_answers(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
         subject, decision = f"Pod {refusal.pod.namespace}/{refusal.pod.name}", refusal.decision
         outcome = Outcome(decision=decision, cluster=cluster, subject=subject, pod=refusal.pod)
         outcomes.append(outcome)
+    if ports.adds and look.measure_wait() is not None and not outcomes:
+        outcomes.append(note(describe_wait(look), look))
     return outcomes
 
 
-def describe_wait(look: Look) -> Outcome:
+def describe_wait(look: Look) -> Decision:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
     pools, error = look.scene.pools, find_error(look)
     ready = sum(pool.ready or 0 for pool in pools)
     text = f"{len(pools)} node pools exist or come, and {ready} of their nodes are Ready"
-    text += f": {error}" if error else ""
-    return note(Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text), look)
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}: {error}" if error else text)
 
 
 def tell(
@@ -226,41 +223,36 @@ def tell(
 def explain_answer(answer: Answer, look: Look) -> Decision:
     """Return an answer of the plan in words for the owner."""
     needs = {need.key: need for need in look.scene.needs}
-    reason, need = answer.reason, needs.get(answer.need)
-    for decision in (need.never, need.waits_for) if need else ():
+    reason, need = answer.reason, needs.get(answer.need, _WHOLE)
+    for decision in (need.never, need.waits_for):
         if decision and decision.reason == reason:
             return decision
-    facts = _list_facts(need, look) | {"slices": answer.slices}
-    return Decision(WORDS[reason].verdict, reason, WORDS[reason].words.format(**facts))
-
-
-def _list_facts(need: Need | None, look: Look) -> dict[str, str]:
-    """Return what the words of an answer may name."""
     said = next((pod.scheduler_message for pod in look.pods if pod.scheduler_message), "")
-    error = _find_refusal(need, look) or find_error(look)
-    return {
-        "kind": look.key.kind,
-        "chips": str(need.hosts * need.chips) if need else "some",
-        "what": need.asks.shape.accelerator if need else "it",
-        "stop": look.stop[1],
-        "error": f": {error}" if error else "",
-        "scheduler": f" (the scheduler says: {said})" if said else "",
-        "takers": _name_takers(look),
-        "exclusive": get_kind(look.key.kind).exclusive,
-        "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
-    }
+    error = find_error(look, need)
+    return say(
+        reason,
+        kind=look.key.kind,
+        chips=need.hosts * need.chips,
+        what=need.asks.shape.accelerator,
+        stop=look.stop[1],
+        error=error and f": {error}",
+        scheduler=said and f" (the scheduler says: {said})",
+        takers=_name_takers(look),
+        slices=answer.slices,
+        exclusive=get_kind(look.key.kind).exclusive,
+        parent=look.parent and look.parent.keeps,
+    )
 
 
-def _find_refusal(need: Need | None, look: Look) -> str:
-    """Return GKE's words about the first way of a need that it refused at once; else empty."""
-    ways = need.ways if need else ()
-    return next((look.refusals[way] for way in ways if way in look.refusals), "")
+def find_error(look: Look, need: Need = _WHOLE) -> str:
+    """Return GKE's words about the first way of a need that it refused at once.
 
-
-def find_error(look: Look) -> str:
-    """Return GKE's last words about a pool of the workload that failed; empty if there are none."""
+    Else those about the last pool of the workload that failed; empty if there are none.
+    """
     errors = [pool.cause for pool in look.scene.pools if pool.cause]
     errors += [pool.error for pool in look.pools.values() if pool.error]
+    refused = [way for way in need.ways if way in look.refusals]
+    errors += [look.refusals[way] for way in refused[:1]]
     return errors[-1] if errors else ""
 
 
@@ -275,8 +267,7 @@ def explain_end(ended: EndedOperation) -> Decision | None:
     if ended.deleted:
         return None
     if ended.created:
-        text = f"GKE has created node pool {ended.pool}"
-        return Decision(Verdict.KEEP, Reason.POOL_CREATED, text)
+        return say(Reason.POOL_CREATED, pool=ended.pool)
     reason = classify_failure(ended.problem)
     text = f"GKE could not create node pool {ended.pool}: {CAUSES[reason]}: {ended.problem}"
     return Decision(Verdict.WAIT, reason, text)

@@ -30,8 +30,8 @@ class Resting(Unavailable):
 class Crew:
     """What the threads of one process share."""
 
-    _marked: dict[object, bool] = field(default_factory=dict)
-    """Keys under way, and whether another delivery came for one of them."""
+    _under_way: set[object] = field(default_factory=set)  # keys on which a thread works
+    _marked: set[object] = field(default_factory=set)  # those that must be looked at
     _working: dict[str, int] = field(default_factory=dict)  # by cluster, how many deliveries work
     _silent: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By cluster, how often in a row it gave no answer, and when it did so last."""
@@ -40,25 +40,25 @@ class Crew:
     def begin(self, key: object) -> bool:
         """Return whether the caller may work on a key; if not, the one who does looks once more."""
         with self._lock:
-            if key in self._marked:
-                self._marked[key] = True
-                return False
-            self._marked[key] = False
-            return True
+            is_free = key not in self._under_way
+            self._marked.add(key)
+            self._under_way.add(key)
+            return is_free
 
     def goes_on(self, key: object) -> bool:
-        """Return whether a key must be looked at once more; if not, its work has ended."""
+        """Return whether a key must be looked at; if not, its work has ended."""
         with self._lock:
-            if self._marked.get(key):
-                self._marked[key] = False
+            if key in self._marked:
+                self._marked.remove(key)
                 return True
-            self._marked.pop(key, None)
+            self._under_way.discard(key)
             return False
 
     def end(self, key: object) -> None:
         """Leave a key, after an error."""
         with self._lock:
-            self._marked.pop(key, None)
+            self._marked.discard(key)
+            self._under_way.discard(key)
 
     def enter(self, cluster: str, *, clusters: int) -> bool:
         """Return whether one more delivery may work; one cluster of several has half of them."""
@@ -103,20 +103,23 @@ class Crew:
 
     def gather(self, tasks: Sequence[Callable[[], T]], *, seconds: float = 60.0) -> list[T]:
         """Return what each task returned, in their order."""
-        answers: list[T] = []
-        for each in self.run(tasks, seconds=seconds):
-            if isinstance(each, Exception):
-                raise each
-            answers.append(each)
-        return answers
+        answers, errors = self.run_each(dict(enumerate(tasks)), seconds=seconds)
+        for error in errors.values():
+            raise error
+        return list(answers.values())
 
     def run_each(
         self, tasks: Mapping[K, Callable[[], T]], *, seconds: float
     ) -> tuple[dict[K, T], dict[K, Exception]]:
         """Return what tasks returned, and the errors of the others, by their keys."""
-        pairs = list(zip(tasks, self.run(list(tasks.values()), seconds=seconds), strict=True))
-        values = {key: each for key, each in pairs if not isinstance(each, Exception)}
-        return values, {key: each for key, each in pairs if isinstance(each, Exception)}
+        values, errors = dict[K, T](), dict[K, Exception]()
+        answers = self.run(list(tasks.values()), seconds=seconds)
+        for key, each in zip(tasks, answers, strict=True):
+            if isinstance(each, Exception):
+                errors[key] = each
+            else:
+                values[key] = each
+        return values, errors
 
     def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
         """Return what each task returned or raised, in their order; none begins after `seconds`."""

@@ -27,19 +27,19 @@ from shared.engine.reads import (
     read_stop,
     sort_nodes,
 )
-from shared.engine.reconcile import Role, Run, reconcile
+from shared.engine.reconcile import reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
     Outcome,
-    describe_wait,
     explain_end,
-    list_answers,
+    list_outcomes,
     note,
+    say,
     tell,
     write_event,
 )
 from shared.kinds.table import KINDS
-from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
 from shared.model.labels import DEPLOYMENT
 from shared.model.messages import EndedOperation
@@ -66,63 +66,52 @@ class Work(Struct):
     errors: list[Exception] = []
     look: Look | None = None  # the last one
     spare: frozenset[str] = frozenset()  # the pools that are too many by the last plan
-    refused: bool = False
-    """Its owner was told that it gets nothing for a cause of its own, or of the operator."""
+    waited: float | None = None
+    """How long its pods wait for what GKE has not provided. What was refused waits for a person."""
 
 
-def work_on(key: Key, role: Role, ports: Ports, lists: Lists = LIVE) -> Work:
+def work_on(key: Key, ports: Ports, lists: Lists = LIVE) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
-    work, began_at = Work(), ports.clock.now()
-    if not ports.crew.begin(key):
+    work, crew, began_at = Work(), ports.crew, ports.clock.now()
+    if not crew.begin(key):
         return work
     try:
-        ports.crew.expect_answers(key.cluster, began_at)
-        _work_once(key, role, ports, lists, work)
-        while ports.crew.goes_on(key):
-            _expect_time(began_at, ports)
-            _work_once(key, role, ports, LIVE, work)
+        crew.expect_answers(key.cluster, began_at)
+        while crew.goes_on(key):
+            _work_once(key, ports, lists, work, began_at + LAST_LOOK_SECONDS)
+            lists = LIVE
     except Exception as error:  # noqa: BLE001 -- the net of this workload
-        ports.crew.end(key)
+        crew.end(key)
         work.errors.append(error)
-    ports.crew.note(key.cluster, work.errors[-1] if work.errors else None, ports.clock.now())
+    crew.note(key.cluster, work.errors[-1] if work.errors else None, ports.clock.now())
     return work
 
 
-def _expect_time(began_at: float, ports: Ports) -> None:
-    if ports.clock.now() - began_at > LAST_LOOK_SECONDS:
+def _work_once(key: Key, ports: Ports, lists: Lists, work: Work, until: float) -> None:
+    if ports.clock.now() > until:
         raise OutOfTime("the time of this delivery is over; the next one looks once more")
+    run = reconcile(key, ports, lists)
+    look, outcomes = run.look, list_outcomes(run.done, run.look, run.plan, ports)
+    refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
+    work.look, work.spare = look, run.plan.spare
+    waited = look.measure_wait()
+    work.waited = None if refused else waited
+    work.outcomes += tell(outcomes, look, ports, tick=lists.whole)
+    work.errors += [*look.errors, *run.errors]
+    if ports.adds:
+        reasons = {each.decision.reason for each in outcomes}
+        since = look.now - (waited or 0.0) if reasons & ENDED_BY_OPERATIONS else None
+        begun = bool(look.scene.queue and look.pools)
+        ports.budget[key.cluster].wait(key, since, begun=begun)
+        work.outcomes += answer_check(look, run.plan, ports) if ports.queues else []
 
 
-def _work_once(key: Key, role: Role, ports: Ports, lists: Lists, work: Work) -> None:
-    run = reconcile(key, role, ports, lists)
-    outcomes = [*run.done, *list_answers(run.look, run.plan, ports)]
-    if not outcomes and role == Role.PROVISION and any(pod.waits for pod in run.look.scene.pods):
-        outcomes.append(describe_wait(run.look))
-    work.look, work.spare = run.look, run.plan.spare
-    work.refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
-    work.outcomes += tell(outcomes, run.look, ports, tick=lists.whole)
-    work.errors += [*run.look.errors, *run.errors]
-    if role == Role.PROVISION:
-        _take_turn(run, outcomes)
-        work.outcomes += answer_check(run.look, run.plan, ports) if ports.queues else []
-
-
-def _take_turn(run: Run, outcomes: list[Outcome]) -> None:
-    """Let a workload wait for the end of an operation if that may let it go on."""
-    scene, books = run.look.scene, run.books
-    if ENDED_BY_OPERATIONS.isdisjoint(each.decision.reason for each in outcomes):
-        books.leave(run.key)
-        return
-    since = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now)
-    books.wait(run.key, since, begun=bool(scene.queue and scene.pools))
-
-
-def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
+def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
     """Answer the end of an operation for its own workload, else for the next in turn.
 
     `collect` looks at the ends of failed creates and of deletes only.
     """
-    if (role == Role.COLLECT and ended.created) or parse_name(ended.pool) is None:
+    if (ports.takes and ended.created) or parse_name(ended.pool) is None:
         return Work()
     try:
         pool = ports.pools.get(ended.cluster, ended.pool)
@@ -130,11 +119,11 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports) -> Work:
         return Work(errors=[error])
     books = ports.budget[ended.cluster]
     books.inventory = structs.replace(books.inventory, began_at=0.0)  # no look rests on it
-    key = _find_owner(ended, pool, role, ports)
-    gives_slot = role == Role.PROVISION and not _is_slow(ended, pool, ports)
-    if role == Role.PROVISION and not gives_slot:
+    gives_slot = ports.adds is not None and not _is_slow(ended, pool, ports)
+    if ports.adds and not gives_slot:
         books.leave_to_deletions()
-    work = work_on(key, role, ports) if key else Work()
+    key = _find_owner(ended, pool, ports)
+    work = work_on(key, ports) if key else Work()
     _tell_end(ended, pool, work, ports)
     if gives_slot:
         _work_on_next(key, ended.cluster, ports, work)
@@ -155,26 +144,24 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
         if following is None:
             return
         tried.append(following)
-        other = work_on(following, Role.PROVISION, ports)
+        other = work_on(following, ports)
         work.outcomes += other.outcomes
         work.errors += other.errors
 
 
-def _find_owner(
-    ended: EndedOperation, pool: NodePool | None, role: Role, ports: Ports
-) -> Key | None:
-    own = ports.settings.resource_labels.get(DEPLOYMENT, "")
-    if pool is None or pool.owner is None or pool.deployment not in ("", own):
+def _find_owner(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> Key | None:
+    own = ("", ports.settings.resource_labels.get(DEPLOYMENT, ""))
+    if pool is None or pool.owner is None or pool.deployment not in own:
         return None
-    uid = pool.owner.uid if role == Role.COLLECT else ""
-    return Key(ended.cluster, *pool.owner.key, uid)
+    return Key(ended.cluster, *pool.owner.key, pool.owner.uid if ports.takes else "")
 
 
 def _is_slow(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> bool:
     """Return whether a create took so long that its slot is left to deletions."""
-    if ended.deleted or pool is None or pool.owner is None or pool.owner.created_at is None:
+    created_at = pool.owner.created_at if pool and pool.owner else None
+    if ended.deleted or created_at is None:
         return False
-    return ports.clock.now() - pool.owner.created_at >= SLOW_SECONDS
+    return ports.clock.now() - created_at >= SLOW_SECONDS
 
 
 def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: Ports) -> None:
@@ -182,11 +169,10 @@ def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: P
     decision, created_at = explain_end(ended), pool.owner.created_at if pool and pool.owner else 0
     if decision is None or work.look is None or ports.adds is None:
         return
-    if ports.clock.now() - (created_at or 0) >= ENDED_SECONDS:
-        return
-    outcome = note(decision, work.look, pool=ended.pool)
-    write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
-    work.outcomes.insert(0, outcome)
+    if ports.clock.now() - (created_at or 0) < ENDED_SECONDS:
+        outcome = note(decision, work.look, pool=ended.pool)
+        write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
+        work.outcomes.insert(0, outcome)
 
 
 class Tick(Struct):
@@ -199,31 +185,31 @@ class Tick(Struct):
     """What it measured, for alerts; empty if the cluster could not be listed."""
 
 
-def tick(cluster: str, role: Role, ports: Ports) -> Tick:
+def tick(cluster: str, ports: Ports) -> Tick:
     """Look at every workload of a cluster that waits, or that has pools. No error is raised.
 
     An error about one workload stops no other.
     """
-    done, books = Tick(), ports.budget[cluster]
+    done, books, crew = Tick(), ports.budget[cluster], ports.crew
     try:
-        ports.crew.expect_answers(cluster, ports.clock.now())
+        crew.expect_answers(cluster, ports.clock.now())
         lists = read_lists(cluster, ports)
-        keys = list_owners(lists) if role == Role.COLLECT else _list_demands(lists, ports, done)
+        keys = list_owners(lists) if ports.takes else _list_demands(lists, ports, done)
     except ProvisionerError as error:
-        ports.crew.note(cluster, error, ports.clock.now())
+        crew.note(cluster, error, ports.clock.now())
         books.spare = frozenset()
         done.errors.append((cluster, error))
         return done
     books.begin_tick(lists.began_at)
-    if role == Role.PROVISION:
+    if ports.adds:
         done.outcomes += _report_limits(lists, ports)
     before = set(books.left)
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     _list_workloads(keys, lists, ports, done)
-    names = list(dict.fromkeys([ports.settings.own_namespace, *(key.namespace for key in keys)]))
-    stops = ports.crew.gather([partial(read_stop, cluster, name, ports) for name in names])
+    names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
+    stops = crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
-    _work_on_all(keys, role, ports, lists, done)
+    _work_on_all(keys, ports, lists, done)
     for key in {*list(books.wanted)}.difference(keys):
         books.wanted.pop(key, None)
     return done
@@ -318,14 +304,14 @@ def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports, done: Tick)
             done.errors.append((f"{kind.plural} of {lists.cluster}", error))
 
 
-def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: Tick) -> None:
-    """Work on keys side by side, and note what is left, and which pools are too many."""
+def _work_on_all(keys: list[Key], ports: Ports, lists: Lists, done: Tick) -> None:
+    """Work on keys side by side, and note what is left, which pools are too many, and figures."""
     books = ports.budget[lists.cluster]
 
     def work(key: Key) -> Work:
         if ports.clock.now() - lists.began_at > BEGIN_SECONDS:
             raise OutOfTime("the time of this tick is over; the next one begins here")
-        return work_on(key, role, ports, lists)
+        return work_on(key, ports, lists)
 
     seconds = TICK_SECONDS - (ports.clock.now() - lists.began_at)
     works, late = ports.crew.run_each({key: partial(work, key) for key in keys}, seconds=seconds)
@@ -333,13 +319,27 @@ def _work_on_all(keys: list[Key], role: Role, ports: Ports, lists: Lists, done: 
         done.outcomes += each.outcomes
         done.errors += [(str(key), error) for error in each.errors]
     done.left, books.left = len(late), tuple(late)
-    if role == Role.PROVISION:
-        done.figures = _measure_demands(works.values())
-        return
-    done.figures = _measure_pools(lists)
-    # What there was no time for is as the tick before this one found it.
-    unseen = {pool.name for key in late for pool in lists.inventory.by_owner.get(key.workload, ())}
-    books.spare = frozenset(unseen & books.spare).union(*(each.spare for each in works.values()))
+    done.figures = _measure(works.values(), lists, ports)
+    if ports.takes:
+        # What there was no time for is as the tick before this one found it.
+        owned = lists.inventory.by_owner
+        unseen = {pool.name for key in late for pool in owned.get(key.workload, ())}
+        spare = (each.spare for each in works.values())
+        books.spare = frozenset(unseen & books.spare).union(*spare)
+
+
+def _measure(works: Iterable[Work], lists: Lists, ports: Ports) -> dict[str, int]:
+    """Return what alerts are about: what GKE has not provided, and what it has for nobody."""
+    if ports.adds:
+        waits = [each.waited for each in works if each.waited is not None]
+        oldest = round(max(waits, default=0.0))
+        return {"waiting_demands": len(waits), "oldest_wait_seconds": oldest}
+    idle = [
+        pool.units * len(lists.nodes.get(pool.name, ()))
+        for pool in lists.inventory.pools.values()
+        if pool.owner and pool.status in PAID and not lists.users.get(pool.name)
+    ]
+    return {"idle_chips": sum(idle), "autoscaled_pools": lists.inventory.autoscaled}
 
 
 def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
@@ -353,8 +353,7 @@ def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
         place = (subject, str(Reason.LIMIT_PASSED))
         if 0 < most < chips and place not in books.notices:
             books.notices[place] = lists.began_at
-            text = f"the node pools of {subject} have {chips} chips, more than the limit of {most}"
-            decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
+            decision = say(Reason.LIMIT_PASSED, subject=subject, chips=chips, most=most)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
     return outcomes
 
@@ -363,24 +362,3 @@ def count_verbs(done: Tick) -> dict[str, int]:
     """Return how many decisions of each verdict a tick made, for its answer."""
     verdicts = Counter(str(outcome.decision.verdict) for outcome in done.outcomes)
     return {"errors": len(done.errors), "left": done.left, **verdicts}
-
-
-def _measure_demands(works: Iterable[Work]) -> dict[str, int]:
-    """Count the workloads that wait and are not refused: GKE has not provided what they lack."""
-    waits = []
-    for work in works:
-        scene = work.look.scene if work.look else None
-        since = [pod.created_at for pod in scene.pods if pod.waits] if scene else []
-        if scene and since and not work.refused:
-            waits.append(scene.now - min(since))
-    return {"waiting_demands": len(waits), "oldest_wait_seconds": round(max(waits, default=0.0))}
-
-
-def _measure_pools(lists: Lists) -> dict[str, int]:
-    """Count the chips of nodes of ours without an accelerator pod, and all autoscaled pools."""
-    idle = [
-        pool.units * len(lists.nodes.get(pool.name, ()))
-        for pool in lists.inventory.pools.values()
-        if pool.owner and pool.status in PAID and not lists.users.get(pool.name)
-    ]
-    return {"idle_chips": sum(idle), "autoscaled_pools": lists.inventory.autoscaled}

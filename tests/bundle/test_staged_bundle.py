@@ -17,7 +17,7 @@ from functions_framework import create_app
 
 from demo.functions import stage
 from shared import wiring
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.errors import Throttled
 from standins.kit.addresses import draw_ports, listens
 from standins.kit.processes import PATIENCE_SECONDS, wait_until

@@ -4,7 +4,7 @@ import base64
 import json
 
 from shared.deliver import deliver, deliver_tick
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
 from tests.builders import CLUSTER, JOBSET_UID

@@ -8,8 +8,9 @@ from msgspec import structs
 from shared.deliver import deliver
 from shared.engine.budget import Key
 from shared.engine.look import has_lost_nodes
+from shared.engine.outside import Role
 from shared.engine.reads import list_inventory
-from shared.engine.reconcile import Role, plan_for
+from shared.engine.reconcile import plan_for
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.wakes import read_lists, work_on
 from shared.model.decisions import Reason
@@ -80,7 +81,7 @@ def elastic(*, replicas: int) -> tuple[World, Key, str]:
     """The world of such a Deployment that has got its pool."""
     world = World()
     key = serve(world, replicas=replicas)
-    work_on(key, Role.PROVISION, world.ports)
+    work_on(key, world.ports)
     (name,) = world.gke.pools
     return world, key, name
 
@@ -92,7 +93,7 @@ def test_a_higher_maximum_that_gke_refuses_is_asked_for_once() -> None:
     world.take_calls()
 
     world.fail("raise *", InvalidRequest("the maximum is too high"))
-    work = work_on(key, Role.PROVISION, world.ports)
+    work = work_on(key, world.ports)
 
     assert [call for call in world.take_calls() if call.startswith("raise ")] == [f"raise {name} 2"]
     assert list_reasons(work) == ["request_invalid"]
@@ -139,7 +140,7 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
     list_inventory(CLUSTER, world.ports)  # another delivery lists the new pool
 
     second = structs.replace(world.key, name="second")
-    work = work_on(second, Role.PROVISION, world.ports, older)
+    work = work_on(second, world.ports, older)
 
     assert len(world.gke.pools) == 1
     assert list_reasons(work) == ["limit_reached"]

@@ -8,7 +8,8 @@ import pytest
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
-from shared.engine.reconcile import Role, explain_refusal
+from shared.engine.outside import Role
+from shared.engine.reconcile import explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy

@@ -11,7 +11,7 @@ from functions_framework import create_app
 
 from shared import wiring
 from shared.deliver import MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.errors import Denied, Throttled, Unavailable
 from shared.model.messages import Message, format_message
 from tests.audit_entries import an_entry, as_message

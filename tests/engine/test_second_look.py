@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.errors import KindAbsent, OutOfTime
 from shared.model.pools import PoolStatus
 from tests.builders import JOBSET_UID

@@ -20,7 +20,7 @@ def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_w
     turns.wait(key("b", "young"), 9.0, begun=False)
     turns.wait(key("c", "gang"), 99.0, begun=True)
     turns.wait(key("c", "gone"), 0.0, begun=False)
-    turns.leave(key("c", "gone"))
+    turns.wait(key("c", "gone"), None)
 
     order = [turns.take_next() for _ in range(5)]
 

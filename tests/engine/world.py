@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from shared.engine.budget import Books, Budget, Key
-from shared.engine.outside import Ports
-from shared.engine.reconcile import Role, Run, reconcile
+from shared.engine.outside import Ports, Role
+from shared.engine.reconcile import Run, reconcile
 from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
@@ -213,14 +213,14 @@ class Function:
         self.memory = self.ports.budget[CLUSTER]
 
     def work(self, name: str = "train", *, uid: str = "") -> Work:
-        return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.role, self.ports)
+        return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.ports)
 
     def tick(self) -> Tick:
-        return tick(CLUSTER, self.role, self.ports)
+        return tick(CLUSTER, self.ports)
 
     def end(self, pool: str, *, created: bool = False, deleted: bool = False, problem: str = "") -> Work:
         ended = EndedOperation(cluster=CLUSTER, pool=pool, created=created, deleted=deleted, problem=problem)
-        return work_on_end(ended, self.role, self.ports)
+        return work_on_end(ended, self.ports)
 
 
 def raising(error: Exception) -> Callable[[], None]:
@@ -333,10 +333,10 @@ class World:
         self.cluster.pods.clear()
 
     def provision(self) -> Run:
-        return reconcile(self.key, Role.PROVISION, self.provisioner.ports)
+        return reconcile(self.key, self.provisioner.ports)
 
     def collect(self) -> Run:
-        return reconcile(self.key, Role.COLLECT, self.collector.ports)
+        return reconcile(self.key, self.collector.ports)
 
     def tick(self, role: str) -> Tick:
         return (self.provisioner if role == Role.PROVISION else self.collector).tick()

@@ -15,8 +15,7 @@ from msgspec import structs
 from shared.deliver import Answer, deliver, deliver_tick, parse_push
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkeAdds, GkeTakes
-from shared.engine.outside import Cluster
-from shared.engine.reconcile import Role
+from shared.engine.outside import Cluster, Role
 from shared.kinds.table import get_kind
 from shared.model.errors import JSON_ERRORS, ProvisionerError, Rejected
 from shared.model.messages import Event, EventType, format_message

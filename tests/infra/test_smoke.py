@@ -6,7 +6,7 @@ import pytest
 
 from infra.build.smoke_event import list_lines
 from shared.deliver import IDLE, deliver
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.messages import EventType, Message, format_message, parse_message
 from tests.builders import CLUSTER, a_push
 from tests.engine.world import World

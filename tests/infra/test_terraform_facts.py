@@ -13,7 +13,7 @@ import pytest
 from demo.objects import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
 from shared.deliver import deliver, deliver_tick
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.decisions import Reason
 from shared.settings import PREFIX, Settings
 from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push

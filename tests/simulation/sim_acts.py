@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model import labels
 from shared.model.messages import Message
 from shared.model.pools import PoolStatus

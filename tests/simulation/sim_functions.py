@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from shared.capacity_texts import CapacityPolicy
 from shared.deliver import deliver, deliver_tick
 from shared.engine.budget import Budget
-from shared.engine.outside import Ports
-from shared.engine.reconcile import Role
+from shared.engine.outside import Ports, Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
 from shared.model.needs import Reservation, Tier, Way
 from shared.needs import pods, wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.kinds import jobset
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead

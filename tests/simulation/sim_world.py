@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 
-from shared.engine.reconcile import Role
+from shared.engine.outside import Role
 from shared.model.messages import Event, EventType, Message, format_message
 from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import Node, SimCluster
