@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/model": (1_936, 1_600),
     "shared/needs": (1_652, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_624, 1_950),
+    "shared/engine": (2_595, 1_950),
     "shared/edges": (2_522, 2_100),
     "shared/kinds": (1_394, 1_300),
     "shared/shapes": (854, 760),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_721, 20_000),
     "cli": (5_376, 5_000),
     "tests/cli": (2_847, 2_300),
-    " ".join(DEPLOYED): (15_532, 14_000),
+    " ".join(DEPLOYED): (15_501, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
