@@ -235,8 +235,7 @@ def find_key(role: Role, message: PushedMessage, ports: Ports) -> Key | None:
 def expect_cluster(name: str, ports: Ports, field: str) -> None:
     """Return if this deployment serves a cluster."""
     if name not in ports.clusters:
-        what, valid = "this deployment does not serve this cluster", ", ".join(ports.clusters)
-        raise errors.UnknownCluster(what, field=field, value=name, valid=valid)
+        raise errors.refuse("cluster_of_others", name, field=field, clusters=[*ports.clusters])
 
 
 def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[str, int]]:

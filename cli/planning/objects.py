@@ -22,14 +22,14 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
-from shared.model.errors import ManifestInvalid
+from shared.model.decisions import Reason
+from shared.model.errors import Rejected
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from shared.kinds.kind import Json
-    from shared.model.errors import Rejected
 
 
 _SHOWN_MAX = 60
@@ -163,16 +163,18 @@ def _list_wrong_amounts(path: str, resources: dict[str, Any]) -> Iterator[Reject
     for name, amount in requests.items():
         problem, valid = _compare(name, amount, limits.get(name))
         if problem:
-            yield ManifestInvalid(problem, field=f"{path}.requests.{name}", value=str(amount), valid=valid)
+            yield Rejected(
+                Reason.MANIFEST_INVALID, problem, field=f"{path}.requests.{name}", value=str(amount), valid=valid
+            )
 
 
 def _list_unreadable(field: str, name: str, amount: Any) -> Iterator[Rejected]:
     number = parse_quantity(str(amount))
     if number is None:
         problem = f"quantity {str(amount)!r} is not valid: {_QUANTITIES}"
-        yield ManifestInvalid(problem, field=field, valid=_VALID_QUANTITY)
+        yield Rejected(Reason.MANIFEST_INVALID, problem, field=field, valid=_VALID_QUANTITY)
     elif _is_extended(name) and number % 1:
-        yield ManifestInvalid("must be an integer", field=field, value=str(amount))
+        yield Rejected(Reason.MANIFEST_INVALID, "must be an integer", field=field, value=str(amount))
 
 
 def _read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
@@ -214,7 +216,7 @@ def _list_subgroups(field: str, template: dict[str, Any]) -> Iterator[Rejected]:
     if problem:
         parts = range(1, min(size, _PARTS_MAX) + 1)
         valid = ", ".join(str(each) for each in parts if not _find_uneven(size, each, excluded=excluded))
-        yield ManifestInvalid(problem, field=f"{field} {part}", valid=valid)
+        yield Rejected(Reason.MANIFEST_INVALID, problem, field=f"{field} {part}", valid=valid)
 
 
 def _find_uneven(size: int, part: int, *, excluded: bool) -> str:

@@ -27,8 +27,7 @@ from shared.kinds.objects import (
 )
 from shared.kinds.table import find_kind
 from shared.model import labels
-from shared.model.decisions import Reason
-from shared.model.errors import KindAbsent, NotFound, PodContradictsSpec, Rejected, StaleView
+from shared.model.errors import KindAbsent, NotFound, Rejected, StaleView, refuse
 from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
 from shared.model.names import ObjectName
 from shared.model.times import format_time, parse_count, parse_time
@@ -71,13 +70,7 @@ def read_flavor(body: Json) -> Json:
     """Return what a ResourceFlavor adds to pods; one with a topology is `Rejected`."""
     topology = read_text(body, "spec", "topologyName")
     if topology:
-        raise Rejected(
-            Reason.DEMAND_LEFT_TO_GKE,
-            "Kueue places pods by a topology on nodes that exist, so no pool is created for it",
-            field="ResourceFlavor spec.topologyName",
-            value=topology,
-            valid="none, or a queue without this admission check",
-        )
+        raise refuse("flavor_with_topology", topology)
     return read_object(body, "spec")
 
 
@@ -165,9 +158,7 @@ def _add_flavor(spec: dict[str, Any], name: str, flavor: Json) -> None:
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in read_texts(flavor, "nodeLabels").items():
         if selector.setdefault(key, value) != value:
-            what = f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it"
-            field, own_value = f"spec.nodeSelector {key}", str(selector[key])
-            raise PodContradictsSpec(what, field=field, value=own_value, valid=value)
+            raise refuse("flavor_contradicts", str(selector[key]), key=key, name=name, wanted=value)
     tolerations = list(spec.get("tolerations") or ())
     own = read_objects(flavor, "tolerations")
     tolerations += [each for each in own if each not in tolerations]

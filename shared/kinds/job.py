@@ -20,7 +20,7 @@ from shared.kinds.objects import (
     read_number,
     read_text,
 )
-from shared.model.errors import SliceUnknown
+from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
@@ -55,13 +55,7 @@ class Job(Kind):
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse several pods without indexes, of which nothing shows which form a slice."""
         if any(group.slots == _UNINDEXED and group.replicas for group in workload.groups):
-            raise SliceUnknown(
-                f"the pods of {self.name} {workload.name} have no completion index, so it is not "
-                "clear which pods form a slice",
-                field="spec.completionMode",
-                value="NonIndexed",
-                valid="Indexed; or parallelism 1 on a single host",
-            )
+            raise refuse("no_completion_index", "NonIndexed", workload=workload)
 
     def find_slot(self, pod: PodView, _workload: WorkloadView, group: SliceGroup) -> str | None:
         """Return the completion index, where each index is a slice."""

@@ -23,7 +23,7 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
-from shared.model.errors import Rejected, TooManySlices
+from shared.model.errors import Rejected, refuse
 from shared.model.times import parse_time
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.shapes.gpus import RACK_SCALE
@@ -224,8 +224,7 @@ class Kind(Resource, ABC):
         groups = [each for each in workload.groups if not each.beside]
         slices = sum(max(each.replicas, 0) for each in groups if not each.elastic)
         if slices > SLICES_MAX:
-            what, valid = "too many slices for one workload", f"at most {SLICES_MAX} slices"
-            raise TooManySlices(what, field="spec", value=str(slices), valid=valid)
+            raise refuse("too_many_slices", str(slices), most=SLICES_MAX)
         self.check_spec(workload)
         return groups
 

@@ -24,7 +24,7 @@ from shared.kinds.objects import (
     read_texts,
 )
 from shared.model import labels
-from shared.model.errors import SliceUnknown
+from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -128,13 +128,8 @@ class LeaderWorkerSet(Kind):
         if all(group.elastic or group.name != _LEADERS for group in workload.groups):
             return
         differing = ", ".join(_list_differences(leaders, workers))
-        raise SliceUnknown(
-            f"the leaders of {self.name} {workload.name} need chips or GPUs outside the slice of "
-            "their workers" + (f": both differ in {differing}" if differing else ""),
-            field="spec.leaderWorkerTemplate.leaderTemplate",
-            valid="a leader without chips or GPUs that selects none, or one in its workers' "
-            "first sub-group with their selectors",
-        )
+        words = f": both differ in {differing}" * bool(differing)
+        raise refuse("leaders_outside", workload=workload, differing=words)
 
     def _check_shift(self, workload: WorkloadView) -> None:
         """Refuse a set of which an older controller has put two pods with chips in one sub-group.
@@ -143,13 +138,7 @@ class LeaderWorkerSet(Kind):
         """
         elastic = any(group.elastic for group in workload.groups)
         if workload.templates[_LEADERS].units and not elastic:
-            raise SliceUnknown(
-                f"the leader and worker 1 of {self.name} {workload.name} are in one sub-group, "
-                "though each is to have its own; this LeaderWorkerSet is older than v0.10.0",
-                field="spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
-                value="1",
-                valid="LeaderWorkerSet v0.10.0 or later; or size 1 and more replicas",
-            )
+            raise refuse("subgroup_shared", "1", workload=workload)
 
 
 LEADERWORKERSET = LeaderWorkerSet()

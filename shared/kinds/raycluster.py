@@ -30,7 +30,7 @@ from shared.kinds.objects import (
     read_text,
 )
 from shared.model import labels
-from shared.model.errors import SlicesMayMix, SliceUnknown
+from shared.model.errors import refuse
 from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
 
 CLUSTER = "ray.io/cluster"
@@ -147,24 +147,13 @@ class RayCluster(Kind):
             return
         if _count_alike(workload, group) <= 1:
             return
-        raise SlicesMayMix(
-            "nothing keeps the pods of two replicas on separate node pools, so neither might get "
-            "all of its hosts",
-            field="spec.affinity",
-            valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on "
-            f"{labels.NODE_POOL}; or an admission policy that adds a nodeSelector with a key of "
-            f"your own and the value {name}",
-        )
+        raise refuse("replicas_may_mix", remedy=_REMEDY, name=name)
 
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse new pools for the workers of a cluster whose head would get none."""
         head = workload.templates.get(HEAD)
         if head is not None and head.wants_accelerator and not head.gpus:
-            raise SliceUnknown(
-                f"the head of {self.name} {workload.name} requests TPUs, and only workers get them",
-                field="spec.headGroupSpec.template",
-                valid="no TPUs in the head; move its work that needs them to a worker group",
-            )
+            raise refuse("head_with_tpus", workload=workload)
 
 
 RAYCLUSTER = RayCluster()
@@ -198,11 +187,7 @@ def _name_slot(pod: PodView, group: SliceGroup) -> str:
     """Return the name of a replica of one host, of which no label shows the index."""
     if group.hosts == 1:
         return pod.name.rpartition("-")[2]
-    raise SliceUnknown(
-        f"each replica has {group.hosts} hosts, and no label of this pod names its replica",
-        field=f"metadata.labels {REPLICA_INDEX}",
-        valid=f"{_REMEDY}; or set maxReplicas to 1",
-    )
+    raise refuse("replica_unnamed", label=REPLICA_INDEX, hosts=group.hosts, remedy=_REMEDY)
 
 
 def _count_alike(workload: WorkloadView, group: SliceGroup) -> int:

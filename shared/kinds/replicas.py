@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from shared.kinds.kind import Json, Kind, is_mistaken, is_one_host
 from shared.kinds.objects import read_number, read_surge, read_text
-from shared.model.errors import SliceUnknown
+from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 _APPS = "apps/v1"
@@ -96,14 +96,7 @@ class StatefulSet(Kind):
     def check_spec(self, workload: WorkloadView) -> None:
         """Refuse a slice whose pods are created one after another."""
         if any(group.slots == _IN_TURN for group in workload.groups):
-            raise SliceUnknown(
-                f"{self.name} {workload.name} creates its pods one after another, and a slice of "
-                "several hosts needs all of them at once",
-                field="spec.podManagementPolicy",
-                value="OrderedReady",
-                valid=f"{_PARALLEL}, with as many replicas as the slice has hosts; or the topology "
-                "of a single host",
-            )
+            raise refuse("pods_in_turn", "OrderedReady", workload=workload)
 
 
 STATEFULSET = StatefulSet()

@@ -14,7 +14,7 @@ from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.kinds.objects import read_controller, read_text
 from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
-from shared.model.errors import OwnerKindUnknown
+from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 _CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
@@ -61,12 +61,11 @@ class BarePod(Kind):
         """Return the pod's group; one with a controller is refused."""
         if pod.controller_kind:
             others = ", ".join(kind.name for kind in _CONTROLLED)
-            raise OwnerKindUnknown(
-                f"its controller {pod.controller_kind} {pod.controller_name} is not a supported "
-                "kind of workload",
-                field="metadata.ownerReferences",
-                value=f"{pod.controller_api_version} {pod.controller_kind}".strip(),
-                valid=f"a pod of {others}, or a pod without controller",
+            raise refuse(
+                "controller_unknown",
+                f"{pod.controller_api_version} {pod.controller_kind}".strip(),
+                pod=pod,
+                others=others,
             )
         return super().find_group(pod, workload)
 

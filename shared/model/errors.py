@@ -7,10 +7,12 @@ parsers raise errors; decisions are values.
 
 from __future__ import annotations
 
+import pkgutil
 from functools import partial
 
 import msgspec
 
+from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 
 JSON_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -29,7 +31,7 @@ class Rejected(ProvisionerError):
     """This input can never succeed, even if it is tried again.
 
     The message says what is wrong, `field` where (its path, for example ``data.uid``), and `valid`
-    what would be right in place of `value`. Each reason has a name below.
+    what would be right in place of `value`. Those of demands are rows of ``refusals.json``.
     """
 
     def __init__(
@@ -49,23 +51,31 @@ class Rejected(ProvisionerError):
 
 
 MalformedEvent = partial(Rejected, Reason.EVENT_MALFORMED)
-UnknownCluster = partial(Rejected, Reason.CLUSTER_UNKNOWN)
-UnsupportedShape = partial(Rejected, Reason.SHAPE_UNSUPPORTED)
-UnknownGpu = partial(Rejected, Reason.GPU_UNKNOWN)
-UnknownResource = partial(Rejected, Reason.RESOURCE_UNKNOWN)
-SliceUnknown = partial(Rejected, Reason.SLICE_UNKNOWN)
-SlicesMayMix = partial(Rejected, Reason.SLICES_MAY_MIX)
-TooManySlices = partial(Rejected, Reason.LIMIT_REACHED)
-HostsDiffer = partial(Rejected, Reason.HOSTS_DIFFER)
-PodContradictsSpec = partial(Rejected, Reason.POD_CONTRADICTS_SPEC)
-OwnerKindUnknown = partial(Rejected, Reason.OWNER_KIND_UNKNOWN)
-KindNotServed = partial(Rejected, Reason.KIND_NOT_SERVED)
-UnsupportedSelector = partial(Rejected, Reason.SELECTOR_UNSUPPORTED)
-CapacityConflict = partial(Rejected, Reason.CAPACITY_CONFLICT)
-ManifestInvalid = partial(Rejected, Reason.MANIFEST_INVALID)
-ZoneMissing = partial(Rejected, Reason.ZONE_MISSING)
-NotAllowed = partial(Rejected, Reason.REQUEST_NOT_ALLOWED)
-NameUnfit = partial(Rejected, Reason.NAME_UNFIT)
+
+
+class _Words(msgspec.Struct, frozen=True):
+    reason: Reason
+    text: str
+    field: str = ""
+    valid: str = ""
+
+
+_REFUSALS = msgspec.json.decode(
+    pkgutil.get_data(__name__, "refusals.json") or b"", type=dict[str, _Words]
+)
+
+
+def refuse(name: str, value: str = "", /, **facts: object) -> Rejected:
+    """Return the refusal of a name in ``refusals.json``; the facts fill its words.
+
+    Those of a list or a tuple are written with commas.
+    """
+    words, said = _REFUSALS[name], {"labels": labels, "value": value, **facts}
+    for key, fact in facts.items():
+        if isinstance(fact, list | tuple):
+            said[key] = ", ".join(map(str, fact))
+    field, text, valid = (each.format(**said) for each in (words.field, words.text, words.valid))
+    return Rejected(words.reason, text, field=field, value=value, valid=valid)
 
 
 class Retryable(ProvisionerError):

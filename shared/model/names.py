@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 
 from shared.model import labels
-from shared.model.errors import Broken, NameUnfit
+from shared.model.errors import Broken, refuse
 from shared.model.times import SECONDS_MAX, parse_count
 
 
@@ -170,14 +170,7 @@ def build_owner_labels(
     written |= {key: str(value) for key, value in optional.items() if value}
     for key, value in written.items():  # assumes: label-limit
         if not _LABEL_VALUE.fullmatch(value):
-            raise NameUnfit(
-                "the nodes of the pool name their workload in labels, and this is no value of a "
-                f"label ({key}; {len(value)} characters)",
-                field="metadata.name",
-                value=value,
-                valid="a shorter name of the workload: at most 63 letters, digits, '-', '_' and "
-                "'.', the first and last a letter or digit",
-            )
+            raise refuse("name_no_label", value, key=key, length=len(value))
     return written
 
 

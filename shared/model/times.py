@@ -6,11 +6,10 @@ This module reads no clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from shared.model.errors import NotAllowed, Rejected
+from shared.model.errors import refuse
 
 COUNT_MAX = 2**31 - 1
 """Counts are int32 in the API of Kubernetes:
@@ -70,19 +69,11 @@ def parse_count(text: str, *, most: int = COUNT_MAX) -> int | None:
     return min(int(digits), most) if len(digits) <= len(str(most)) else most
 
 
-def read_seconds(
-    text: str,
-    field: str,
-    *,
-    most: int,
-    least: int = 0,
-    refuse: Callable[..., Rejected] = NotAllowed,
-) -> int:
+def read_seconds(text: str, field: str, *, most: int, least: int = 0) -> int:
     """Return the number of seconds that a person wrote in a field, within its bounds."""
     seconds = parse_count(text)
     if seconds is None or not least <= seconds <= most:
-        valid = f"{least} to {most} seconds"
-        raise refuse("not a number within the bounds", field=field, value=text, valid=valid)
+        raise refuse("seconds_out_of_bounds", text, field=field, least=least, most=most)
     return seconds
 
 

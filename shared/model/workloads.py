@@ -17,7 +17,7 @@ from enum import StrEnum
 from msgspec import Struct, field, structs
 
 from shared.model import labels
-from shared.model.errors import UnsupportedSelector
+from shared.model.errors import refuse
 from shared.model.names import ObjectName
 from shared.model.times import TERMINATION_SECONDS
 
@@ -209,12 +209,7 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
         """
         values = self.list_values(key)
         if len(values) > 1:
-            raise UnsupportedSelector(
-                "several values, and it is not clear which value the node needs",
-                field=f"spec.affinity.nodeAffinity {key}",
-                value=", ".join(values),
-                valid="one value, or a nodeSelector",
-            )
+            raise refuse("several_values", ", ".join(values), key=key)
         return values[0] if values else None
 
     def list_values(self, key: str) -> tuple[str, ...]:

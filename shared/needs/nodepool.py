@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from shared.kinds.table import get_kind
 from shared.model import labels
-from shared.model.errors import NotAllowed
+from shared.model.errors import refuse
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.needs import Need, Tier, Way
 from shared.model.times import read_seconds
@@ -93,12 +93,7 @@ def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]
     for pair in pairs:
         network, _, subnetwork = pair.partition(":")
         if not network or not subnetwork or ":" in subnetwork:
-            raise NotAllowed(
-                "not a pair of network and subnetwork",
-                field=field,
-                value=pair,
-                valid="network:subnetwork, separated by commas",
-            )
+            raise refuse("no_network_pair", pair, field=field)
         check_listed(pair, settings.allowed_node_networks, "allowed_node_networks", field)
     return pairs
 

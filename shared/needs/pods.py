@@ -16,7 +16,7 @@ from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import PodContradictsSpec, Rejected
+from shared.model.errors import Rejected, refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.needs.refusals import find_other_server
 from shared.needs.selectors import OF_TIER, list_copied_labels
@@ -219,13 +219,7 @@ def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
 
 
 def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Rejected:
-    return PodContradictsSpec(
-        f"this pod contradicts the pod template of {workload}, so no node pool is created for it",
-        field=field,
-        value=of_pod,
-        valid=f"{of_spec}, as in the spec; a rollout replaces a pod of an earlier template, "
-        "else delete it",
-    )
+    return refuse("pod_contradicts", of_pod, field=field, workload=workload, of_spec=of_spec)
 
 
 def _count(template: PodTemplate) -> str:

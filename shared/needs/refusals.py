@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import KindNotServed, NotAllowed, OwnerKindUnknown, UnknownResource
+from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, WorkloadView
 from shared.settings import Settings, is_allowed
 from shared.shapes.catalogue import TPUS
@@ -87,19 +87,9 @@ def _leave(reason: Reason, text: str) -> Decision:
 def check_workload(workload: WorkloadView, template: PodTemplate, settings: Settings) -> None:
     """Accept a kind, a namespace and an accelerator that the settings list."""
     if workload.part_of:
-        raise OwnerKindUnknown(
-            f"the {workload.kind} is part of {workload.part_of}, which is not a supported kind of "
-            "workload",
-            field="metadata.ownerReferences",
-            valid=f"a {workload.kind} without controller, or one that a supported kind creates",
-        )
+        raise refuse("part_of_others", workload=workload)
     if workload.kind not in settings.kinds:
-        raise KindNotServed(
-            "the setting kinds does not list this kind",
-            field="kind",
-            value=workload.kind,
-            valid=", ".join(settings.kinds),
-        )
+        raise refuse("kind_not_listed", workload.kind, kinds=settings.kinds)
     listed, field = settings.allowed_namespaces, "metadata.namespace"
     check_listed(workload.namespace, listed, "allowed_namespaces", field)
     key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
@@ -110,9 +100,7 @@ def check_workload(workload: WorkloadView, template: PodTemplate, settings: Sett
 def check_listed(value: str, patterns: tuple[str, ...], setting: str, field: str) -> None:
     """Accept a value that the operator's setting lists."""
     if not is_allowed(value, patterns):
-        problem = f"the setting {setting} does not list this value"
-        valid = f"{', '.join(patterns) or 'none'}; an operator can add to the list"
-        raise NotAllowed(problem, field=field, value=value, valid=valid)
+        raise refuse("not_listed", value, field=field, setting=setting, listed=patterns or "none")
 
 
 def check_resources(template: PodTemplate, settings: Settings) -> None:
@@ -121,12 +109,7 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
         if not is_allowed(resource, (_OF_NETWORKS, *settings.node_resources)):
             meant = labels.find_meant_resource(resource)
             hint = f": did you mean {meant}?" if meant else ""
-            raise UnknownResource(
-                f"no node of a new node pool has this resource{hint}",
-                field=f"resources.{resource}",
-                valid="no such request; or this name in the setting node_resources, if something "
-                "in the cluster gives it to every new node",
-            )
+            raise refuse("resource_of_others", resource=resource, hint=hint)
 
 
 def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
@@ -139,20 +122,9 @@ def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
             what, valid = "value", "true, false"
         else:
             continue
-        raise NotAllowed(
-            f"is an unknown {what}, so no node pool is created",
-            field=f"annotation or label {key}",
-            value=value,
-            valid=valid,
-        )
+        raise refuse("own_key_unknown", value, key=key, what=what, listed=valid)
     for key in sorted(labels.POD_KEYS & workload.marks.keys() - of_pods.keys()):
-        raise NotAllowed(
-            f"this annotation is read from the pod template, and {workload.kind} {workload.name} "
-            "has it on itself",
-            field=f"metadata.annotations {key}",
-            value=workload.marks[key],
-            valid="the same annotation in the metadata of the pod template",
-        )
+        raise refuse("own_key_misplaced", workload.marks[key], key=key, workload=workload)
 
 
 def _find_dynamic_slice(template: PodTemplate) -> str:

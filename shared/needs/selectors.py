@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shared.model import labels
-from shared.model.errors import NotAllowed, UnsupportedSelector
+from shared.model.errors import refuse
 from shared.model.needs import Tier, Way
 from shared.model.workloads import PodTemplate, Requirement, is_own
 from shared.settings import Settings, is_allowed
@@ -101,18 +101,10 @@ def read_node_labels(
 def _check_key(key: str, value: str) -> None:
     """Accept a selector whose label this provisioner can give to nodes."""
     if labels.rename(key) != key:  # the reader has renamed all others
-        text = f"another value than the pod selects for {labels.rename(key)}, its present name"
-        got, valid = f"{key}={value}", "one value, under the present name"
-        raise UnsupportedSelector(text, field="spec.nodeSelector", value=got, valid=valid)
+        raise refuse("two_names_of_a_label", f"{key}={value}", present=labels.rename(key))
     reserved = labels.is_reserved(key) or key == labels.NETWORK_PROFILE
     if reserved and key not in _SENT:
-        raise UnsupportedSelector(
-            "this provisioner cannot set this label on nodes",
-            field="spec.nodeSelector",
-            value=f"{key}={value}",
-            valid="remove this selector; or, for node pools of your own that have this label, the "
-            f'annotation {labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
-        )
+        raise refuse("label_of_gke", f"{key}={value}")
 
 
 def list_copied_labels(template: PodTemplate) -> dict[str, str]:
@@ -127,13 +119,7 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
     copied = list_copied_labels(template)
     for key in copied:
         if labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes):
-            raise NotAllowed(
-                "this label may not be copied to nodes",
-                field=f"annotation {labels.COPY_LABELS}",
-                value=key,
-                valid="a key in allowed_label_prefixes, outside the domains of Google and "
-                "Kubernetes",
-            )
+            raise refuse("label_not_copied", key)
     return {key: template.labels[key] for key in (*of_operator, *copied) if key in template.labels}
 
 
@@ -144,21 +130,10 @@ def check_affinity(template: PodTemplate, *, several: bool) -> None:
     """
     for term in template.topology_terms:
         if is_own(term.key) and not template.list_values(term.key):
-            raise UnsupportedSelector(
-                "no node of a new node pool has this topology label",
-                field=f"{term.kind} topologyKey",
-                value=term.key,
-                valid=f"{labels.NODE_POOL}, {labels.HOSTNAME}, {labels.ZONE}; a preferred term; or "
-                f"a nodeSelector with a value of {term.key}, which the new nodes then get",
-            )
+            raise refuse("topology_label_absent", term.key, term=term)
         alike = several and (term.key == labels.ZONE or is_own(term.key))
         if alike and term.keeps_apart(term.key, template.labels):
-            raise UnsupportedSelector(
-                "the pods must differ in this label, and all nodes of a pool have one value of it",
-                field=f"{term.kind} topologyKey",
-                value=term.key,
-                valid=f"{labels.HOSTNAME}, for different nodes; or a preferred term",
-            )
+            raise refuse("nodes_alike", term.key, term=term)
 
 
 def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
@@ -175,8 +150,7 @@ def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:
         return
     key, text = unmet[0][0].key, str(unmet[0][0])
     valid = f"{present[key]}, as these nodes have it" if key in present else "no such selector"
-    problem = "the pods do not accept the nodes that they would get"
-    raise UnsupportedSelector(problem, field=key, value=text, valid=valid)
+    raise refuse("nodes_not_accepted", text, key=key, wanted=valid)
 
 
 def _list_terms(template: PodTemplate, offered: Mapping[str, str]) -> list[list[Requirement]]:

@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 from shared.capacity_texts import FLEX_SECONDS_MAX, FLEX_SECONDS_MIN, UnreadableList, read_ways
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import CapacityConflict, Rejected, UnsupportedSelector, ZoneMissing
+from shared.model.errors import Rejected, refuse
 from shared.model.needs import Reservation, Tier, Way
 from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT, Disk, PodTemplate, SliceGroup, WorkloadView
@@ -69,12 +69,7 @@ class Wish(Struct, frozen=True, dict=True):
         """Return the way that the pods select, without a zone; on-demand when they select none."""
         tiers = [] if self.settings.force_on_demand else list_tiers(self.template)
         if len(tiers) > 1:
-            raise CapacityConflict(
-                "the pod selects more than one of spot, flex-start and reservation",
-                field="spec.nodeSelector",
-                value=" + ".join(tiers),
-                valid="one of them",
-            )
+            raise refuse("several_tiers", " + ".join(tiers))
         tier = tiers[0] if tiers else Tier.ON_DEMAND
         words = frozenset((key, self.template.find_selector(key)) for key in CHECKED_BY_GKE)
         way = Way(tier, machine=self.shape.machine.name, words=words)
@@ -83,11 +78,7 @@ class Wish(Struct, frozen=True, dict=True):
         if tier == Tier.FLEX_START:
             text = self.template.find_selector(labels.MAX_RUN_DURATION) or str(FLEX_SECONDS_MAX)
             seconds = read_seconds(
-                text,
-                labels.MAX_RUN_DURATION,
-                least=FLEX_SECONDS_MIN,
-                most=FLEX_SECONDS_MAX,
-                refuse=CapacityConflict,
+                text, labels.MAX_RUN_DURATION, least=FLEX_SECONDS_MIN, most=FLEX_SECONDS_MAX
             )
             return dataclasses.replace(way, run_seconds=seconds)
         return way
@@ -128,7 +119,7 @@ class Wish(Struct, frozen=True, dict=True):
         usual = str(self.settings.flex_start_wait_seconds)
         text = self.template.annotations.get(labels.FLEX_START_WAIT, usual)
         field = f"annotation {labels.FLEX_START_WAIT}"
-        return read_seconds(text, field, most=WAIT_SECONDS_MAX, refuse=CapacityConflict)
+        return read_seconds(text, field, most=WAIT_SECONDS_MAX)
 
     @cached_property
     def zone(self) -> str:
@@ -147,12 +138,7 @@ class Wish(Struct, frozen=True, dict=True):
         elif self.disks:
             chosen = _choose_zone(usual, self.disks)
         if not (chosen or usual):
-            raise ZoneMissing(
-                "no zone is set for the node pool",
-                field=f"spec.nodeSelector {labels.ZONE}",
-                valid=f"a zone of {location} in this selector, or in the setting "
-                f"clusters.{self.cluster}.zone",
-            )
+            raise refuse("no_zone", location=location, cluster=self.cluster)
         return chosen or usual
 
     def complete(self, way: Way) -> Way:
@@ -173,12 +159,7 @@ class Wish(Struct, frozen=True, dict=True):
         """Accept a way that GKE offers in the cluster, and on whose nodes the pods can run."""
         region = "-".join(self.cluster.split("/")[3].split("-")[:2])
         if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
-            raise UnsupportedSelector(
-                "not a zone of the cluster's region",
-                field=labels.ZONE,
-                value=way.zone,
-                valid=f"a zone of {region}",
-            )
+            raise refuse("zone_of_another_region", way.zone, region=region)
         offered = list_offered_labels(self.shape, way, self.settings)
         check_nodes(self.template, self.node_labels | offered)
         if way.tier == Tier.RESERVATION:
@@ -188,20 +169,11 @@ class Wish(Struct, frozen=True, dict=True):
         # GKE adds the toleration to pods that select spot nodes.
         added = Tier.SPOT in list_tiers(self.template)
         if way.tier == Tier.SPOT and not (added or self.template.tolerates(SPOT_TAINT)):
-            raise CapacityConflict(
-                "the pods do not tolerate the taint of spot nodes",
-                value=str(SPOT_TAINT),
-                valid=f"a toleration of {labels.SPOT}, or no spot candidate",
-            )
+            raise refuse("spot_not_tolerated", str(SPOT_TAINT))
 
     def _check_flex_start(self) -> None:
         if not self.shape.family.flex_start:
-            raise CapacityConflict(
-                "flex-start is not offered for this accelerator",
-                field=labels.FLEX_START,
-                value=self.shape.family.accelerator,
-                valid="on-demand, spot or a reservation",
-            )
+            raise refuse("no_flex_start", self.shape.family.accelerator)
 
     def find_misfit(self, way: Way) -> Rejected | None:
         """Return why the pods could not run on the nodes of a way; None if they can."""
@@ -238,7 +210,7 @@ def read_list(template: PodTemplate) -> tuple[Way, ...]:
     try:
         return () if text is None else read_ways(text)
     except UnreadableList as error:
-        raise CapacityConflict(str(error), field=_FIELD) from error
+        raise refuse("list_unreadable", problem=error) from error
 
 
 def _list_annotated(wish: Wish) -> tuple[Way, ...]:
@@ -246,15 +218,11 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
     for way in map(wish.complete, read_list(wish.template)):
         number = len(checked) + 1
         if number > WAYS_MAX:
-            raise CapacityConflict(
-                "more candidates than are tried; each zone and each reservation of an item is one",
-                field=_FIELD,
-                valid=f"at most {WAYS_MAX}",
-            )
+            raise refuse("too_many_candidates", most=WAYS_MAX)
         wish.check_listed(way.reservation)
         misfit = wish.find_misfit(way)
         if misfit is not None:
-            raise CapacityConflict(f"candidate {number}, {way}: {misfit}", field=_FIELD)
+            raise refuse("candidate_unfit", number=number, way=way, misfit=misfit)
         checked.append(way)
     reached = tuple(way for way in checked if _reaches(way.zone, wish.disks))
     if not reached:
@@ -278,8 +246,7 @@ def _check_names(reservation: Reservation) -> None:
     parts = structs.asdict(reservation)
     for part, value in parts.items():
         if not _NAME.fullmatch(value or ("" if part == "name" else "none")):
-            field, valid = f"{labels.RESERVATION_NAME} ({part})", _NAME.pattern
-            raise CapacityConflict("not a name", field=field, value=value, valid=valid)
+            raise refuse("no_reservation_name", value, part=part, pattern=_NAME.pattern)
 
 
 def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
@@ -309,7 +276,7 @@ def _check_zone(zone: str, disks: Iterable[Disk], *, field: str) -> None:
     for disk in disks:
         if zone not in disk.zones:
             zones = " or ".join(disk.zones)
-            raise CapacityConflict(str(disk), field=field, value=zone, valid=zones)
+            raise refuse("disk_in_another_zone", zone, field=field, disk=disk, zones=zones)
 
 
 def _choose_zone(zone: str, disks: Sequence[Disk]) -> str:
@@ -317,8 +284,6 @@ def _choose_zone(zone: str, disks: Sequence[Disk]) -> str:
     for each in (zone, *disks[0].zones):
         if _reaches(each, disks):
             return each
-    raise CapacityConflict(
-        f"the pods can use all of their disks in no zone: {', and '.join(map(str, disks))}",
-        field=f"PersistentVolumeClaim {disks[-1].claim}",
-        valid="disks with a zone in common",
+    raise refuse(
+        "no_zone_of_all_disks", claim=disks[-1].claim, disks=", and ".join(map(str, disks))
     )

@@ -20,14 +20,13 @@ import bisect
 import difflib
 import math
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
 
-from shared.model import labels
-from shared.model.errors import Rejected
+from shared.model.errors import Rejected, refuse
 
 MIB = 1024**2
 GIB = 1024**3
@@ -135,17 +134,12 @@ def _read(name: str) -> dict[str, Family]:
 TPUS, GPUS = _read("tpus.json"), _read("gpus.json")
 
 
-def refuse_family(
-    families: Mapping[str, Family], name: str | None, what: str, refuse: Callable[..., Rejected]
-) -> Rejected:
+def refuse_family(families: Mapping[str, Family], name: str | None) -> Rejected:
     """Return the refusal of a family that is in no row, with the nearest rows."""
     near = difflib.get_close_matches(name or "", families, n=NEAREST_SHOWN, cutoff=0.6)
-    return refuse(
-        f"unknown {what} type" if name else f"the pod selects no {what} type",
-        field=labels.ACCELERATOR if families is TPUS else labels.GPU_ACCELERATOR,
-        value=name or "",
-        valid=", ".join(near or sorted(families)),
-    )
+    row, what = ("tpu_type_unknown", "TPU") if families is TPUS else ("gpu_type_unknown", "GPU")
+    problem = f"unknown {what} type" if name else f"the pod selects no {what} type"
+    return refuse(row, name or "", problem=problem, types=near or sorted(families))
 
 
 class GpuSharing(Struct, frozen=True, kw_only=True):

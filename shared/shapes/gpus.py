@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from shared.model import labels
-from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.model.errors import refuse
 from shared.model.times import parse_count
 from shared.model.workloads import PodTemplate
 from shared.shapes.catalogue import (
@@ -49,7 +49,7 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = _NO_DAEMONS
     name = template.find_selector(labels.GPU_ACCELERATOR)
     family = GPUS.get(name or "")
     if family is None:
-        raise refuse_family(GPUS, name, "GPU", UnknownGpu)
+        raise refuse_family(GPUS, name)
     sharing = _read_sharing(template, family)
     machine = _find_machine(template, family, math.ceil(template.gpus / sharing.units), room)
     per_node = _count_pods(template, machine, sharing, room)
@@ -59,12 +59,7 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = _NO_DAEMONS
     spread = (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME)
     nodes = max(math.ceil(pods / per_node), min(pods, max(spread, default=1)))
     if nodes > NODES_MAX:
-        raise UnsupportedShape(
-            "one node pool cannot have this many nodes",
-            field="pods",
-            value=f"{nodes} nodes",
-            valid=f"at most {NODES_MAX} nodes: fewer pods, or several workloads",
-        )
+        raise refuse("too_many_nodes", f"{nodes} nodes", most=NODES_MAX)
     return Shape(
         family=family,
         machine=machine,
@@ -81,19 +76,12 @@ def _read_sharing(template: PodTemplate, family: Family) -> GpuSharing:
     keys = (labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_DRIVER)
     size, strategy, driver = (template.find_selector(key) or "" for key in keys)
     if size and size not in family.partitions:
-        raise UnsupportedShape(
-            f"not a partition size of {family.accelerator}",
-            field=labels.GPU_PARTITION,
-            value=size,
-            valid=", ".join(family.partitions) or "none; these GPUs cannot be partitioned",
-        )
+        sizes = [*family.partitions] or "none; these GPUs cannot be partitioned"
+        raise refuse("no_partition_size", size, family=family, sizes=sizes)
     clients = _read_clients(template, strategy)
     driver = driver or "default"
     if driver not in DRIVERS:
-        valid = ", ".join(DRIVERS)
-        raise UnsupportedShape(
-            "unknown driver version", field=labels.GPU_DRIVER, value=driver, valid=valid
-        )
+        raise refuse("driver_unknown", driver, drivers=[*DRIVERS])
     return GpuSharing(
         partition=size,
         strategy=SHARING.get(strategy, ""),
@@ -109,23 +97,12 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
     if not strategy and not text:
         return 1
     if strategy not in SHARING:
-        raise UnsupportedShape(
-            "unknown GPU sharing strategy" if strategy else "the GPU sharing strategy is missing",
-            field=labels.GPU_SHARING,
-            value=strategy,
-            valid=", ".join(SHARING),
-        )
+        raise refuse("sharing_unknown", strategy, strategies=[*SHARING])
     clients = parse_count(text)
     if clients is None or not CLIENTS_MIN <= clients <= CLIENTS_MAX:
-        raise UnsupportedShape(
-            "the number of pods that share a GPU is missing or out of range",
-            field=labels.GPU_CLIENTS,
-            value=text,
-            valid=f"{CLIENTS_MIN} to {CLIENTS_MAX}",
-        )
+        raise refuse("clients_out_of_range", text, least=CLIENTS_MIN, most=CLIENTS_MAX)
     if template.gpus > 1:
-        problem = "a pod can use only one share of a shared GPU"
-        raise UnsupportedShape(problem, field=_FIELD, value=str(template.gpus), valid="1")
+        raise refuse("several_shares", str(template.gpus))
     return clients
 
 
@@ -137,22 +114,20 @@ def _find_machine(template: PodTemplate, family: Family, gpus: int, room: Room) 
     if not enough:
         counts = sorted({each.chips for each in selected})
         in_all = f" and exactly {exact} in all" if exact else ""
-        raise UnsupportedShape(
-            f"no machine has this many {family.accelerator}{in_all}",
-            field=_FIELD,
-            value=str(template.gpus),
-            valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
+        raise refuse(
+            "no_such_gpu_count",
+            str(template.gpus),
+            family=family,
+            in_all=in_all,
+            most=counts[-1],
+            counts=counts,
         )
     roomy = [each for each in enough if _has_room(template, each, room)]
     if roomy:
         return min(roomy, key=lambda each: (each.chips, each.cpus, each.memory_gb))
     largest = max(enough, key=lambda each: (each.cpus, each.memory_gb))
-    raise UnsupportedShape(
-        f"no machine with {family.accelerator} has this much CPU and memory for pods",
-        field="resources.requests",
-        value=describe_size(template.cpu_millis, template.memory_bytes),
-        valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of {largest.name}",
-    )
+    size = describe_size(template.cpu_millis, template.memory_bytes)
+    raise refuse("gpu_pods_too_large", size, family=family, largest=largest)
 
 
 def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
@@ -168,12 +143,8 @@ def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
     if selected:
         return selected
     field, value = (labels.INSTANCE_TYPE, name) if name else (labels.MACHINE_FAMILY, line)
-    raise UnsupportedShape(
-        f"no machine type with {family.accelerator} matches",
-        field=field,
-        value=value or "",
-        valid=", ".join(dict.fromkeys(each.name for each in family.machines)),
-    )
+    machines = list(dict.fromkeys(each.name for each in family.machines))
+    raise refuse("no_gpu_machine", value or "", field=field, family=family, machines=machines)
 
 
 def _has_room(template: PodTemplate, machine: Machine, room: Room) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from shared.model import labels
-from shared.model.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
+from shared.model.errors import Rejected, refuse
 from shared.model.workloads import PodTemplate, SliceGroup, Taint, WorkloadView
 from shared.shapes.catalogue import (
     DISK_GB_DEFAULT,
@@ -38,11 +38,7 @@ def find_slice_shape(
         raise _refuse_amount(amount)
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
     if asks_tpu and (template.gpus or any(map(template.selects, GPU_KEYS))):
-        raise UnsupportedShape(
-            "the pod asks for TPUs and GPUs, but no node has both",
-            field="spec",
-            valid="only one of them",
-        )
+        raise refuse("tpus_and_gpus")
     if template.gpus:
         shape = _find_gpus(group, template, room)
     else:
@@ -65,23 +61,13 @@ def _find_tpus(
     if not group.elastic:
         _check_hosts(group, template, shape)
     elif shape.node_count > 1:
-        raise HostsDiffer(
-            f"this topology of {shape.family.accelerator} is one slice of {shape.node_count} "
-            "hosts, and this workload gives each pod a host of its own",
-            field=f"spec.nodeSelector {labels.TOPOLOGY}",
-            value=shape.topology,
-            valid="the topology of a single host, or a kind of workload that has slices",
-        )
+        raise refuse("slice_for_single_pods", shape.topology, shape=shape)
     machine = shape.machine
     cpu, memory = measure_allocatable(machine, room)
     if template.cpu_millis > cpu or template.memory_bytes > memory:
-        raise UnsupportedShape(
-            f"a host {machine.name} does not have this much CPU and memory for pods",
-            field="resources.requests",
-            value=describe_size(template.cpu_millis, template.memory_bytes),
-            valid=f"at most {describe_size(cpu, memory)}: the {machine.cpus} vCPUs and "
-            f"{machine.memory_gb:g} GiB of the host without what GKE and DaemonSets need",
-        )
+        size = describe_size(template.cpu_millis, template.memory_bytes)
+        most = describe_size(cpu, memory)
+        raise refuse("tpu_pods_too_large", size, machine=machine, most=most)
     return structs.replace(shape, node_count=group.replicas) if group.elastic else shape
 
 
@@ -89,22 +75,12 @@ def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
     pods = min(group.replicas, NODES_MAX) if group.elastic else group.hosts or group.pods
     shape = find_gpu_shape(template, pods=max(pods, 1), room=room)
     if shape.topology and (group.elastic or shape.chips > count_chips(shape.topology)):
-        raise UnsupportedShape(
-            f"nodes with {shape.family.accelerator} work only as slices of several hosts",
-            field=f"pods per slice of {group.name}".removesuffix(" of "),
-            value=str(pods),
-            valid="a kind of workload that has slices, with at most "
-            f"{count_chips(shape.topology)} GPUs per slice",
-        )
+        chips = count_chips(shape.topology)
+        raise refuse("rack_without_slices", str(pods), shape=shape, chips=chips)
     taint = Taint(labels.ARCHITECTURE, shape.family.architecture, "NoSchedule")
     chosen = template.selects(labels.ARCHITECTURE) or template.tolerates(taint)
     if shape.family.architecture != "amd64" and not chosen:
-        raise UnsupportedShape(
-            f"the pod does not tolerate the taint {taint}; GKE adds the toleration only with this "
-            "selector",
-            field=f"spec.nodeSelector {labels.ARCHITECTURE}",
-            valid=f"{shape.family.architecture}, for an image that runs on it",
-        )
+        raise refuse("architecture_not_chosen", taint=taint)
     return shape
 
 
@@ -116,12 +92,13 @@ def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None
     partial = template.annotations.get(labels.PARTIAL_SLICE) == "true"
     half = not group.hosts and _is_half_used(pods, shape)
     if pods > hosts or not (partial or half):
-        raise HostsDiffer(
-            f"topology {shape.topology} of {shape.family.accelerator} with {shape.machine.chips} "
-            f"chips per pod has {_name_hosts(hosts)}, and each host needs one pod",
-            field=f"pods per slice of {group.name}".removesuffix(" of "),
-            value=str(pods),
-            valid="; or ".join(_list_remedies(pods, group, shape)),
+        raise refuse(
+            "hosts_differ",
+            str(pods),
+            of_group=f" of {group.name}" * bool(group.name),
+            shape=shape,
+            hosts=_name_hosts(hosts),
+            remedies="; or ".join(_list_remedies(pods, group, shape)),
         )
 
 
@@ -184,33 +161,16 @@ def _check_chipless(
     """
     by_claim = taint == TPU_TAINT and template.claims_devices
     if by_claim and not _find_chips_of_peers(template, workload):
-        raise UnsupportedShape(
-            "the pod asks for TPU chips only by its resourceClaims, which need nodes with a driver "
-            "that this provisioner does not install",
-            field="spec.resourceClaims",
-            valid=f"{labels.TPU_RESOURCE} in the limits of a container, in place of the claim; or "
-            f"a node pool of your own, selected by {labels.NODE_POOL}",
-        )
+        raise refuse("chips_by_claim")
     if not template.tolerates(taint):
         needs = "" if shape.gpus else f"{shape.topology} needs {shape.machine.chips} chips; "
-        raise UnsupportedShape(
-            f"missing; {needs}a pod that selects these nodes requests none, and does not tolerate "
-            f"their taint {taint}",
-            field=f"resources.{taint.key}",
-            valid=f"{taint.key} in the limits of a container; or, for a pod that needs none "
-            f"itself, a toleration with key {taint.key} and operator Exists; or no selector of "
-            "such nodes",
-        )
+        raise refuse("taint_not_tolerated", needs=needs, taint=taint)
 
 
 def _refuse_amount(amount: str) -> Rejected:
     resource, _, value = amount.partition("=")
-    problem = "this quantity is not valid" if value else "quantity '' is not valid"
-    valid = "a whole number, for example 4"
-    if resource.startswith(labels.HUGE_PAGES):
-        problem = "the nodes of this provisioner have no huge pages"
-        valid = "memory in their place, or a node pool of your own"
-    return UnsupportedShape(problem, field=f"resources.{resource}", value=value, valid=valid)
+    huge = resource.startswith(labels.HUGE_PAGES)
+    return refuse("huge_pages" if huge else "amount_unreadable", value, resource=resource)
 
 
 def _find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
@@ -239,12 +199,12 @@ def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> in
     if size <= least or (size > most and shape.family.local_disks):
         return usual
     if size > most:
-        raise NotAllowed(
-            f"a boot disk of {size} GB would be needed, and the setting node_disk_size_gb_max "
-            f"allows {most}",
-            field="resources.requests.ephemeral-storage",
-            value=f"{math.ceil(template.storage_bytes / GIB)}Gi",
-            valid=f"at most {measure_storage(most) // GIB}Gi for each {shape.machine.name}; "
-            "a volume holds more",
+        raise refuse(
+            "disk_too_large",
+            f"{math.ceil(template.storage_bytes / GIB)}Gi",
+            size=size,
+            most=most,
+            room=measure_storage(most) // GIB,
+            shape=shape,
         )
     return size

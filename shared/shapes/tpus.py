@@ -10,8 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from shared.model import labels
-from shared.model.errors import Rejected, UnsupportedShape
+from shared.model.errors import Rejected, refuse
 from shared.shapes.catalogue import (
     NEAREST_SHOWN,
     TPUS,
@@ -41,7 +40,7 @@ def find_shape(
     """
     family = TPUS.get(accelerator or "")
     if family is None:
-        raise refuse_family(TPUS, accelerator, "TPU", UnsupportedShape)
+        raise refuse_family(TPUS, accelerator)
     _check_form(family, topology)
     if machine_type is None:
         machine = _find_machine(family, topology, chips_per_pod or None)
@@ -49,11 +48,8 @@ def find_shape(
         machine = _find_machine_by_name(family, machine_type, chips_per_pod or None)
     topology = topology or machine.single_host
     if not topology:
-        raise UnsupportedShape(
-            f"{machine.name} works only in multi-host slices, and the pod selects no topology",
-            field=labels.TOPOLOGY,
-            valid=", ".join(family.topologies[:NEAREST_SHOWN]),
-        )
+        topologies = family.topologies[:NEAREST_SHOWN]
+        raise refuse("topology_not_selected", machine=machine, topologies=topologies)
     if not _is_topology_of(family, machine, topology):
         raise _refuse_topology(family, machine, topology)
     node_count = count_chips(topology) // machine.chips
@@ -98,12 +94,7 @@ def _check_form(family: Family, topology: str | None) -> None:
         return
     if TOPOLOGY_FORM.fullmatch(topology) and topology.count("x") == dimensions - 1:
         return
-    raise UnsupportedShape(
-        f"a topology of {family.accelerator} has {dimensions} dimensions",
-        field=labels.TOPOLOGY,
-        value=topology,
-        valid=f"a topology like {example}",
-    )
+    raise refuse("other_dimensions", topology, family=family, count=dimensions, example=example)
 
 
 def _find_machine(family: Family, topology: str | None, chips: int | None) -> Machine:
@@ -120,11 +111,11 @@ def _find_machine(family: Family, topology: str | None, chips: int | None) -> Ma
 
 
 def _refuse_chips(family: Family, chips: int | None) -> Rejected:
-    return UnsupportedShape(
-        f"no {family.accelerator} machine has this many chips per host" if chips else "missing",
-        field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
-        value=str(chips or ""),
-        valid=", ".join(f"{machine.chips} ({machine.name})" for machine in family.usual),
+    return refuse(
+        "no_such_chip_count",
+        str(chips or ""),
+        family=family,
+        machines=[f"{each.chips} ({each.name})" for each in family.usual],
     )
 
 
@@ -133,11 +124,12 @@ def _find_machine_by_name(family: Family, name: str, chips: int | None) -> Machi
         if machine.name == name and chips in (None, machine.chips):
             return machine
     with_chips = f" with {chips} chips per host" if chips else ""
-    raise UnsupportedShape(
-        f"not a machine type of {family.accelerator}{with_chips}",
-        field=labels.INSTANCE_TYPE,
-        value=name,
-        valid=", ".join(f"{machine.name} ({machine.chips} chips)" for machine in family.machines),
+    raise refuse(
+        "no_tpu_machine",
+        name,
+        family=family,
+        with_chips=with_chips,
+        machines=[f"{each.name} ({each.chips} chips)" for each in family.machines],
     )
 
 
@@ -161,9 +153,5 @@ def _refuse_topology(family: Family, machine: Machine, topology: str) -> Rejecte
         if _is_topology_of(family, each, topology)
     ]
     near = ", ".join(sorted(legal, key=measure)[:NEAREST_SHOWN])
-    return UnsupportedShape(
-        f"not a topology of {machine.name}",
-        field=labels.TOPOLOGY,
-        value=topology,
-        valid="; or ".join([near, *others]),
-    )
+    valid = "; or ".join([near, *others])
+    return refuse("no_topology_of_machine", topology, machine=machine, topologies=valid)

@@ -75,7 +75,13 @@ def test_the_wheel_holds_the_packages_of_the_command_and_nothing_else(wheel: Pat
         names = {name for name in packed.namelist() if ".dist-info/" not in name}
     sources = {
         path.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("*.py")
-    } | {"cli/board/page.html", "shared/engine/words.json", "shared/shapes/gpus.json", "shared/shapes/tpus.json"}
+    } | {
+        "cli/board/page.html",
+        "shared/engine/words.json",
+        "shared/model/refusals.json",
+        "shared/shapes/gpus.json",
+        "shared/shapes/tpus.json",
+    }
 
     assert len(names) > 50
     assert names == {f"tpu_provisioner/{name}" for name in sources | {"cli/market.yaml", "cli/runbook.md"}}

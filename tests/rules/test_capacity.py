@@ -75,6 +75,8 @@ CONFLICTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "bad name": ({labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name")),
     "a project that is a path": (RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "not a name")),
     "a path as name": ({labels.RESERVATION_NAME: IN_BLOCK}, ("not a name",)),
+}
+SECONDS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "too short": (FLEX | {labels.MAX_RUN_DURATION: "599"}, ("'599'", "600 to 604800")),
     "too long": (FLEX | {labels.MAX_RUN_DURATION: "604801"}, ("'604801'",)),
     "no number": (FLEX | {labels.MAX_RUN_DURATION: "1h"}, ("'1h'",)),
@@ -88,6 +90,10 @@ WITHOUT_FLEX |= {"tpu-v3-slice": "4x4", "tpu-v4-podslice": "2x2x2"}
     "row",
     {
         **{name: refused(*words, selectors=selectors) for name, (selectors, words) in CONFLICTS.items()},
+        **{
+            name: no(Reason.REQUEST_NOT_ALLOWED, *words, selectors=selectors)
+            for name, (selectors, words) in SECONDS.items()
+        },
         **{
             name: refused("flex-start is not offered", accelerator=name, topology=topology, selectors=FLEX)
             for name, topology in WITHOUT_FLEX.items()
@@ -303,7 +309,13 @@ def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting
 def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
     words = f"not a number within the bounds (got '{text}'); valid: 0 to 604800 seconds"
 
-    refused(f"{labels.FLEX_START_WAIT}: {words}", annotations={labels.FLEX_START_WAIT: text}).check()
+    row = no(
+        Reason.REQUEST_NOT_ALLOWED,
+        f"{labels.FLEX_START_WAIT}: {words}",
+        annotations={labels.FLEX_START_WAIT: text},
+    )
+
+    row.check()
 
 
 OF_LENDER = {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}

@@ -11,7 +11,6 @@ from shared.kinds.kind import share_nodes
 from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.model.errors import Rejected, SliceUnknown, UnknownGpu, UnsupportedShape
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.shapes.catalogue import GIB, GPUS, Room, measure_allocatable
@@ -111,31 +110,31 @@ def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(
 
 
 @pytest.mark.parametrize(
-    ("template", "error", "message"),
+    ("template", "reason", "message"),
     [
-        (a_gpu(gpus=9), UnsupportedShape, "at most 8"),
-        (a_gpu(GPU_PARTITION="1g.5gb"), UnsupportedShape, "cannot be partitioned"),
-        (a_gpu(A100, GPU_PARTITION="1g.10gb"), UnsupportedShape, "1g.5gb"),
-        (a_gpu(GPU_SHARING="luck", GPU_CLIENTS="4"), UnsupportedShape, "time-sharing, mps"),
-        (a_gpu(GPU_SHARING="mps", GPU_CLIENTS="49"), UnsupportedShape, "2 to 48"),
-        (a_gpu(GPU_SHARING="mps"), UnsupportedShape, "2 to 48"),
-        (a_gpu(GPU_CLIENTS="4"), UnsupportedShape, "time-sharing, mps"),
-        (a_gpu(gpus=2, GPU_SHARING="mps", GPU_CLIENTS="4"), UnsupportedShape, "valid: 1"),
-        (a_gpu(GPU_DRIVER="520"), UnsupportedShape, "default, latest, autoinstall-disabled"),
-        (a_gpu(INSTANCE_TYPE="a2-highgpu-1g"), UnsupportedShape, "g2-standard-4"),
-        (a_gpu(MACHINE_FAMILY="n1"), UnsupportedShape, "g2-standard-4"),
-        (a_gpu(ACCELERATOR_COUNT="3"), UnsupportedShape, "exactly 3"),
-        (a_gpu(cpu=97), UnsupportedShape, "g2-standard-96"),
-        (a_gpu(memory_gb=400), UnsupportedShape, "384 GiB"),
-        (a_gpu("nvidia-l5"), UnknownGpu, "nvidia-l4"),
-        (a_gpu("nvidia-tesla-k80"), UnknownGpu, "nvidia-tesla-t4"),
-        (a_gpu(""), UnknownGpu, "no GPU type"),
+        (a_gpu(gpus=9), Reason.SHAPE_UNSUPPORTED, "at most 8"),
+        (a_gpu(GPU_PARTITION="1g.5gb"), Reason.SHAPE_UNSUPPORTED, "cannot be partitioned"),
+        (a_gpu(A100, GPU_PARTITION="1g.10gb"), Reason.SHAPE_UNSUPPORTED, "1g.5gb"),
+        (a_gpu(GPU_SHARING="luck", GPU_CLIENTS="4"), Reason.SHAPE_UNSUPPORTED, "time-sharing, mps"),
+        (a_gpu(GPU_SHARING="mps", GPU_CLIENTS="49"), Reason.SHAPE_UNSUPPORTED, "2 to 48"),
+        (a_gpu(GPU_SHARING="mps"), Reason.SHAPE_UNSUPPORTED, "2 to 48"),
+        (a_gpu(GPU_CLIENTS="4"), Reason.SHAPE_UNSUPPORTED, "time-sharing, mps"),
+        (a_gpu(gpus=2, GPU_SHARING="mps", GPU_CLIENTS="4"), Reason.SHAPE_UNSUPPORTED, "valid: 1"),
+        (a_gpu(GPU_DRIVER="520"), Reason.SHAPE_UNSUPPORTED, "default, latest, autoinstall-disabled"),
+        (a_gpu(INSTANCE_TYPE="a2-highgpu-1g"), Reason.SHAPE_UNSUPPORTED, "g2-standard-4"),
+        (a_gpu(MACHINE_FAMILY="n1"), Reason.SHAPE_UNSUPPORTED, "g2-standard-4"),
+        (a_gpu(ACCELERATOR_COUNT="3"), Reason.SHAPE_UNSUPPORTED, "exactly 3"),
+        (a_gpu(cpu=97), Reason.SHAPE_UNSUPPORTED, "g2-standard-96"),
+        (a_gpu(memory_gb=400), Reason.SHAPE_UNSUPPORTED, "384 GiB"),
+        (a_gpu("nvidia-l5"), Reason.GPU_UNKNOWN, "nvidia-l4"),
+        (a_gpu("nvidia-tesla-k80"), Reason.GPU_UNKNOWN, "nvidia-tesla-t4"),
+        (a_gpu(""), Reason.GPU_UNKNOWN, "no GPU type"),
     ],
 )
 def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(
-    template: PodTemplate, error: type[Rejected], message: str
+    template: PodTemplate, reason: Reason, message: str
 ) -> None:
-    with refuses(error, match=message):
+    with refuses(reason, match=message):
         find_gpu_shape(template, pods=1)
 
 
@@ -231,7 +230,7 @@ def test_hosts_that_belong_together_are_placed_close_to_one_another_and_a_rack_i
 
 
 def test_more_nodes_than_a_pool_takes_are_refused_and_an_elastic_pool_has_what_gke_allows() -> None:
-    with refuses(UnsupportedShape, match="at most 1000"):
+    with refuses(Reason.SHAPE_UNSUPPORTED, match="at most 1000"):
         find_gpu_shape(a_gpu(), pods=1001)
     assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000
 
@@ -385,5 +384,5 @@ def test_leaders_and_workers_are_counted_by_template_and_those_with_other_gpus_h
     },
 )
 def test_gpus_of_a_leader_that_fit_no_pool_with_its_workers_are_refused(workload: WorkloadView) -> None:
-    with refuses(SliceUnknown, match="chips or GPUs outside the slice"):
+    with refuses(Reason.SLICE_UNKNOWN, match="chips or GPUs outside the slice"):
         list_slices(workload)

@@ -14,7 +14,6 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.model.errors import SliceUnknown
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.builders import a_pod, a_template
@@ -88,7 +87,7 @@ TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "ope
     },
 )
 def test_a_leader_and_its_workers_need_the_same_nodes(leader: Json, worker: Json, field: str) -> None:
-    with refuses(SliceUnknown, match=f"differ in {field};") if field else nullcontext():
+    with refuses(Reason.SLICE_UNKNOWN, match=f"differ in {field};") if field else nullcontext():
         list_slices(a_leaderworkerset(leader=leader, worker=worker))
 
 
@@ -116,9 +115,9 @@ def test_a_slice_asks_for_what_serves_leader_and_workers() -> None:
 def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: Json) -> None:
     found = a_leaderworkerset(**fields)
     for pod in (a_member(0), a_member(3, subgroup=1)):
-        with refuses(SliceUnknown, match="leaderTemplate"):
+        with refuses(Reason.SLICE_UNKNOWN, match="leaderTemplate"):
             LEADERWORKERSET.find_slice(pod, found)
-    with refuses(SliceUnknown, match="without chips"):
+    with refuses(Reason.SLICE_UNKNOWN, match="without chips"):
         list_slices(found)
 
 

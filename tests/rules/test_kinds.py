@@ -15,7 +15,6 @@ from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.demands import expect_demand, want
@@ -220,9 +219,9 @@ def test_each_kind_knows_its_own_pods() -> None:
 )
 def test_pods_without_index_are_refused_where_they_would_need_one(spec: Json) -> None:
     job = a_job(**spec)
-    with refuses(SliceUnknown, match=r"completionMode.*Indexed"):
+    with refuses(Reason.SLICE_UNKNOWN, match=r"completionMode.*Indexed"):
         JOB.find_slice(a_pod_of_job(None), job)
-    with refuses(SliceUnknown, match="have no completion index"):
+    with refuses(Reason.SLICE_UNKNOWN, match="have no completion index"):
         list_slices(job)
 
 
@@ -291,7 +290,7 @@ def test_single_hosts_share_one_pool_and_parallel_pods_of_all_hosts_are_a_slice(
     assert (server.shape.node_count, server.shape.chips, server.shape.machine.name) == (3, 12, "ct6e-standard-4t")
     assert {(each.need.elastic, each.shape.node_count) for each in shards} == {(True, 4)}
     assert (whole.need.elastic, whole.shape.node_count) == (False, 4)
-    with refuses(SliceUnknown):
+    with refuses(Reason.SLICE_UNKNOWN):
         list_slices(a_stateful_set(template=SEVERAL_HOSTS))
 
 

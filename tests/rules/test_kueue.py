@@ -17,7 +17,7 @@ from shared.edges.kueue import (
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model import labels
-from shared.model.errors import PodContradictsSpec
+from shared.model.decisions import Reason
 from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.times import parse_time
 from tests.refusals import refuses
@@ -184,7 +184,7 @@ def test_every_kind_with_pod_sets_is_tested_here() -> None:
 def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values_and_one_may_say_nothing() -> None:
     job = {"spec": {"template": a_template(tpu="v5e")}}
 
-    with refuses(PodContradictsSpec, match=r"tpu=v6e.*v5e.*valid: v6e"):
+    with refuses(Reason.POD_CONTRADICTS_SPEC, match=r"tpu=v6e.*v5e.*valid: v6e"):
         inject_flavors(get_kind("Job"), job, assign("main", "v6e"), FLAVORS)
     assert read_flavor({"metadata": {"name": "plain"}, "spec": {}}) == {}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.deliver import BODY_BYTES_MAX, parse_push
 from shared.model.decisions import Reason
-from shared.model.errors import MalformedEvent, Rejected
+from shared.model.errors import Rejected
 from shared.model.messages import (
     DATA_BYTES_MAX,
     ENTRY_BYTES_MAX,
@@ -104,7 +104,7 @@ def body(**change: Any) -> bytes:
 
 
 def refusal(data: bytes, given: dict[str, str]) -> Rejected:
-    with refuses(MalformedEvent) as refused:
+    with refuses(Reason.EVENT_MALFORMED) as refused:
         parse_message(data, given)
     assert refused.value.reason == Reason.EVENT_MALFORMED
     return refused.value
@@ -204,7 +204,7 @@ NO_BASE64 = "Invalid base64 encoded string - at `$.message.data`"
     ids=range(15),
 )
 def test_what_is_no_push_is_refused_with_the_place(raw: bytes, message: str) -> None:
-    with refuses(MalformedEvent) as refused:
+    with refuses(Reason.EVENT_MALFORMED) as refused:
         parse_push(raw)
     assert refused.value.field == "body"
     assert message in str(refused.value)
@@ -292,7 +292,7 @@ def test_an_entry_about_anything_else_is_none(entry: dict[str, Any]) -> None:
     ],
 )
 def test_a_field_of_another_form_is_refused_by_name(path: str, value: Any) -> None:
-    with refuses(MalformedEvent) as refused:
+    with refuses(Reason.EVENT_MALFORMED) as refused:
         parse(changed(path, value))
 
     assert path.rpartition(".")[0] in str(refused.value)
@@ -302,5 +302,5 @@ def test_a_field_of_another_form_is_refused_by_name(path: str, value: Any) -> No
     "data", [b"", b"?", b"\xff", b"[]", b"null", b"7", b"[" * 100_000, b'{"a":"' + b"x" * ENTRY_BYTES_MAX + b'"}']
 )
 def test_data_that_is_no_entry_is_refused(data: bytes) -> None:
-    with refuses(MalformedEvent):
+    with refuses(Reason.EVENT_MALFORMED):
         parse_entry(data)

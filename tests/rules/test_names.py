@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
-from shared.model.errors import Broken, NameUnfit
+from shared.model.decisions import Reason
+from shared.model.errors import Broken
 from shared.model.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
@@ -181,7 +182,7 @@ def test_owner_labels_are_legal_kubernetes_labels_well_within_the_budget(kind: s
 
 
 def test_a_name_that_is_no_value_of_a_label_is_never_cut() -> None:
-    with refuses(NameUnfit, match="at most 63"):
+    with refuses(Reason.NAME_UNFIT, match="at most 63"):
         build_owner_labels(a_claim(name="x" * 64), Try(), created_at=1)
 
 

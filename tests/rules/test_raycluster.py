@@ -19,7 +19,6 @@ from shared.kinds.raycluster import (
 )
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.errors import SlicesMayMix, SliceUnknown
 from shared.model.workloads import Parent, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.demands import expect_demand, want
@@ -83,7 +82,7 @@ def test_a_replica_is_known_by(group: Json, pod_labels: dict[str, str], affinity
 
 
 def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_install() -> None:
-    with refuses(SliceUnknown, match=r"2 hosts.*names its replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
+    with refuses(Reason.SLICE_UNKNOWN, match=r"2 hosts.*names its replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
         RAYCLUSTER.find_slice(a_worker(affinity=True), a_raycluster())
 
 
@@ -149,7 +148,9 @@ def test_hosts_of_two_replicas_are_kept_apart_or_refused(groups: list[Json], pod
     if not mixes:
         assert name_of(worker, workload) == "llm-tpu-1"
         return
-    with refuses(SlicesMayMix, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"):
+    with refuses(
+        Reason.SLICES_MAY_MIX, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"
+    ):
         RAYCLUSTER.find_slice(worker, workload)
 
 
@@ -244,7 +245,7 @@ def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
 def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     workload = a_cluster(ONLY_REPLICA, head=OF_TPU)
 
-    with refuses(SliceUnknown, match="no TPUs in the head; move its work"):
+    with refuses(Reason.SLICE_UNKNOWN, match="no TPUs in the head; move its work"):
         list_slices(workload)
     for pod in (a_pod(OF_TPU), a_pod(OF_TPU, "worker", "tpu")):
         expect_words(decide(pod, workload), Reason.SLICE_UNKNOWN, "no TPUs in the head")

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
-from shared.model.errors import Rejected, UnsupportedShape
+from shared.model.errors import Rejected
 from shared.needs.nodepool import Demand
 from shared.shapes.catalogue import (
     DISK_GB_MAX,
@@ -79,7 +79,7 @@ def look_up_or_hear_why_not(accelerator: str, topology: str, chips: int | None) 
 def refusal(
     accelerator: str | None, topology: str | None, chips: int | None, machine: str | None = None
 ) -> Rejected:
-    with refuses(UnsupportedShape) as refused:
+    with refuses(Reason.SHAPE_UNSUPPORTED) as refused:
         look_up(accelerator, topology, chips, machine)
     return refused.value
 

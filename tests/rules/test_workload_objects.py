@@ -11,7 +11,7 @@ from shared.edges.pods import Pod, view_pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.objects import UnexpectedValue
 from shared.model import labels
-from shared.model.errors import UnsupportedSelector
+from shared.model.decisions import Reason
 from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm
 from tests.refusals import refuses
 from tests.rows import rows
@@ -136,7 +136,7 @@ def test_a_required_value_is_a_selector(spec: Json, selects: bool, value: str | 
     found = read_template(**spec)
 
     assert (found.selects("k"), found.find_selector("k")) == (selects, value)
-    with refuses(UnsupportedSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
+    with refuses(Reason.SELECTOR_UNSUPPORTED, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
         read_template(affinity=affinity(AMBIGUOUS)).find_selector("k")
 
 

@@ -85,7 +85,9 @@ def test_every_reason_is_in_the_runbook_once_as_a_heading_or_as_a_row() -> None:
 
 def test_every_reason_is_given_by_some_decision_or_error() -> None:
     sources = "\n".join(
-        path.read_text() for path in (ROOT / "shared").rglob("*.py") if path.name != "decisions.py"
+        path.read_text()
+        for path in (*(ROOT / "shared").rglob("*.*"), *(ROOT / "cli").rglob("*.py"))
+        if path.suffix in (".py", ".json") and path.name != "decisions.py"
     )
     of_errors = {
         kind.reason for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "reason")

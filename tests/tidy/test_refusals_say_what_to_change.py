@@ -1,46 +1,62 @@
 """Each refusal answers the question "what do I change?": with what is valid, or what to do."""
 
 import ast
+import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
+from string import Formatter
 
-from shared.model import errors
+import pytest
+
+from shared.model import labels
+from shared.model.errors import refuse
 
 ROOT = Path(__file__).parents[2]
-RULES = ("model", "kinds", "shapes", "needs", "plan")
-"""The rooms of `shared` that may refuse a demand."""
-REFUSALS = {name for name, each in vars(errors).items() if isinstance(each, partial)}
-OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}  # of messages that no person writes
-READ_ELSEWHERE = {
-    f"shared/needs/ways.py: CapacityConflict({text}, field=_FIELD)"
-    for text in ("str(error)", "f'candidate {number}, {way}: {misfit}'")
-}
+ROWS: dict[str, dict[str, str]] = json.loads((ROOT / "shared/model/refusals.json").read_text())
+READ_ELSEWHERE = {"list_unreadable", "candidate_unfit"}
 """Their text has been written with what is valid, where the field was read."""
 
 
-def list_refusals() -> Iterator[tuple[str, ast.Call]]:
-    """Return each error of the rules that refuses a demand, with its place."""
-    for path in sorted(path for room in RULES for path in (ROOT / "shared" / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            call = node.exc if isinstance(node, ast.Raise) else None
-            if isinstance(call, ast.Call) and ast.unparse(call.func) in REFUSALS - OF_MESSAGES:
-                yield path.relative_to(ROOT).as_posix(), call
+def list_facts(text: str) -> set[str]:
+    """Return the facts that a text needs, without what each text has."""
+    names = {(name or "").partition(".")[0] for _, name, _, _ in Formatter().parse(text) if name is not None}
+    return names - {"labels", "value"}
 
 
-def test_each_error_says_what_is_valid() -> None:
-    found = list(list_refusals())
-    silent = {
-        f"{path}: {ast.unparse(call)}"
-        for path, call in found
-        if not {"field", "value"} & {each.arg for each in call.keywords} or not has_valid(call)
+def list_calls() -> Iterator[tuple[str, set[str]]]:
+    """Yield the rows that each call may take, with the facts that it gives."""
+    for path in (ROOT / "shared").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "refuse":
+                texts = [each.value for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)]
+                for name in texts or ["gpu_type_unknown", "tpu_type_unknown"]:
+                    yield str(name), {each.arg for each in node.keywords if each.arg}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_refusal_says_where_and_what_is_valid(name: str) -> None:
+    row = ROWS[name]
+
+    assert row.get("field") or name == "spot_not_tolerated"
+    assert row.get("valid") or name in READ_ELSEWHERE
+
+
+def test_each_refusal_is_given_somewhere_with_the_facts_that_its_words_need() -> None:
+    calls = list(list_calls())
+    needed = {
+        name: set().union(*map(list_facts, (row.get(part, "") for part in ("field", "text", "valid"))))
+        for name, row in ROWS.items()
     }
 
-    assert len(found) > 50
-    assert silent == READ_ELSEWHERE
+    assert {name for name, _ in calls} == ROWS.keys()
+    assert [(name, facts) for name, facts in calls if facts != needed[name]] == []
 
 
-def has_valid(call: ast.Call) -> bool:
-    """Return whether an error has a text of what is valid that may not be empty."""
-    texts = [each.value for each in call.keywords if each.arg == "valid"]
-    return bool(texts) and not (isinstance(texts[0], ast.Constant) and not texts[0].value)
+def test_facts_fill_the_words_and_several_have_commas_between_them() -> None:
+    error = refuse("not_listed", "a", field="f", setting="s", listed=("b", "c"))
+
+    assert (
+        str(error)
+        == "f: the setting s does not list this value (got 'a'); valid: b, c; an operator can add to the list"
+    )
+    assert refuse("no_flex_start", "x").field == labels.FLEX_START
