@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_833, 2_000),
-    "shared/model": (1_936, 1_600),
-    "shared/needs": (1_652, 1_300),
+    "shared/model": (1_920, 1_600),
+    "shared/needs": (1_552, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_595, 1_950),
-    "shared/edges": (2_522, 2_100),
-    "shared/kinds": (1_394, 1_300),
+    "shared/edges": (2_513, 2_100),
+    "shared/kinds": (1_353, 1_300),
     "shared/shapes": (854, 760),
     "demo": (2_628, 2_500),
     "benchmarks": (1_900, 1_900),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_721, 20_000),
     "cli": (5_376, 5_000),
     "tests/cli": (2_847, 2_300),
-    " ".join(DEPLOYED): (15_501, 14_000),
+    " ".join(DEPLOYED): (15_252, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
