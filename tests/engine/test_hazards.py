@@ -22,8 +22,8 @@ from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
 from tests.engine.test_budget import FULL, LIST, QUOTA, two
-from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
+from tests.engine.test_requests import push
 from tests.engine.world import World, list_reasons, raising
 
 

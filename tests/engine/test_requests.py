@@ -13,7 +13,7 @@ from shared import wiring
 from shared.deliver import MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
 from shared.engine.outside import Role
 from shared.model.errors import Denied, Throttled, Unavailable
-from shared.model.messages import Message, format_message
+from shared.model.messages import EventType, Message, format_message
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push
 from tests.engine.world import World
@@ -32,8 +32,50 @@ def records() -> Iterator[Records]:
     log.setLevel(before)
 
 
-def deliver_demand(world: World) -> int:
-    return deliver(Role.PROVISION, a_push(a_demand_event()), world.ports).status
+def push(event_type: EventType = EventType.DEMAND, cluster: str = CLUSTER) -> bytes:
+    return a_push(a_demand_event(type=event_type, cluster=cluster))
+
+
+def waiting() -> World:
+    """A JobSet of one slice that waits."""
+    world = World()
+    world.wait(0)
+    return world
+
+
+def test_a_demand_creates_and_is_acknowledged_and_a_tick_counts_what_it_did() -> None:
+    world, ticked = waiting(), waiting()
+
+    assert deliver(Role.PROVISION, push(), world.ports).status == 200
+    answer, counts = deliver_tick(Role.PROVISION, CLUSTER, ticked.ports)
+    assert (answer.status, counts["create"], counts["errors"]) == (200, 1, 0)
+    assert len(world.gke.pools) == len(ticked.gke.pools) == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "body"),
+    [
+        (Role.PROVISION, b"nonsense"),
+        (Role.PROVISION, push(cluster="projects/p/locations/us-east5/clusters/other")),
+        (Role.PROVISION, push(EventType.WORKLOAD_OVER)),
+        (Role.COLLECT, push()),
+    ],
+)
+def test_what_can_never_succeed_and_what_is_the_other_function_s_is_acknowledged(role: Role, body: bytes) -> None:
+    world = waiting()
+
+    assert deliver(role, body, world.ports).status == 200
+    assert not world.gke.calls
+
+
+def test_a_key_under_way_is_looked_at_once_more() -> None:
+    world = waiting()
+    assert world.ports.crew.begin(world.key)
+
+    assert deliver(Role.PROVISION, push(), world.ports).status == 200
+
+    assert not world.gke.pools
+    assert world.ports.crew.goes_on(world.key)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"ce-type": "tpuprovisioner.demand.v9", "ce-id": "7"}])
@@ -56,26 +98,21 @@ def test_what_is_no_message_and_no_entry_is_acknowledged_with_one_record_of_it(
     [(Unavailable("gone"), 503), (Throttled("slow"), 503), (Denied("no"), 500), (KeyError(), 500)],
 )
 def test_what_a_retry_may_mend_comes_back_and_what_a_person_must_mend_is_loud(
-    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, records: Records
+    error: Exception, status: int, records: Records
 ) -> None:
-    def fail(_cluster: str) -> None:
-        raise error
+    world = waiting()
+    world.fail("list pools", error)
 
-    world = World()
-    world.wait(0)
-    monkeypatch.setattr(world.gke, "list", fail)
-
-    assert deliver_demand(world) == status
+    assert deliver(Role.PROVISION, push(), world.ports).status == status
     assert records.found[-1]["severity"] == ("WARNING" if status == 503 else "CRITICAL")
 
 
-def test_an_end_and_a_tick_get_into_a_full_instance() -> None:
-    world = World()
-    world.wait(0)
+def test_a_full_instance_asks_for_the_message_again_and_an_end_and_a_tick_get_in() -> None:
+    world = waiting()
     while world.ports.crew.enter(CLUSTER, clusters=1):
         pass
 
-    assert deliver_demand(world) == 503
+    assert deliver(Role.PROVISION, push(), world.ports).status == 503
     end = a_push(as_message(an_entry()))
     assert deliver(Role.PROVISION, end, world.ports).status == 200
     assert deliver_tick(Role.PROVISION, CLUSTER, world.ports)[0].status == 200
@@ -101,15 +138,14 @@ def test_an_instance_takes_so_many_deliveries_whatever_their_clusters() -> None:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> tuple[Any, World]:
-    world = World()
+    world = waiting()
     monkeypatch.setattr(wiring, "_KEPT", dict.fromkeys(Role, world.ports))
     application: Any = create_app("provision", str(MAIN), "http")  # type: ignore[no-untyped-call]
     return application.test_client(), world
 
 
 def test_a_tick_names_its_cluster_and_one_of_another_is_told(client: tuple[Any, World]) -> None:
-    http, world = client
-    world.wait(0)
+    http, _ = client
 
     answer = http.post(f"/tick?cluster={CLUSTER}")
     assert (answer.status_code, json.loads(answer.data)["create"]) == (200, 1)
@@ -128,21 +164,17 @@ def test_only_a_post_is_answered_so_that_a_probe_leaves_no_record(
     assert records.found == []
 
 
-def test_a_push_in_the_binary_form_of_cloud_events_is_read(client: tuple[Any, World]) -> None:
+@pytest.mark.parametrize("binary", [True, False])
+def test_a_push_is_read_in_the_binary_form_of_cloud_events_and_wrapped_with_their_headers(
+    binary: bool, client: tuple[Any, World]
+) -> None:
     http, world = client
-    world.wait(0)
     sent = format_message(a_demand_event())
     headers = {name.title(): value for name, value in sent.attributes.items()}
+    data = sent.data if binary else push()
 
-    assert http.post("/", data=sent.data, headers=headers).status_code == 200
-    assert len(world.gke.pools) == 1
-
-
-def test_a_wrapped_push_with_the_headers_of_a_cloud_event_is_read(client: tuple[Any, World]) -> None:
-    http, world = client
-    world.wait(0)
-
-    assert http.post("/", data=a_push(a_demand_event()), headers={"ce-type": PUBSUB_TYPE}).status_code == 200
+    answer = http.post("/", data=data, headers=headers if binary else {"ce-type": PUBSUB_TYPE})
+    assert answer.status_code == 200
     assert len(world.gke.pools) == 1
 
 
