@@ -208,11 +208,6 @@ def a_pool(
     )
 
 
-def a_foreign_pool(name: str = "default-pool", **overrides: Any) -> NodePool:
-    """A pool that somebody else made."""
-    return NodePool(**{"name": name, "status": PoolStatus.RUNNING, "labels": {"team": "a"}, **overrides})
-
-
 def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str = "RUNNING") -> NodePool:
     """A pool that the Go TPU Provisioner made: no UID, no claim, no time."""
     pool_labels = {

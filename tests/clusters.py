@@ -10,5 +10,3 @@ part."""
 SPEED = SPEEDS[ClusterKind.REAL]  # of the tests that run on a real control plane only
 _REAL = pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)
 KINDS = [ClusterKind.EMBEDDED, _REAL]
-ON_REAL = pytest.mark.parametrize("cluster_kind", [_REAL], indirect=True, scope="session", ids=str)
-"""For what the embedded cluster cannot do; say why beside it."""

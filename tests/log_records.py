@@ -51,15 +51,3 @@ class Records(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.found.append(json.loads(self.format(record)))
-
-    def expect_in_order(self, *patterns: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the records that match the patterns in this order; others may be between."""
-        rest, matched = iter(self.found), []
-        for pattern in patterns:
-            for record in rest:
-                if pattern.items() <= record.items():
-                    matched.append(record)
-                    break
-            else:
-                raise AssertionError(f"no record {pattern} after {matched}; logged: {self.found}")
-        return matched

@@ -1,7 +1,7 @@
 """Kubernetes objects from YAML files: a controller's manifests, and our chart without Helm.
 
 A chart's conditions, loops and values are those of Jinja in other words, so Jinja renders them.
-`tests/infra/test_helm_chart.py` compares the result with Helm's.
+`tests/infra/test_chart.py` compares the result with Helm's.
 """
 
 import json

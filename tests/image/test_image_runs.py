@@ -19,7 +19,7 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.kit.processes import running_stand_in
 from tests.image.image_engine import IMAGE, Engine
-from tests.loop.chart import read_container, read_environment, read_pod
+from tests.infra.chart import read_container, read_environment, read_pod
 from tests.loop.plane_worlds import wait_for
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]

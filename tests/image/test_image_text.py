@@ -8,7 +8,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from tests.loop.chart import read_container, read_pod
+from tests.infra.chart import read_container, read_pod
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,6 @@ class Configuration:
     """All ``*.tf`` files of one folder."""
 
     blocks: tuple[Block, ...]
-    settings: tuple[Body, ...]  # the ``terraform`` blocks
     locals: Body
 
     def of(self, kind: str, *types: str) -> list[Block]:
@@ -56,32 +56,27 @@ class Configuration:
         yield from list_texts(self.locals)
 
 
+@cache
 def read_configuration(folder: Path) -> Configuration:
     """Return the parsed ``*.tf`` files of a folder."""
     blocks: list[Block] = []
-    settings: list[Body] = []
     values: Body = {}
     for path in sorted(folder.glob("*.tf")):
-        parsed = _parse(path)
-        settings += parsed.get("terraform", [])
+        parsed = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_PLAIN)
         for each in parsed.get("locals", []):
             values |= each
         for kind in ("resource", "data"):
-            for labelled in parsed.get(kind, []):
-                blocks += [
-                    Block(kind, type_, name, body)
-                    for type_, named in labelled.items()
-                    for name, body in named.items()
-                ]
+            for type_, named in _list_items(parsed, kind):
+                blocks += [Block(kind, type_, name, body) for name, body in named.items()]
         for kind in ("module", "variable", "output", "provider"):
-            for labelled in parsed.get(kind, []):
-                blocks += [Block(kind, "", name, body) for name, body in labelled.items()]
-    return Configuration(tuple(blocks), tuple(settings), values)
+            blocks += [Block(kind, "", name, body) for name, body in _list_items(parsed, kind)]
+    return Configuration(tuple(blocks), values)
 
 
-def _parse(path: Path) -> Body:
-    parsed: Body = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_PLAIN)
-    return parsed
+def _list_items(parsed: Body, kind: str) -> Iterator[tuple[str, Body]]:
+    """Yield the labels and bodies of a file's blocks of a kind."""
+    for labelled in parsed.get(kind, []):
+        yield from labelled.items()
 
 
 def list_texts(value: Any) -> Iterator[str]:

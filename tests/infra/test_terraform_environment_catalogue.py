@@ -4,10 +4,7 @@ import json
 from typing import Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
-from shared.model.names import Claim, Try
-from shared.needs.nodepool import build_body
-from shared.needs.wanted import list_wanted
-from tests.builders import CLUSTER, NOW, a_jobset, a_template, settings
+from tests.demands import a_demand, a_pool_body
 
 OTHERS = {
     "v4-4096": ("ct4p-hightpu-4t", "8x16x16", 512),
@@ -35,35 +32,13 @@ def written() -> dict[str, dict[str, Any]]:
     }
 
 
-def what_would_come(given: dict[str, Any]) -> tuple[str, int, str]:
+def what_would_come(row: dict[str, Any]) -> tuple[str, int, str]:
     """Return machine type, hosts and placement of the pool that the functions would create."""
-    template = a_template(
-        accelerator=given["accelerator"], topology=given["topology"], chips=given["chips_per_host"]
-    )
-    jobset = a_jobset(replicas=1, template=template)
-    wanted = list_wanted(CLUSTER, jobset, (), {}, settings())
-    (need,) = wanted.needs
-    claim = Claim(
-        cluster=CLUSTER,
-        kind="JobSet",
-        namespace="default",
-        name="train",
-        owner_uid=jobset.uid,
-        need=need.key,
-        slot=0,
-    )
-    pool = build_body(
-        wanted.demands[need.key],
-        claim,
-        Try(),
-        maximum=need.hosts,
-        created_at=int(NOW),
-        cluster_uid="",
-        on_channel=True,
-    )
+    demand = a_demand(accelerator=row["accelerator"], topology=row["topology"], chips=row["chips_per_host"])
+    pool = a_pool_body(demand)
     placement = pool.get("placementPolicy", {})
-    made = "workload-policy" if "policyName" in placement else placement.get("type", "none").lower()
-    return pool["config"]["machineType"], pool["initialNodeCount"], made
+    kind = "workload-policy" if "policyName" in placement else placement.get("type", "none").lower()
+    return pool["config"]["machineType"], pool["initialNodeCount"], kind
 
 
 def test_the_file_is_what_the_catalogue_says() -> None:

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import httpx
@@ -26,14 +25,6 @@ TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
 AT_ONCE = {"gracePeriodSeconds": 0}
 _numbers = itertools.count()
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie, which nobody waited for, does not."""
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def wait_for(what: str, look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
@@ -67,18 +58,13 @@ class World:
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
         wait_for("the namespace's default account", lambda: exists(self.api, account))
 
-    def path(self, name: str = "") -> str:
-        return self.LIST.format(self.namespace) + (f"/{name}" if name else "")
+    @property
+    def path(self) -> str:
+        return self.LIST.format(self.namespace)
 
-    def submit(self, body: Json) -> Json:
-        """Create a workload and return what the API server stored."""
-        return read(self.api.post(self.path(), json=body))
-
-    def stored(self, name: str) -> Json:
-        return read(self.api.get(self.path(name)))
-
-    def delete(self, name: str, propagation: str = "Background") -> None:
-        self.api.delete(self.path(name), params={"propagationPolicy": propagation})
+    def submit(self, body: Json) -> None:
+        """Create a workload."""
+        self.api.post(self.path, json=body)
 
     def read_all(self, path: str) -> list[Json]:
         return list(self.api.get(path).json()["items"])
@@ -86,9 +72,6 @@ class World:
     def pods(self) -> list[Json]:
         found = self.read_all(f"/api/v1/namespaces/{self.namespace}/pods")
         return sorted(found, key=lambda pod: pod["metadata"]["name"])
-
-    def phases(self) -> list[str]:
-        return [pod["status"]["phase"] for pod in self.pods()]
 
     def unschedulable(self) -> list[Json]:
         """The pods of which the scheduler has said that there is no place for them."""
@@ -105,14 +88,7 @@ class World:
     def add_pool(
         self, pool: str, hosts: int = 4, *, labels: dict[str, str] | None = None, cordoned: bool = False
     ) -> None:
-        """Register the nodes of a slice as GKE's hosts do: the object, then its status.
-
-        Args:
-            pool: Named after the namespace and this.
-            hosts: How many nodes.
-            labels: What the pool's creator asked for besides.
-            cordoned: Whether they take no pods.
-        """
+        """Register the nodes of a slice as GKE's hosts do: the object, then its status."""
         for host in range(hosts):
             name = f"{self.namespace}-{pool}-{host}"
             own = {POOL: f"{self.namespace}-{pool}", "kubernetes.io/hostname": name} | SELECTOR
@@ -132,7 +108,7 @@ class World:
 
     def clear(self) -> None:
         """Delete everything, so that the next test finds an empty cluster."""
-        self._remove_all(self.path(), {"propagationPolicy": "Background"})
+        self._remove_all(self.path, {"propagationPolicy": "Background"})
         wait_for("the end of all pods", self._has_no_pods)
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
@@ -151,7 +127,7 @@ class World:
     def _has_no_pods(self) -> bool:
         pods = self.pods()
         self._remove_all(f"/api/v1/namespaces/{self.namespace}/pods", AT_ONCE)
-        return not pods and not self.read_all(self.path())
+        return not pods and not self.read_all(self.path)
 
 
 @contextlib.contextmanager
@@ -159,10 +135,6 @@ def clearing(world: W) -> Iterator[W]:
     """Give a namespace whose workloads and nodes are gone after the test."""
     yield world
     world.clear()
-
-
-def read(answer: httpx.Response) -> Json:
-    return dict(answer.json())
 
 
 def _ready_status() -> Json:

@@ -21,7 +21,7 @@ from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL
 from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
 from tests.builders import PINNED_JOB_KEY
-from tests.loop.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
+from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
 from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset, wait_for
 
 if TYPE_CHECKING:

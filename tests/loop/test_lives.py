@@ -12,8 +12,8 @@ from demo.settings import ClusterKind, StackSettings
 from demo.stack import Stack
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
+from tests.infra.chart import CHART
 from tests.loop.bodies import find_kind
-from tests.loop.chart import CHART
 from tests.loop.cloud import Cloud
 from tests.loop.life import CREATED, Life, Outcome, Row, check_outcome, read_lives
 from tests.loop.queues import make_check

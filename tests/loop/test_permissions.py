@@ -30,7 +30,7 @@ from shared.wiring import build_ports
 from standins.controlplane.chart import read_local_chart
 from standins.kit.kubernetes import MERGE, exists, open_client
 from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
-from tests.loop.chart import CHART, EXPORTER, NAMESPACE
+from tests.infra.chart import CHART, EXPORTER, NAMESPACE
 from tests.loop.plane_worlds import World, clearing, jobset, wait_for
 
 if TYPE_CHECKING:

@@ -259,7 +259,8 @@ class Workload:
         return done
 
     def _stands_on(self, count: int) -> bool:
-        pools = set(self._stood.values())
+        # Noted anew: an update that goes on makes further pods, maybe on other pools.
+        pools = set(self._stood.values()) if self._note_running(len(self._stood)) else set()
         return len(pools) == count and pools == {each["name"] for each in self.list_pools()}
 
     def _find_pool(self, pod: Json) -> str:

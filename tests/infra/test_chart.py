@@ -1,43 +1,154 @@
-"""The chart's objects fit together, and the exporter's pods have valid settings and safe bounds."""
+"""The chart renders what its values say, as Helm reads it, and refuses wrong values.
+
+Its objects fit together, and the exporter's pods have valid settings and safe bounds.
+"""
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 
 from exporter.exporter_settings import read_exporter_settings
 from exporter.health import Health, HealthServer
 from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
+from shared import VERSION
 from shared.edges.google import PUBLISH_SECONDS
 from shared.kinds.table import KINDS
-from standins.controlplane.chart import read_chart, read_local_chart
-from tests.loop.chart import (
+from standins.controlplane.chart import ManifestBroken, read_chart
+from tests.infra.chart import (
     CHART,
     CLUSTER,
     EXPORTER,
     ROOT,
     TOPIC,
     VALUES,
+    Json,
     read_container,
     read_environment,
-    read_mebibytes,
     read_of_exporter,
     read_pod,
 )
+from tests.program_runs import run_program
 
-OPTIONS = {"kueue": True, "pinning": True}
+ALL: Json = VALUES | {
+    "environment": {"TPU_PROVISIONER_KINDS": "jobset,job", "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": "true"},
+    "kueue": True,
+    "pinning": True,
+    "training": {
+        "namespaces": ["tpu-training", "research"],
+        "googleAccount": "sa@p.iam.gserviceaccount.com",
+        "settings": {"BUCKET_URL": "gs://b", "TENSORBOARD": ""},
+        "priorities": {"very-low": 100, "very-high": 1000},
+    },
+    "queue": {
+        "flavors": [{"name": "v6e-16", "accelerator": "tpu-v6e-slice", "topology": "4x4"}],
+        "quotas": [{"flavor": "v6e-16", "chips": 64}],
+    },
+}
+"""Every value that adds something."""
 
 
-def name_place(body: dict[str, Any]) -> tuple[str, str, str]:
-    return body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]
+def find(objects: list[Json], kind: str) -> list[Json]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+def name_of(each: Json) -> tuple[str, str, str]:
+    return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
+
+
+def test_only_what_the_values_name_is_in_it() -> None:
+    objects = read_chart(CHART, VALUES)
+
+    assert read_container()["image"] == VALUES["image"]
+    assert len(find(objects, "Namespace")) == 1
+    assert not find(objects, "ClusterQueue")
+    assert not find(read_chart(CHART, VALUES | {"monitoring": False}), "PodMonitoring")
+
+
+def test_the_queue_serves_the_namespaces_and_has_the_quotas() -> None:
+    objects = read_chart(CHART, ALL)
+    (queue,) = find(objects, "ClusterQueue")
+    flavors = queue["spec"]["resourceGroups"][0]["flavors"]
+
+    assert flavors == [{"name": "v6e-16", "resources": [{"name": "google.com/tpu", "nominalQuota": "64"}]}]
+    (matched,) = queue["spec"]["namespaceSelector"]["matchExpressions"]
+    assert matched["values"] == ["tpu-training", "research"]
+    assert [each["metadata"]["namespace"] for each in find(objects, "LocalQueue")] == matched["values"]
+    # Jobs of people run there, so neither an uninstall nor a shorter list deletes a namespace.
+    for each in find(objects, "Namespace")[1:]:
+        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_no_upgrade_sets_or_takes_back_a_stop() -> None:
+    labels = [each["metadata"].get("labels", {}) for each in read_chart(CHART, ALL)]
+
+    assert "mode" not in json.dumps(labels)
+
+
+@pytest.mark.parametrize("line", ['name: {{ include "x" . }}', "{{- with .Values }}", "{{- range .Values.x }}"])
+def test_a_construct_that_only_helm_knows_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "values.yaml").write_text("x: []\n")
+    (tmp_path / "templates/a.yaml").write_text(f"{line}\n{{{{- end }}}}\n")
+
+    with pytest.raises(ManifestBroken, match="is not understood here"):
+        read_chart(tmp_path, {})
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("values", [VALUES, ALL, VALUES | {"monitoring": False}], ids=["few", "all", "bare"])
+def test_helm_renders_the_same_objects(tmp_path: Path, values: Json) -> None:
+    (tmp_path / "values.json").write_text(json.dumps(values))
+    words = ("template", "x", str(CHART), "--kube-version=1.34", f"--values={tmp_path / 'values.json'}")
+    rendered = run_program("helm", *words, succeeds=True).stdout
+
+    theirs = [each for each in yaml.safe_load_all(rendered) if each]
+    assert sorted(theirs, key=name_of) == sorted(read_chart(CHART, values), key=name_of)
+
+
+def test_the_chart_has_the_version_of_its_source_and_a_default_for_each_value() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+    assert set(defaults) | {"global"} == set(schema["properties"])
+    assert set(schema["required"]) == set(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({}, None),
+        ({"image": "exporter:latest"}, ["image"]),
+        ({"cluster": "alpha"}, ["cluster"]),
+        ({"topic": ""}, ["topic"]),
+        ({"accounts": VALUES["accounts"] | {"collect": "somebody@example.com"}}, ["accounts", "collect"]),
+        ({"accounts": {}}, ["accounts"]),
+        ({"environment": {"TPU_PROVISIONER_TOPIC": "x"}}, ["environment"]),
+        ({"environment": {"PATH": "x"}}, ["environment"]),
+        ({"environment": {"TPU_PROVISIONER_DEBUG": True}}, ["environment", "TPU_PROVISIONER_DEBUG"]),
+        ({"replicas": 3}, []),
+        ({"queue": {"quotas": [{"flavor": "v6e-16", "chips": -1}]}}, ["queue", "quotas", 0, "chips"]),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_place(changes: Json, place: list[str] | None) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    errors = list(jsonschema.Draft7Validator(schema).iter_errors(ALL | changes))
+
+    assert {tuple(each.absolute_path) for each in errors} == ({tuple(place)} if place is not None else set())
+
+
+# --- its objects, and the exporter's pods
 
 
 def test_objects_are_unique_and_each_binding_names_a_role_and_an_account_that_are_there() -> None:
-    objects = read_local_chart(CHART, OPTIONS)
-    places = [name_place(each) for each in objects]
+    objects = read_chart(CHART, ALL)
+    places = [name_of(each) for each in objects]
 
     assert len(set(places)) == len(places)
     assert places[0] == ("Namespace", "", "tpu-provisioner")
@@ -52,13 +163,13 @@ def test_objects_are_unique_and_each_binding_names_a_role_and_an_account_that_ar
 
 def test_an_option_adds_objects_or_permissions_and_takes_none_away() -> None:
     usual = list_parts(read_chart(CHART, VALUES))
-    for option in OPTIONS:
+    for option in ("kueue", "pinning"):
         parts = list_parts(read_chart(CHART, VALUES | {option: True}))
         assert [each for each in usual if each not in parts] == []
         assert len(parts) > len(usual)
 
 
-def list_parts(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def list_parts(objects: list[Json]) -> list[Json]:
     """Return the rules of roles, each with the name of its role, and all other objects."""
     roles = [each for each in objects if "rules" in each]
     return [
@@ -68,7 +179,7 @@ def list_parts(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_no_rule_of_ours_uses_a_wildcard() -> None:
-    for each in read_chart(CHART, VALUES | OPTIONS):
+    for each in read_chart(CHART, ALL):
         assert "*" not in json.dumps(each.get("rules", []))
 
 
@@ -87,7 +198,7 @@ def test_the_memory_is_what_the_benchmarks_measured_with_room() -> None:
     measured = re.search(r"peak memory, selectors filter nothing[^|]*\| ([\d.]+) MiB", text)
     assert measured
     resources = read_container()["resources"]
-    limit = read_mebibytes(resources["limits"]["memory"])
+    limit = int(resources["limits"]["memory"].removesuffix("Mi"))
 
     assert resources["requests"]["memory"] == resources["limits"]["memory"]
     assert 2 * float(measured[1]) < limit < 4 * float(measured[1])
@@ -105,22 +216,16 @@ def test_everything_that_selects_the_pods_does() -> None:
         assert each.keys() == {"matchLabels"}
 
 
-@pytest.fixture
-def answers() -> Iterator[Callable[[str], bool]]:
-    """Whether the health server has a path."""
-    server = HealthServer("127.0.0.1", 0, Health(()), lambda: b"")
-    yield server._server.RequestHandlerClass.answers.__contains__  # type: ignore[attr-defined]
-    server._server.server_close()
-
-
-def test_probes_and_metrics_are_asked_where_the_exporter_answers(answers: Callable[[str], bool]) -> None:
+def test_probes_and_metrics_are_asked_where_the_exporter_answers() -> None:
+    server = HealthServer("127.0.0.1", 0, Health(()), lambda: b"")._server
+    server.server_close()
     container = read_container()
     (port,) = container["ports"]
     asked = [container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")]
     asked += read_of_exporter("PodMonitoring")["spec"]["endpoints"]
 
     assert [each["path"] for each in asked] == ["/healthz", "/readyz", "/metrics"]
-    assert all(answers(each["path"]) for each in asked)
+    assert all(each["path"] in server.RequestHandlerClass.answers for each in asked)  # type: ignore[attr-defined]
     assert {each["port"] for each in asked} == {port["name"]}
     assert port["containerPort"] == read_exporter_settings(read_environment()).http_port
     (ingress,) = read_of_exporter("NetworkPolicy")["spec"]["ingress"]

@@ -44,8 +44,3 @@ def read_container() -> Json:
 def read_environment() -> dict[str, str]:
     """Return the variables that the container gets."""
     return {each["name"]: each["value"] for each in read_container()["env"]}
-
-
-def read_mebibytes(quantity: str) -> int:
-    """Return a memory quantity, of which ours are whole mebibytes."""
-    return int(quantity.removesuffix("Mi"))
