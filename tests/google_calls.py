@@ -13,25 +13,18 @@ def google_calls(source: str) -> Iterator[tuple[str, str]]:
     ``….method(…, retry=…)``, yield the method.
     """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_call":
-            assert isinstance(node.args[0], ast.Constant), "write out the method of a call"
-            yield "a client", str(node.args[0].value)
-        retried = isinstance(node, ast.Call) and any(each.arg == "retry" for each in node.keywords)
-        if retried and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield "a client", node.func.attr
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _NAMED:
-            yield "a client", node.func.attr
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "call"
-            and node.args
-        ):
-            verb, path = node.args[0], node.args[1]
-            if isinstance(verb, ast.Constant) and str(verb.value).islower():
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        name = node.func.attr
+        if name in _NAMED or any(each.arg == "retry" for each in node.keywords):
+            yield "a client", name
+        elif name in ("call", "_call") and node.args:
+            verb = node.args[0]
+            assert isinstance(verb, ast.Constant), "a call whose verb is not written out cannot be judged"
+            if name == "_call" or str(verb.value).islower():
                 yield "a client", str(verb.value)
                 continue
-            assert isinstance(verb, ast.Constant), "a call whose verb is not written out cannot be judged"
+            path = node.args[1]
             assert isinstance(path, ast.JoinedStr), "a call whose path is not written out cannot be judged"
             parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in path.values]
             yield str(verb.value), "".join(parts)

@@ -29,9 +29,9 @@ from shared.settings import ClusterSettings, Credentials, Settings
 from shared.wiring import build_ports
 from standins.controlplane.chart import read_local_chart
 from standins.kit.kubernetes import MERGE, exists, open_client
-from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
 from tests.loop.plane_worlds import World, clearing, jobset, wait_for
+from tests.loop.storage import CLASSES, VOLUMES, list_bound, list_unbound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

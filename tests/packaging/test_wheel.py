@@ -20,14 +20,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from shared import VERSION
-from tests.program_runs import run_program, run_python
+from tests.program_runs import run_program
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "shared")
 NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
-PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+UV = Path(sys.executable).with_name("uv")  # as requirements/development.in pins it
+OFFLINE = ("--quiet", "--offline", f"--python={sys.executable}")
 ASK_FOR_FILES = """
 import json, sys, tpu_provisioner.cli.installed
 sys.argv = ["tpu-provisioner", "--version"]
@@ -44,8 +45,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy, because setuptools writes beside its sources."""
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*NOT_SOURCES))
-    options = ("--no-deps", "--no-index", "--no-build-isolation", f"--wheel-dir={folder}")
-    run_python(*PIP, "wheel", *options, folder / "source", seconds=280, succeeds=True)
+    options = ("--wheel", "--no-build-isolation", f"--out-dir={folder}")
+    run_program(UV, "build", *OFFLINE, *options, folder / "source", seconds=280, succeeds=True)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -54,8 +55,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the wheel into a folder of its own, beside the packages of this environment."""
     folder = tmp_path_factory.mktemp("installed")
-    options = ("--no-deps", "--no-index", f"--target={folder}")
-    run_python(*PIP, "install", *options, wheel, seconds=280, succeeds=True)
+    run_program(UV, "pip", "install", *OFFLINE, "--no-deps", f"--target={folder}", wheel, succeeds=True)
     return folder
 
 
