@@ -10,8 +10,7 @@ from demo.manifests import BadManifest, load
 from shared.shapes.catalogue import TPUS
 from tests.cli.cli_world import read_json
 from tests.field.field_world import INPUTS
-from tests.infra.terraform_cli import TERRAFORM
-from tests.infra.terraform_text import read_configuration
+from tests.infra.terraform_text import TERRAFORM, read_configuration
 
 LIST = INPUTS / "jobset-list.yaml"
 LISTED = yaml.safe_load((INPUTS / "cpu-machine-of-zones.yaml").read_text())

@@ -8,6 +8,11 @@ from typing import Any
 
 import hcl2
 
+ROOT = Path(__file__).resolve().parents[2]
+TERRAFORM = ROOT / "infra/terraform"
+ARCHIVE_MODULE = "modules/functions_archive"  # the one module of the provider hashicorp/archive
+CONFIGURATIONS = ("modules/environment", "modules/provisioner", ".")
+"""The modules of the provider hashicorp/google and the root, by their folders."""
 Body = dict[str, Any]
 _PLAIN = hcl2.SerializationOptions(
     with_comments=False, explicit_blocks=False, preserve_heredocs=False, strip_string_quotes=True

@@ -9,8 +9,7 @@ import pytest
 
 from tests.infra.bench import BUILD, DESTROY, PROVISION, PUBLIC, ROOT, load
 from tests.infra.real_gcloud import find_sdk
-from tests.infra.terraform_cli import TERRAFORM
-from tests.infra.terraform_text import read_configuration
+from tests.infra.terraform_text import TERRAFORM, read_configuration
 from tests.program_runs import run_program, run_python
 
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])

@@ -10,8 +10,7 @@ import pytest
 
 from shared.edges import gke
 from tests.google_calls import google_calls
-from tests.infra.terraform_cli import ROOT, TERRAFORM
-from tests.infra.terraform_text import Configuration, read_configuration
+from tests.infra.terraform_text import ROOT, TERRAFORM, Configuration, read_configuration
 
 PAGE = ROOT / "docs/permissions.md"
 MODULE = TERRAFORM / "modules/provisioner"

@@ -19,8 +19,15 @@ from shared.settings import PREFIX, Settings
 from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
 from tests.engine.world import World
 from tests.infra.bench import PUBLIC
-from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM
-from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
+from tests.infra.terraform_text import (
+    CONFIGURATIONS,
+    ROOT,
+    TERRAFORM,
+    Block,
+    Configuration,
+    list_texts,
+    read_configuration,
+)
 from tests.log_records import Records
 from tests.tidy.test_house_rules import list_anchors
 
