@@ -244,7 +244,7 @@ def _add_foreign(
         world.gke.fill(pool)
 
 
-def _add_go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
+def _go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     """Let there be a pool that the Go provisioner made for a JobSet. It made TPU pools only."""
     name, serves = f"tpu-provisioner-{made.name}", made.kind == "JobSet" and not made.shape.gpu
     if serves and not made.pinned and name not in world.gke.pools[cluster.name]:
@@ -259,13 +259,13 @@ def _add_go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) ->
         _add_foreign(world, cluster, name, fields, shape=made.shape, failed=act.count > 1)
 
 
-def _add_static_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
+def _static_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     """Let an operator make a pool on which the workload may run."""
     name = f"static-{made.name}-{act.at:.0f}"
     _add_foreign(world, cluster, name, {"made-by": "operator"}, shape=made.shape)
 
 
-def _add_visitor(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
+def _visitor(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
     """Let a pod that asks the same come by itself; it may run on any pool that fits it."""
     name = f"visitor-{made.name}"
     if _find(cluster, name) is None and made.shape.hosts == 1:
@@ -301,11 +301,11 @@ def _evict_queued(_world: World, cluster: SimCluster, made: Workload, _act: Act)
 # --- the rest -------------------------------------------------------------------------------------
 
 
-def _add_bystander(world: World, cluster: SimCluster, act: Act) -> None:
+def _bystander(world: World, cluster: SimCluster, act: Act) -> None:
     _add_foreign(world, cluster, f"team-pool-{act.name}", {"team": "a"}, failed=act.flag)
 
 
-def _stop_exporter(world: World, cluster: SimCluster, act: Act) -> None:
+def _exporter_down(world: World, cluster: SimCluster, act: Act) -> None:
     world.exporters[cluster.name].stop()
     world.time.after(float(act.count), world.exporters[cluster.name].start)
 
@@ -324,7 +324,7 @@ def _replay(world: World, _cluster: SimCluster, _act: Act) -> None:
     world.replay()
 
 
-def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
+def _rubbish(world: World, cluster: SimCluster, act: Act) -> None:
     """Let a stranger publish what is no event, or one of a cluster that is not served."""
     attributes = {"ce-specversion": "1.0", "ce-type": "tpuprovisioner.demand.v1"}
     source = "//container.googleapis.com/projects/p/locations/l/clusters/other" if act.flag else "?"
@@ -334,32 +334,15 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
     world.send(cluster.name, Sent((Role.PROVISION,), body, "rubbish"))
 
 
+def _name_verb(function: Callable[..., None]) -> str:
+    return function.__name__.strip("_").replace("_", "-")
+
+
 _ON_WORLD: dict[str, Callable[[World, SimCluster, Act], None]] = {
-    "create": _create,
-    "queue": _queue,
-    "bystander": _add_bystander,
-    "exporter-down": _stop_exporter,
-    "replay": _replay,
-    "stop": _stop,
-    "rubbish": _send_rubbish,
+    _name_verb(each): each for each in (_create, _queue, _bystander, _exporter_down, _replay, _stop, _rubbish)
 }
+_ON_POOLS = _preempt, _degrade, _remove_pool, _relabel, _visitor, _static_pool, _go_pool
+_ON_PODS = _delete, _recreate, _suspend, _resume, _scale, _respec, _restart, _complete, _evict, _finish_slice
 _ON_WORKLOAD: dict[str, Callable[[World, SimCluster, Workload, Act], None]] = {
-    "delete": _delete,
-    "recreate": _recreate,
-    "suspend": _suspend,
-    "resume": _resume,
-    "scale": _scale,
-    "respec": _respec,
-    "restart": _restart,
-    "complete": _complete,
-    "evict": _evict,
-    "preempt": _preempt,
-    "degrade": _degrade,
-    "remove-pool": _remove_pool,
-    "relabel": _relabel,
-    "visitor": _add_visitor,
-    "static-pool": _add_static_pool,
-    "finish-slice": _finish_slice,
-    "evict-queued": _evict_queued,
-    "go-pool": _add_go_pool,
+    _name_verb(each): each for each in (*_ON_PODS, *_ON_POOLS, _evict_queued)
 }

@@ -22,8 +22,7 @@ from shared.model.needs import Reservation, Tier, Way
 from shared.needs import pods, wanted
 from shared.settings import ClusterSettings, Settings
 from tests.simulation.sim_faults import Crash, Invocation
-from tests.simulation.sim_kueue import QueuesPort
-from tests.simulation.sim_ports import ClusterPort, GkeAdds, GkePort, GkeTakes, SimClock
+from tests.simulation.sim_ports import ClusterPort, SimClock
 from tests.simulation.sim_scenario import CLUSTERS, ZONE, Rollout, Scenario
 from tests.simulation.virtual_time import VirtualTime
 
@@ -78,15 +77,12 @@ class Functions:
     def _start(self, role: Role, release: int, choice: int) -> Instance:
         world = self._world
         settings = build_settings(world.scenario, choice)
-        pools = {Role.PROVISION: GkeAdds, Role.COLLECT: GkeTakes}[role](world)
-        queues = (
-            {name: QueuesPort(world, name) for name in world.cluster_names} if world.scenario.quota_pods else {}
-        )
+        queues = {name: each.kueue for name, each in world.clusters.items() if world.scenario.quota_pods}
         ports = Ports(
             settings=settings,
-            pools=pools,
-            adds=pools if isinstance(pools, GkeAdds) else None,
-            takes=pools if isinstance(pools, GkeTakes) else None,
+            pools=world.gke,
+            adds=world.gke if role == Role.PROVISION else None,
+            takes=world.gke if role == Role.COLLECT else None,
             clusters={name: ClusterPort(world, name) for name in world.cluster_names},
             queues=queues,
             clock=SimClock(world),
@@ -97,8 +93,7 @@ class Functions:
 
     def build_reader(self) -> Ports:
         """Return ports that can only read, for a plan without its acts."""
-        ports = self.live[Role.PROVISION][0].ports
-        return replace(ports, pools=GkePort(self._world), adds=None, takes=None)
+        return replace(self.live[Role.PROVISION][0].ports, adds=None)
 
     def roll_out(self, rollout: Rollout) -> None:
         """Start another instance of a function; the first one ends after a while."""

@@ -49,7 +49,7 @@ class Entry:
 
 
 class Kueue:
-    """The queue of one cluster."""
+    """The queue of one cluster; it is its own port."""
 
     def __init__(self, world: World, cluster: SimCluster) -> None:
         self._world, self._cluster = world, cluster
@@ -115,7 +115,7 @@ class Kueue:
             )
             self._world.publish(self._cluster.name, event)
 
-    def answer(self, uid: str, version: str, state: CheckState, retry_seconds: int | None) -> None:
+    def _answer(self, uid: str, version: str, state: CheckState, retry_seconds: int | None) -> None:
         """Take what the check says.
 
         Raises:
@@ -143,7 +143,7 @@ class Kueue:
             self._world.tell(f"Kueue resumes {entry.made.name}")
             self._cluster.resume(entry.made)
 
-    def show(self, entry: Entry) -> QueuedWorkload:
+    def _show(self, entry: Entry) -> QueuedWorkload:
         """Return a Workload as the product's own reader sees it."""
         made = entry.made
         return QueuedWorkload(
@@ -157,24 +157,11 @@ class Kueue:
             holds_quota=entry.holds_quota,
         )
 
-
-def _count_pods(made: Workload) -> int:
-    return len(list_wanted(made))
-
-
-class QueuesPort:
-    """`shared.engine.outside.Queues` of one story."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self._world, self._name = world, name
-
-    def _begin(self, method: str) -> Kueue:
-        self._world.faults.read(method, self._name)
-        return self._world.clusters[self._name].kueue
+    # --- what the product asks --------------------------------------------------------------------
 
     def list_checks(self) -> list[Check]:
         """Return the one check."""
-        self._begin("list_checks")
+        self._world.faults.read("list_checks", self._cluster.name)
         return [Check(name=CHECK, active=True, seconds=self._world.scenario.check_seconds)]
 
     def mark_active(self, check: Check) -> None:
@@ -182,22 +169,26 @@ class QueuesPort:
 
     def list_workloads(self) -> Iterable[QueuedWorkload]:
         """Return every Workload."""
-        kueue = self._begin("list_workloads")
-        return [kueue.show(entry) for entry in kueue.entries.values()]
+        self._world.faults.read("list_workloads", self._cluster.name)
+        return [self._show(entry) for entry in self.entries.values()]
 
     def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
         """Return the Workload of one object."""
         del namespace  # a story has one
-        kueue = self._begin("list_owned")
-        return [kueue.show(entry) for uid, entry in kueue.entries.items() if uid == owner_uid]
+        self._world.faults.read("list_owned", self._cluster.name)
+        return [self._show(entry) for uid, entry in self.entries.items() if uid == owner_uid]
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload as Kueue will resume it."""
-        entry = self._begin("view_owner").entries.get(queued.owner.uid)
+        self._world.faults.read("view_owner", self._cluster.name)
+        entry = self.entries.get(queued.owner.uid)
         return entry.made.view if entry else None
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         """Write the state of our check."""
-        with self._world.faults.changing("write_state", self._name):
-            kueue = self._world.clusters[self._name].kueue
-            kueue.answer(queued.owner.uid, queued.version, state, retry_seconds)
+        with self._world.faults.changing("write_state", self._cluster.name):
+            self._answer(queued.owner.uid, queued.version, state, retry_seconds)
+
+
+def _count_pods(made: Workload) -> int:
+    return len(list_wanted(made))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from shared.model.errors import AlreadyExists, Busy, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.model.pools import NodePool, Operation, PoolStatus
+from shared.model.pools import Machines, NodePool, Operation, PoolStatus
 from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import CALL_SECONDS, Invocation
-from tests.simulation.sim_pool_bodies import HELD, RESTING, read_body
+from tests.simulation.sim_pool_bodies import DEFAULT_POOL, HELD, RESTING, read_body
 from tests.simulation.sim_scenario import START
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ OPERATIONS_SECONDS = 7200.0  # how long GKE lists an operation that has ended
 
 @dataclass(slots=True)
 class GkePools:
-    """The pools of each cluster of one story; the truth is `pools`."""
+    """The pools of each cluster of one story; the truth is `pools`. It is its own port."""
 
     world: World
     pools: dict[str, dict[str, Pool]] = field(default_factory=dict)
@@ -97,14 +97,34 @@ class GkePools:
         self.world.faults.read("list", cluster)
         self.world.note_pool_read(cluster, "")
         if self.world.faults.stale_seconds:
-            return list(self._look_back(cluster).values())
-        return [pool.show() for pool in self.pools[cluster].values()]
+            return [DEFAULT_POOL, *self._look_back(cluster).values()]
+        return [DEFAULT_POOL, *(pool.show() for pool in self.pools[cluster].values())]
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
         """Return every create and delete that GKE still lists."""
         self.world.faults.read("list_operations", cluster)
         since = self.world.time.now - OPERATIONS_SECONDS
         return [each for each in self.operations.get(cluster, ()) if (each.ended_at or math.inf) > since]
+
+    def read_machines(self, pool: NodePool) -> Machines:
+        """Return what the instance group of a pool says of its machines."""
+        named = (name for name, pools in self.pools.items() if pool.name in pools)
+        cluster = next(named, self.world.cluster_names[0])
+        self.world.faults.read("read_machines", cluster)
+        truth = self.pools[cluster].get(pool.name)
+        said = (
+            truth.recall_machines(self.world.time.now - self.world.faults.stale_seconds) if truth else Machines()
+        )
+        # The errors that a group remembers are read only if machines are absent and none comes.
+        remembers = not said.coming and said.present < max(pool.node_count, 1)
+        return replace(said, errors=tuple(error for error in said.errors if error.at is None or remembers))
+
+    def find_channel(self, cluster: str) -> str:
+        """Return the release channel, which each cluster of a story has."""
+        return "REGULAR" if cluster in self.pools else ""
+
+    def open(self) -> None:
+        """Open nothing: there is no connection."""
 
     def delete(self, cluster: str, name: str) -> None:
         """Begin to delete one pool."""
@@ -143,8 +163,15 @@ class GkePools:
         self.world.time.pause(CALL_SECONDS)
         raise Unavailable(f"no answer to {method} within {CALL_SECONDS:.0f} s")
 
-    def bound(self, method: str, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        """Let GKE's autoscaler give a pool at most so many nodes; 0 switches it off."""
+    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
+        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
+        self._bound("raise_maximum", cluster, name, nodes, least=least)
+
+    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
+        """Bound a pool to fewer nodes; 0 switches its autoscaling off."""
+        self._bound("lower_maximum", cluster, name, nodes)
+
+    def _bound(self, method: str, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         with self.world.faults.changing(method, cluster):
             pool = self.pools[cluster].get(name)
             if pool is None:

@@ -1,22 +1,20 @@
-"""The ports of a story: what the product sees of GKE and of a cluster."""
+"""The clock of a story, and what the product sees of a cluster."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
-from shared.model.pools import Machines, PoolNode
 from shared.model.workloads import Namespace
-from tests.simulation.sim_pool_bodies import DEFAULT_POOL
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from shared.model.decisions import Notice
-    from shared.model.pools import NodePool, Operation
+    from shared.model.pools import PoolNode
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_world import World
@@ -37,68 +35,6 @@ class SimClock:
     def pause(self, seconds: float) -> None:
         """Let others go on for so long."""
         self._time.pause(seconds)
-
-
-class GkePort:
-    """`shared.engine.outside.PoolReads` of one story."""
-
-    def __init__(self, world: World) -> None:
-        self._world, self._gke = world, world.gke
-
-    def list(self, cluster: str) -> list[NodePool]:
-        """Return every pool of a cluster."""
-        return [DEFAULT_POOL, *self._gke.list(cluster)]
-
-    def get(self, cluster: str, name: str) -> NodePool | None:
-        """Return one pool."""
-        return self._gke.get(cluster, name)
-
-    def list_operations(self, cluster: str) -> Sequence[Operation]:
-        """Return the creates and deletes that GKE still lists."""
-        return self._gke.list_operations(cluster)
-
-    def read_machines(self, pool: NodePool) -> Machines:
-        """Return what the instance group of a pool says of its machines."""
-        named = (name for name, pools in self._gke.pools.items() if pool.name in pools)
-        cluster = next(named, self._world.cluster_names[0])
-        self._world.faults.read("read_machines", cluster)
-        truth = self._gke.pools[cluster].get(pool.name)
-        shows = self._world.time.now - self._world.faults.stale_seconds
-        said = truth.recall_machines(shows) if truth else Machines()
-        # The errors that a group remembers are read only if machines are absent and none comes.
-        remembers = not said.coming and said.present < max(pool.node_count, 1)
-        return replace(said, errors=tuple(error for error in said.errors if error.at is None or remembers))
-
-    def find_channel(self, cluster: str) -> str:
-        """Return the release channel, which each cluster of a story has."""
-        return "REGULAR" if cluster in self._gke.pools else ""
-
-    def open(self) -> None:
-        """Open nothing: there is no connection."""
-
-
-class GkeAdds(GkePort):
-    """`shared.engine.outside.PoolAdds` of one story."""
-
-    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Submit one pool."""
-        self._gke.create(cluster, node_pool)
-
-    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
-        self._gke.bound("raise_maximum", cluster, name, nodes, least=least)
-
-
-class GkeTakes(GkePort):
-    """`shared.engine.outside.PoolTakes` of one story."""
-
-    def delete(self, cluster: str, name: str) -> None:
-        """Submit the deletion of one pool."""
-        self._gke.delete(cluster, name)
-
-    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
-        """Bound a pool to fewer nodes."""
-        self._gke.bound("lower_maximum", cluster, name, nodes)
 
 
 class ClusterPort:
