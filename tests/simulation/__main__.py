@@ -13,8 +13,6 @@ from tests.numbers_given import parse_count
 from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
 from tests.simulation.safeties import SAFETIES
 
-PROGRESS_SECONDS = 20.0
-
 
 def main() -> int:
     """Run the simulator; return 1 if a promise was broken."""
@@ -25,57 +23,40 @@ def main() -> int:
     parser.add_argument("--without", choices=SAFETIES, help="break the product first: a safety of safeties.yaml")
     options = parser.parse_args()
     with SAFETIES[options.without].missing() if options.without else nullcontext():
-        return _run(options)
-
-
-def _run(options: argparse.Namespace) -> int:
-    if isinstance(options.seeds, int):
+        if isinstance(options.seeds, range):
+            return _run(options.seeds, options.processes)
         lines = tell_scenario(options.seeds, short=not options.whole)
         _say("\n".join(lines))
         return int(lines[-1].strip() != NOTHING)
-    seeds, began = options.seeds, time.monotonic()
-    figures = run_campaign(seeds, _Progress(len(seeds)).note, options.processes)
-    return _report(figures, seeds, time.monotonic() - began)
 
 
 def _parse_seeds(text: str) -> int | range:
     """Return one seed, or a range of seeds that is not empty."""
-    found = re.fullmatch(r"(\d{1,9})|(\d{0,9}):(\d{1,9})", text)
-    if found and found[1]:
-        return int(found[1])
-    if found and int(found[2] or 0) < int(found[3]):
-        return range(int(found[2] or 0), int(found[3]))
+    match = re.fullmatch(r"(\d{1,9})|(\d{0,9}):(\d{1,9})", text)
+    if match and match[1]:
+        return int(match[1])
+    if match and int(match[2] or 0) < int(match[3]):
+        return range(int(match[2] or 0), int(match[3]))
     raise argparse.ArgumentTypeError(
         f"no scenario has such a seed (got {text!r}); valid: one seed, or FIRST:END with FIRST below END"
     )
 
 
-class _Progress:
-    """Says now and then how far a campaign is."""
-
-    def __init__(self, scenarios: int) -> None:
-        self._scenarios, self._began, self._said_at = scenarios, time.monotonic(), time.monotonic()
-        self._told: set[str] = set()
-
-    def note(self, figures: Figures) -> None:
-        for text in figures.violated.keys() - self._told:
-            self._told.add(text)
+def _run(seeds: range, processes: int | None) -> int:
+    """Run many scenarios, and tell each new violation and the rate as they come."""
+    began, figures, known = time.monotonic(), Figures(), set[str]()
+    for figures in run_campaign(seeds, processes):
+        for text in figures.violated.keys() - known:
+            known.add(text)
             _say(f"VIOLATED in scenario {figures.violated[text][0]}: {text}")
-        now = time.monotonic()
-        if now - self._said_at >= PROGRESS_SECONDS:
-            self._said_at = now
-            rate = figures.scenarios / (now - self._began)
-            count = sum(map(len, figures.violated.values()))
-            _say(f"{figures.scenarios:,} of {self._scenarios:,} scenarios, {rate:.0f}/s, {count} violations")
-
-
-def _report(figures: Figures, seeds: range, seconds: float) -> int:
-    _say(f"{figures.scenarios:,} scenarios, seeds {seeds.start} to {seeds.stop - 1}, in {seconds:.0f} s")
-    _say(f"  {figures.scenarios / max(figures.seconds, 0.001):.0f} scenarios per second of one processor")
+        rate = figures.scenarios / (time.monotonic() - began)
+        _say(f"{figures.scenarios:,} of {len(seeds):,} scenarios, {rate:.0f}/s, {len(known)} kinds of violations")
+    rate = figures.scenarios / max(figures.seconds, 0.001)
+    _say(f"seeds {seeds.start} to {seeds.stop - 1}, {rate:.0f} scenarios per second of one processor")
     for name, count in sorted(figures.counts.items()):
         _say(f"  {count:,} {name}")
-    for text, found in sorted(figures.violated.items(), key=lambda each: -len(each[1])):
-        _say(f"VIOLATED in {len(found):,} scenarios, first in {found[0]}: {text}")
+    for text, violating in sorted(figures.violated.items(), key=lambda each: -len(each[1])):
+        _say(f"VIOLATED in {len(violating):,} scenarios, first in {violating[0]}: {text}")
     return 1 if figures.violated else 0
 
 

@@ -6,14 +6,14 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
-from tests.simulation.shrinking import shrink_violation
+from tests.simulation.shrinking import shrink
 from tests.simulation.sim_functions import prepared
 from tests.simulation.sim_run import run_scenario
-from tests.simulation.sim_scenario import Violation
+from tests.simulation.sim_scenario import Scenario, Violation
 from tests.simulation.sim_scenarios import make_scenario
 
 CHUNK = 250
@@ -40,44 +40,45 @@ class Figures:
             self.violated.setdefault(name, []).extend(seeds)
 
 
-def generalise(violation: Violation) -> str:
-    """Return a violation without names and numbers, to count alike ones together."""
-    return f"{violation.invariant}: {NAMES.sub('#', violation.text)}"
+def list_violated(violations: list[Violation]) -> list[str]:
+    """Return violations without names and numbers, to count alike ones together."""
+    return list(dict.fromkeys(f"{each.invariant}: {NAMES.sub('#', each.text)}" for each in violations))
 
 
 def run_seeds(seeds: range) -> Figures:
     """Run the scenarios of some seeds in this process."""
-    figures, began = Figures(), time.process_time()
+    figures, began = Figures(scenarios=len(seeds)), time.process_time()
     with prepared():
         for seed in seeds:
             result = run_scenario(make_scenario(seed))
-            figures.scenarios += 1
             figures.counts.update(result.figures)
-            for violation in result.violations:
-                if seed not in figures.violated.setdefault(generalise(violation), []):
-                    figures.violated[generalise(violation)].append(seed)
+            for name in list_violated(result.violations):
+                figures.violated.setdefault(name, []).append(seed)
     figures.seconds = time.process_time() - began
     return figures
 
 
-def run_campaign(seeds: range, note: Callable[[Figures], None], processes: int | None = None) -> Figures:
-    """Run the scenarios of many seeds in several processes; `note` hears of each step."""
+def run_campaign(seeds: range, processes: int | None = None) -> Iterator[Figures]:
+    """Run the scenarios of many seeds in several processes; yield what all show after each step."""
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     figures = Figures()
     with ProcessPoolExecutor(processes or os.cpu_count() or 1) as pool:
-        for found in pool.map(run_seeds, chunks):
-            figures.add(found)
-            note(figures)
-    return figures
+        for each in pool.map(run_seeds, chunks):
+            figures.add(each)
+            yield figures
 
 
 def tell_scenario(seed: int, *, short: bool = True) -> list[str]:
     """Return the scenario of a seed for a person, made short around its first violation."""
     scenario = make_scenario(seed)
+
+    def list_names(each: Scenario) -> list[str]:
+        return list_violated(run_scenario(each).violations)
+
     with prepared():
-        found = run_scenario(scenario).violations
-        if found and short:
-            scenario = shrink_violation(scenario, found[0], generalise)
+        wanted = list_names(scenario)[:1] if short else []
+        if wanted:
+            scenario = shrink(scenario, lambda each: wanted[0] in list_names(each))
         result = run_scenario(scenario, tell=True)
     verdict = [f"  {violation}" for violation in result.violations] or [f"  {NOTHING}"]
     return [*scenario.describe(), "", "what happened:", *result.lines, "", "violations:", *verdict]

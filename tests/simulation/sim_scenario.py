@@ -1,6 +1,6 @@
 """A scenario: what people do, what fails, and when the ticks come. A seed gives one scenario."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 CLUSTERS = ("projects/p/locations/us-east5/clusters/a", "projects/p/locations/us-east5/clusters/b")
 ZONE = "us-east5-b"
@@ -72,6 +72,10 @@ class Rollout:
         return f"{self.role} gets release {self.release} with settings {self.settings} in {self.seconds:.0f} s"
 
 
+PARTS = ("acts", "faults", "stock", "rollouts", "ticks")
+"""The parts of a scenario of which each row may be left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """Everything that happens, apart from what follows from it."""
@@ -107,31 +111,14 @@ class Scenario:
         return max((*moments, *self.ticks), default=0.0)
 
     def describe(self) -> list[str]:
-        """Return the scenario for a person, line by line."""
-        heading = [f"scenario {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
-        tiers = f" ({', '.join(each or 'on-demand' for each in self.tiers)})" if self.tiers else ""
-        slots = f"{self.operation_slots} operation slots{'' if self.says_slots else ', which GKE does not say'}"
-        heading += [
-            text
-            for holds, text in (
-                (self.cap < 50, f"deletions_per_minute_max {self.cap}"),
-                (self.limit_chips, f"limit_chips {self.limit_chips}"),
-                (self.candidates, f"{self.candidates} candidates{tiers}"),
-                (self.idle_seconds, f"idle_seconds {self.idle_seconds}"),
-                (self.collect_settings, f"collect has settings {self.collect_settings}"),
-                (self.collect_release, f"collect is release {self.collect_release}"),
-                (self.latency_seconds > 1, f"calls take up to {self.latency_seconds} s"),
-                (self.operation_slots, slots),
-                (self.quota_pods, f"Kueue has quota for {self.quota_pods} pods, held for {self.check_seconds} s"),
-                (self.skew_seconds, f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off"),
-            )
-            if holds
+        """Return the scenario for a person, line by line: what differs from the plain one."""
+        heading = [
+            f"{field.name} {value}"
+            for field in fields(self)
+            if field.name not in PARTS and (value := getattr(self, field.name)) != field.default
         ]
-        rows = [(each.at, "act  ", str(each)) for each in self.acts]
-        rows += [(each.at, "fault", str(each)) for each in self.faults]
-        rows += [(each.at, "stock", str(each)) for each in self.stock]
-        rows += [(each.at, "rollout", str(each)) for each in self.rollouts]
-        return [", ".join(heading), *(f"  {at:7.1f} s  {what} {text}".rstrip() for at, what, text in sorted(rows))]
+        rows = [(each.at, key, str(each)) for key in PARTS if key != "ticks" for each in getattr(self, key)]
+        return [", ".join(heading), *(f"  {at:7.1f} s  {key} {text}" for at, key, text in sorted(rows))]
 
 
 @dataclass(frozen=True, slots=True)
