@@ -5,11 +5,11 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from hypothesis import note
 from msgspec import structs
 
 from shared.deliver import Answer, deliver, deliver_tick, parse_push
@@ -20,7 +20,7 @@ from shared.kinds.table import get_kind
 from shared.model.errors import JSON_ERRORS, ProvisionerError, Rejected
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
-from shared.model.pools import NodePool, PoolStatus
+from shared.model.pools import PoolStatus
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
 from tests.engine.world import World
 from tests.fuzz.canned import NAMESPACE, NODE, Canned, CannedHttp, CannedKubernetes, Scene, open_pools
@@ -32,16 +32,6 @@ ROLES = tuple(Role)
 
 class Lost(AssertionError):
     """An input disappeared: no decision, no retry, no report that names it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """A place where the product reads what others wrote."""
-
-    name: str
-    build: Callable[[Recipe], Any]  # returns the input of a recipe
-    check: Callable[[Any], None]
-    """Passes an input through the product; raises whatever is no documented end of it."""
 
 
 @contextmanager
@@ -100,16 +90,7 @@ _EVENTS: tuple[Event, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """One push, and what it meets."""
-
-    body: bytes
-    role: Role
-    has_pool: bool
-
-
-def build_push(recipe: Recipe) -> Pushed:
+def push_body(recipe: Recipe) -> bytes:
     """Spoil the data of a message, its envelope, or the text of both."""
     event = recipe.choose(_EVENTS)
     data = spoil_text(recipe, write(spoil(recipe, format_message(event).data)))
@@ -118,23 +99,24 @@ def build_push(recipe: Recipe) -> Pushed:
         if isinstance(envelope["message"]["data"], str):
             envelope["message"]["data"] = base64.b64encode(data).decode()
     body = write(envelope)
-    body = spoil_text(recipe, body) if recipe.number(4) == 1 else body
-    return Pushed(body, role=recipe.choose(ROLES), has_pool=bool(recipe.number(2)))
+    return spoil_text(recipe, body) if recipe.number(4) == 1 else body
 
 
-def check_push(pushed: Pushed) -> None:
+def take_push(recipe: Recipe) -> None:
     """Check that each answer has its record, and a refusal the message."""
+    body, role, has_pool = push_body(recipe), recipe.choose(ROLES), recipe.number(2)
+    note(f"{role} gets {body!r:.4000}, with a pool: {has_pool}")
     with recording() as records:
         world = World()
         world.wait(0)
-        if pushed.has_pool:
+        if has_pool:
             world.gke.pools[a_pool().name] = a_pool()
-        answer = push(world, pushed.role, pushed.body)
+        answer = push(world, role, body)
     messages = [record for record in records.found if record.get("logger") == "functions"]
     if not all(message.get("reason") for message in messages if "decision" in message):
         raise Lost(f"answered {answer.status} with these records: {messages}")
     refused = [message for message in messages if message.get("decision") == "reject"]
-    if refused and (len(messages) > 1 or answer.status >= 300 or not _has_data(refused[0], pushed.body)):
+    if refused and (len(messages) > 1 or answer.status >= 300 or not _has_data(refused[0], body)):
         raise Lost(f"refused, answered {answer.status}, and not kept in the log: {messages}")
     if answer.status >= 300 and not any(message.get("decision") == "none" for message in messages):
         raise Lost(f"answered {answer.status} without the error in the log: {messages}")
@@ -169,76 +151,54 @@ def _read_scene(line: str) -> Scene:
 STEADY, *SCENES = map(_read_scene, (Path(__file__).parent / "scenes.jsonl").read_text().splitlines())
 
 
-@dataclass(frozen=True, slots=True)
-class OddObject:
-    """One spoilt object in its scene."""
+def live_through(
+    scene: Scene, deed: str = "demand", part: str = "", text: bytes = b"", *, pool: str = "", limited: bool = False
+) -> World:
+    """Return the world after an act on a cluster of which a part has another text.
 
-    scene: Scene
-    part: str = ""
-    text: bytes = b""
-    act: str = "demand"
-    pool: str = ""  # the status of the scene's pool; empty for none
-    limited: bool = False
-
-
-def build_object(recipe: Recipe) -> OddObject:
-    """Spoil a workload, its pod, one on its node, or what all workloads share."""
-    scene, part = recipe.choose(SCENES), recipe.choose(_PARTS)
-    example = scene.workload if part == "workload" else _SHARED.get(part, scene.pod)
-    return OddObject(
-        scene=scene,
-        part=part,
-        act=recipe.choose(("demand", "demand", "over", "over", "tick")),
-        pool=recipe.choose(("", "RUNNING", "RUNNING", "ERROR")),
-        limited=recipe.number(4) == 1,
-        text=write(spoil(recipe, example)),
-    )
-
-
-def live_through(odd: OddObject) -> World:
-    """Return the world after an act on a cluster with that object."""
-    scene = odd.scene
+    The scene's pool, if there is one, has that status.
+    """
     canned = CannedKubernetes(scene=scene, workload=scene.workload, pod=scene.pod, steady=STEADY)
-    if odd.part:
-        setattr(canned, odd.part, odd.text)
-        canned.events_exist = odd.part == "notice"
+    if part:
+        setattr(canned, part, text)
+        canned.events_exist = part == "notice"
     with recording() as records:
-        world = World(limit_chips=100_000 if odd.limited else 0)
+        world = World(limit_chips=100_000 if limited else 0)
         clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(canned.open(), clock=world.clock)}
         use_ports(world, clusters=clusters)
-        if odd.pool:
-            pool = _POOLS[scene.name]
-            canned.pool_name = pool.name
-            world.gke.pools[pool.name] = structs.replace(pool, status=PoolStatus(odd.pool))
+        if pool:
+            own = _POOLS[scene.name]
+            canned.pool_name = own.name
+            world.gke.pools[own.name] = structs.replace(own, status=PoolStatus(pool))
         subject = ObjectName(
             kind=scene.kind.name, namespace="default", name=scene.name, uid=f"uid-of-{scene.name}"
         )
         demand = Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject)
         over = structs.replace(demand, type=EventType.WORKLOAD_OVER)
-        for role in (Role.COLLECT, Role.PROVISION) if odd.act == "tick" else (Role.PROVISION,):
-            act(world, odd.act, role, demand, over)
+        for role in (Role.COLLECT, Role.PROVISION) if deed == "tick" else (Role.PROVISION,):
+            act(world, deed, role, demand, over)
     expect_no_fault(records)
     return world
 
 
-def check_object(odd: OddObject) -> None:
-    """Check that in a tick the steady neighbour gets its pool, unless no answer was JSON."""
-    world = live_through(odd)
-    if odd.act != "tick" or odd.part in _SHARED or _POOLS[STEADY.name].name in world.gke.pools:
+def take_object(recipe: Recipe) -> None:
+    """Spoil a workload, its pod, one on its node, or what all share: neighbours get their pool."""
+    scene, part = recipe.choose(SCENES), recipe.choose(_PARTS)
+    example = scene.workload if part == "workload" else _SHARED.get(part, scene.pod)
+    deed = recipe.choose(("demand", "demand", "over", "over", "tick"))
+    pool, limited = recipe.choose(("", "RUNNING", "RUNNING", "ERROR")), recipe.number(4) == 1
+    text = write(spoil(recipe, example))
+    note(f"{deed} of {scene.name}, pool {pool!r}, limited: {limited}, {part}: {text!r:.4000}")
+    world = live_through(scene, deed, part, text, pool=pool, limited=limited)
+    if deed != "tick" or part in _SHARED or _POOLS[STEADY.name].name in world.gke.pools:
         return
-    with suppress(*JSON_ERRORS):
-        msgspec.json.decode(b'{"in": [{"a": ' + odd.text + b"}]}")
+    with suppress(*JSON_ERRORS):  # unless no answer was JSON
+        msgspec.json.decode(b'{"in": [{"a": ' + text + b"}]}")
         raise Lost("the neighbour got no pool")
 
 
-def _make_pool(scene: Scene) -> NodePool:
-    """Return the pool that an unspoilt scene gets."""
-    pools = live_through(OddObject(scene)).gke.pools
-    assert pools, f"{scene.name} gets no pool"
-    return next(iter(pools.values()))
-
-
-_POOLS = {scene.name: _make_pool(scene) for scene in (STEADY, *SCENES)}
+_POOLS = {scene.name: next(iter(live_through(scene).gke.pools.values())) for scene in (STEADY, *SCENES)}
+"""The pool that each unspoilt scene gets."""
 
 # --- answers of Google: each call ends in a documented error; no foreign pool is touched ---
 
@@ -291,55 +251,38 @@ _REFUSAL = {"code": 403, "message": _WORDS, "status": "PERMISSION_DENIED", "deta
 _STATUSES = (200, 200, 200, 204, 301, 400, 401, 403, 404, 408, 409, 412, 429, 499, 500, 501, 503, 504, 799)
 
 
-@dataclass(frozen=True, slots=True)
-class OddAnswer:
-    """What one kind of call gets, in place of a plain answer."""
-
-    act: str
-    role: Role  # whose tick it is
-    call: str
-    status: int
-    body: bytes
-    retry_after: str
-    limited: bool
-    has_owner: bool
-
-
-def build_answer(recipe: Recipe) -> OddAnswer:
-    """Spoil the answer to one kind of call, or a refusal."""
-    call, status = recipe.choose(tuple(_ANSWERS)), recipe.choose(_STATUSES)
-    example = _ANSWERS[call] if status < 300 else json.dumps({"error": _REFUSAL}).encode()
+def take_answer(recipe: Recipe) -> None:
+    """Spoil one kind of answer: both functions, and each call by itself, live with it."""
+    odd_call, status = recipe.choose(tuple(_ANSWERS)), recipe.choose(_STATUSES)
+    example = _ANSWERS[odd_call] if status < 300 else json.dumps({"error": _REFUSAL}).encode()
     body = write(spoil(recipe, example))
-    return OddAnswer(
-        act=recipe.choose(("demand", "over", "tick", "tick", "edge")),
-        role=recipe.choose(ROLES),
-        call=call,
-        status=status,
-        limited=bool(recipe.number(2)),
-        has_owner=bool(recipe.number(2)),
-        body=spoil_text(recipe, body) if recipe.number(4) == 1 else body,
-        retry_after=recipe.choose(("", "5", odd_text(recipe))),
-    )
+    deed, role = recipe.choose(("demand", "over", "tick", "tick", "edge")), recipe.choose(ROLES)
+    limited, has_owner = recipe.number(2), recipe.number(2)
+    body = spoil_text(recipe, body) if recipe.number(4) == 1 else body
+    pause = recipe.choose(("", "5", odd_text(recipe)))
+    odd = Canned(body, status, {"Retry-After": pause} if pause else {})
+    note(f"{role} {deed}, limited: {limited}, owner: {has_owner}, {odd_call}: {odd!r:.4000}")
 
+    def answer(method: str, url: str) -> Canned:
+        call = _name_call(method, url)
+        return odd if call == odd_call else Canned(_ANSWERS[call])
 
-def check_answer(odd: OddAnswer) -> None:
-    """Check that both functions, and each call by itself, live with the answer."""
-    http = CannedHttp(lambda method, url: _answer(odd, method, url))
+    http = CannedHttp(answer)
     with recording() as records:
-        world = World(limit_chips=1_000 if odd.limited else 0)
+        world = World(limit_chips=1_000 if limited else 0)
         world.wait(0)
-        if not odd.has_owner:
+        if not has_owner:
             world.cluster.workloads.clear()
         adds, takes = open_pools(http, GkeAdds), open_pools(http, GkeTakes)
         use_ports(world, pools=adds)
         world.provisioner.ports = structs.replace(world.provisioner.ports, adds=adds)
         world.collector.ports = structs.replace(world.collector.ports, takes=takes)
-        if odd.act == "edge":
+        if deed == "edge":
             with suppress(ProvisionerError):
                 _call_each(adds, takes)
         else:
-            act(world, odd.act, odd.role, a_demand_event(), an_over_event())
-    if odd.act != "edge":
+            act(world, deed, role, a_demand_event(), an_over_event())
+    if deed != "edge":
         expect_no_fault(records)
     if touched := [each for each in http.sent if each[0] != "GET" and "default-pool" in each[1]]:
         raise Lost(f"a pool that is not ours was touched: {touched}")
@@ -357,7 +300,7 @@ def _call_each(adds: GkeAdds, takes: GkeTakes) -> None:
     takes.delete(CLUSTER, "a")
 
 
-def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
+def _name_call(method: str, url: str) -> str:
     path = url.partition("?")[0]
     calls = {
         "/listManagedInstances": "machines",
@@ -367,14 +310,8 @@ def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
         "/nodePools": "list",
     }
     of_path = (call for end, call in calls.items() if call and path.endswith(end))
-    call = next(of_path, "get" if "/nodePools/" in path else "cluster")
-    if call != odd.call:
-        return Canned(_ANSWERS[call])
-    return Canned(odd.body, odd.status, {"Retry-After": odd.retry_after} if odd.retry_after else {})
+    return next(of_path, "get" if "/nodePools/" in path else "cluster")
 
 
-BORDERS = (
-    Border("push", build_push, check_push),
-    Border("objects", build_object, check_object),
-    Border("gke", build_answer, check_answer),
-)
+BORDERS: dict[str, Callable[[Recipe], None]] = {"push": take_push, "objects": take_object, "gke": take_answer}
+"""By the place where the product reads what others wrote: what passes an odd input through it."""

@@ -6,12 +6,13 @@ passes as many, by another seed each time.
 
 import os
 import random
+from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.borders import BORDERS, Border
+from tests.fuzz.borders import BORDERS
 from tests.fuzz.spoiling import RECIPE_BYTES, Recipe
 
 INPUTS = int(os.environ.get("INPUTS", "200"))
@@ -19,7 +20,7 @@ AT_ONCE = 10  # recipes in one draw of hypothesis, whose own cost is that of one
 BATCH = 20_000  # hypothesis remembers each input of a run, so a large run is many small ones
 
 
-def fuzz(border: Border, inputs: int, first_seed: int) -> int:
+def fuzz(border: Callable[[Recipe], None], inputs: int, first_seed: int) -> int:
     """Return how many inputs a border took; an undocumented end of one is raised."""
     taken = 0
 
@@ -37,19 +38,14 @@ def fuzz(border: Border, inputs: int, first_seed: int) -> int:
         nonlocal taken
         for start in range(0, len(raw), RECIPE_BYTES):
             taken += 1
-            odd = border.build(Recipe(raw[start : start + RECIPE_BYTES]))
-            try:
-                border.check(odd)
-            except BaseException:
-                note(f"{odd!r:.4000}")
-                raise
+            border(Recipe(raw[start : start + RECIPE_BYTES]))
 
     take()
     return taken
 
 
-@pytest.mark.parametrize("border", BORDERS, ids=lambda border: border.name)
-def test_every_input_ends_in_a_documented_way(border: Border) -> None:
+@pytest.mark.parametrize("border", BORDERS.values(), ids=BORDERS)
+def test_every_input_ends_in_a_documented_way(border: Callable[[Recipe], None]) -> None:
     taken, first_seed = 0, 0 if "INPUTS" not in os.environ else random.randrange(2**32)
     while taken < INPUTS:
         taken += fuzz(border, min(BATCH, INPUTS - taken), first_seed + taken)
