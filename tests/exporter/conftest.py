@@ -12,7 +12,7 @@ from exporter.watch import Follower
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.model.messages import Event, EventType
-from standins.kit.processes import PATIENCE_SECONDS
+from standins.kit.processes import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer, write_certificates
@@ -20,7 +20,7 @@ from tests.exporter.tls_server import TlsServer, write_certificates
 
 @pytest.fixture
 def kubernetes() -> Iterator[ScriptedKubernetes]:
-    script = ScriptedKubernetes().start()
+    script = ScriptedKubernetes()
     yield script
     script.stop()
 
@@ -40,34 +40,20 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
         yield server
 
 
-def _find_seen(event: Event) -> str:
-    """The UID of the object that the watch showed."""
-    return event.cause if event.covers_all_leaders else event.subject.uid
-
-
-def _name_what(event: Event) -> str:
-    """The first word of why a workload is over, or that it is a demand."""
-    return "demand" if event.type == EventType.DEMAND else event.cause.partition(" ")[0]
-
-
 class Following:
     """A follower at work, and what it has reported so far."""
 
     def __init__(
         self, api: KubernetesApi, kubernetes: ScriptedKubernetes, kind: Any, silence_seconds: float
     ) -> None:
-        self.kubernetes, self.plural = kubernetes, kind.path.rpartition("/")[2]
+        self.kubernetes, self.kind, self.plural = kubernetes, kind, kind.path.rpartition("/")[2]
         self.reported: list[Event] = []
-        self.changed = threading.Condition()
-        self.metrics = Metrics()
-        self.health = Health((kind.name,))
-        self.kind = kind
-        self.observed = kind.observed(CLUSTER)
+        self.metrics, self.health = Metrics(), Health((kind.name,))
         self.follower = Follower(
             api,
             kind,
-            self.observed,
-            report=self._report,
+            kind.observed(CLUSTER),
+            report=lambda event, _seen_at: self.reported.append(event),
             metrics=self.metrics,
             health=self.health,
             silence_seconds=silence_seconds,
@@ -77,18 +63,15 @@ class Following:
         self.thread = threading.Thread(target=self.follower.run, daemon=True)
         self.thread.start()
 
-    def _report(self, event: Event, seen_at: float) -> None:
-        with self.changed:
-            self.reported.append(event)
-            self.changed.notify_all()
-
-    def wait_for(self, *facts: tuple[str, str], seconds: float = PATIENCE_SECONDS) -> list[tuple[str, str]]:
-        """Wait until exactly these (what, uid of the object seen) were reported; return all."""
-        with self.changed:
-            self.changed.wait_for(lambda: len(self.reported) >= len(facts), seconds)
-            found = [(_name_what(event), _find_seen(event)) for event in self.reported]
-        assert found == list(facts)
-        return found
+    def wait_for(self, *facts: tuple[str, str]) -> None:
+        """Wait until exactly these were reported: what, and the UID of the object that was seen."""
+        wait_until(lambda: len(self.reported) >= len(facts))
+        demands = [event.type == EventType.DEMAND for event in self.reported]
+        seen = [
+            ("demand" if demand else event.cause.split()[0], event.cause if demand else event.subject.uid)
+            for event, demand in zip(self.reported, demands, strict=True)
+        ]
+        assert seen == list(facts)
 
     def metric(self, name: str, **labels: str) -> float:
         labels |= {"resource": self.kind.name}

@@ -1,8 +1,7 @@
 """A Kubernetes API that plays back what a test wrote down: real sockets, scripted answers.
 
-Leases really work.
-
-Answers are data: a `Listing`, a `Refusal`, or for watches a `Stream` of events and an ending.
+Leases really work. Answers are data: a `Listing`, a `Refusal`, or for watches a `Stream` of events
+and an ending.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,38 +47,25 @@ class Request:
     method: str
     path: str
     query: dict[str, str]
-    headers: dict[str, str]
+    content_type: str = ""
     body: Any = None
 
-    @property
-    def is_watch(self) -> bool:
-        return self.query.get("watch") == "1"
 
-    @property
-    def asks_for_version(self) -> bool:
-        return self.query == {"limit": "1"}
-
-
-@dataclass
 class ScriptedKubernetes:
     """What to answer, by kind of request and plural of the resource; the last answer repeats."""
 
-    lists: dict[str, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
-    watches: dict[str, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
-    present_version: str = "1000000"
-    """Answer to the question for the present version, which counts as neither list nor watch."""
-    requests: list[Request] = field(default_factory=list)
-    leases: dict[str, dict[str, Any]] = field(default_factory=dict)
-    lease_refusals: deque[Refusal] = field(default_factory=deque)
-    deleted: list[Any] = field(default_factory=list)
-    closing: threading.Event = field(default_factory=threading.Event)
-    changed: threading.Condition = field(default_factory=threading.Condition)
-
-    def start(self, port: int = 0) -> ScriptedKubernetes:
+    def __init__(self) -> None:
+        self.lists: dict[str, deque[Any]] = defaultdict(deque)
+        self.watches: dict[str, deque[Any]] = defaultdict(deque)
+        self.present_version = "1000000"
+        """Answer to the question for the present version, which is neither list nor watch."""
+        self.requests: list[Request] = []
+        self.leases: dict[str, dict[str, Any]] = {}
+        self.lease_refusals: deque[Refusal] = deque()
+        self.closing, self.changed = threading.Event(), threading.Condition()
         scripted = type("Scripted", (_Handler,), {"script": self})
-        self.server = LocalAnswers(lambda _asked: Answer(501), port, handler=scripted).__enter__()
-        self.port, self.url = self.server.port, self.server.url
-        return self
+        self.server = LocalAnswers(lambda _asked: Answer(501), handler=scripted).__enter__()
+        self.url = self.server.url
 
     def stop(self) -> None:
         self.closing.set()
@@ -89,7 +75,7 @@ class ScriptedKubernetes:
         return [
             each
             for each in self.requests
-            if each.path.endswith(plural) and each.is_watch is watch and not each.asks_for_version
+            if each.path.endswith(plural) and ("watch" in each.query) is watch and each.query != {"limit": "1"}
         ]
 
     def wait_for_requests(self, plural: str, count: int, *, watch: bool) -> list[Request]:
@@ -98,17 +84,35 @@ class ScriptedKubernetes:
         assert done, f"fewer than {count} {plural} requests: {self.requests}"
         return self.asked(plural, watch=watch)
 
-    def next_answer(self, request: Request) -> Any:
-        plural = request.path.rsplit("/", 1)[-1]
+    def answer(self, request: Request) -> Any:
+        """Return the next answer of the script; of a Lease the JSON that is kept."""
         with self.changed:
             self.requests.append(request)
             self.changed.notify_all()
-            if request.asks_for_version:
+            if "/leases" in request.path:
+                return self.lease_refusals.popleft() if self.lease_refusals else self._keep_lease(request)
+            if request.query == {"limit": "1"}:
                 return Listing(version=self.present_version)
-            answers = (self.watches if request.is_watch else self.lists)[plural]
+            watch = "watch" in request.query
+            answers = (self.watches if watch else self.lists)[request.path.rpartition("/")[2]]
             if not answers:
-                return Stream() if request.is_watch else Refusal(404, "NotFound")
+                return Stream() if watch else Refusal(404, "NotFound")
             return answers.popleft() if len(answers) > 1 else answers[0]
+
+    def _keep_lease(self, request: Request) -> Any:
+        """Keep leases as the API server does: a write must carry the version that is stored."""
+        metadata = request.body["metadata"] if request.body else {}
+        name = metadata.get("name", request.path.rpartition("/")[2])
+        stored = self.leases.get(name)
+        if (stored is not None) == (request.method == "POST"):
+            return Refusal(409, "AlreadyExists") if stored else Refusal(404, "NotFound")
+        kept = stored["metadata"]["resourceVersion"] if stored else ""
+        if request.method == "PUT" and metadata.get("resourceVersion") != kept:
+            return Refusal(409, "Conflict")
+        if request.method != "GET":
+            version = {"resourceVersion": str(len(self.requests))}
+            self.leases[name] = request.body | {"metadata": metadata | version}
+        return self.leases[name]
 
 
 class _Handler(Handler):
@@ -116,80 +120,28 @@ class _Handler(Handler):
     wbufsize = 0  # an event of a stream leaves at once
 
     def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
-        request = self._request()
-        if "/leases/" in request.path:
-            return self._lease(request)
-        answer = self.script.next_answer(request)
-        if isinstance(answer, Refusal):
-            return self._refuse(answer)
+        parts, body = urlsplit(self.path), self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        query = {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        kind = self.headers.get("Content-Type", "")
+        answer = self.script.answer(
+            Request(self.command, parts.path, query, kind, json.loads(body) if body else None)
+        )
         if isinstance(answer, Stream):
-            return self._stream(answer)
-        return self._json(
-            200,
-            {
-                "kind": "List",
-                "metadata": {"resourceVersion": answer.version, "continue": answer.next_page},
-                "items": list(answer.items),
-            },
-        )
+            self._stream(answer)
+        elif isinstance(answer, Refusal):
+            words = {"kind": "Status", "code": answer.code, "reason": answer.reason, "message": answer.message}
+            self._json(answer.code, words, answer.retry_after)
+        elif isinstance(answer, Listing):
+            metadata = {"resourceVersion": answer.version, "continue": answer.next_page}
+            self._json(200, {"kind": "List", "metadata": metadata, "items": list(answer.items)})
+        else:
+            self._json(200, answer)
 
-    def do_PUT(self) -> None:  # noqa: N802 -- as above
-        self._lease(self._request())
-
-    do_POST = do_PUT  # noqa: N815 -- as above
-
-    def do_DELETE(self) -> None:  # noqa: N802 -- as above
-        self.script.deleted.append(self._request().body)
-        self._refuse(Refusal(404, "NotFound"))
-
-    def _request(self) -> Request:
-        parts = urlsplit(self.path)
-        length = int(self.headers.get("Content-Length") or 0)
-        return Request(
-            method=self.command,
-            path=parts.path,
-            query={key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()},
-            headers=dict(self.headers.items()),
-            body=json.loads(self.rfile.read(length)) if length else None,
-        )
-
-    def _lease(self, request: Request) -> None:
-        """Keep leases as the API server does: a write must carry the version that is stored."""
-        script = self.script
-        with script.changed:
-            script.requests.append(request)
-            if script.lease_refusals:
-                return self._refuse(script.lease_refusals.popleft())
-            name = request.body["metadata"]["name"] if request.body else request.path.rsplit("/", 1)[-1]
-            stored = script.leases.get(name)
-            if request.method == "POST" and stored:
-                return self._refuse(Refusal(409, "AlreadyExists"))
-            if request.method != "POST" and not stored:
-                return self._refuse(Refusal(404, "NotFound"))
-            if request.method == "GET":
-                return self._json(200, stored)
-            version = request.body["metadata"].get("resourceVersion", "")
-            if request.method == "PUT" and stored and version != stored["metadata"]["resourceVersion"]:
-                return self._refuse(Refusal(409, "Conflict"))
-            metadata = request.body["metadata"] | {"resourceVersion": str(len(script.requests))}
-            script.leases[name] = request.body | {"metadata": metadata}
-            script.changed.notify_all()
-            return self._json(200, script.leases[name])
-
-    def _refuse(self, refusal: Refusal) -> None:
-        body = {
-            "kind": "Status",
-            "status": "Failure",
-            "code": refusal.code,
-            "reason": refusal.reason,
-            "message": refusal.message,
-        }
-        self._json(refusal.code, body, refusal.retry_after)
+    do_POST = do_PUT = do_GET  # noqa: N815 -- as above
 
     def _json(self, code: int, body: Any, retry_after: str = "") -> None:
         data = json.dumps(body).encode()
         self.send_response(code)
-        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         if retry_after:
             self.send_header("Retry-After", retry_after)
@@ -198,7 +150,6 @@ class _Handler(Handler):
 
     def _stream(self, stream: Stream) -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for event in stream.events:

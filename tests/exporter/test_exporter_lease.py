@@ -20,45 +20,36 @@ class Leases:
         self.api, self.kubernetes, self.now = api, kubernetes, 1_000.0
 
     def lock(self, identity: str = "me", *, taken: bool = False) -> LeaseLock:
-        lock = LeaseLock(
-            self.api,
-            namespace="ns",
-            name="exporter",
-            identity=identity,
-            lease_seconds=LEASE_SECONDS,
-            clock=lambda: self.now,
-        )
+        names = {"namespace": "ns", "name": "exporter", "identity": identity}
+        lock = LeaseLock(self.api, **names, lease_seconds=LEASE_SECONDS, clock=lambda: self.now)
         assert not taken or lock.try_acquire()
         return lock
 
     @property
-    def stored(self) -> Any:
-        return self.kubernetes.leases["exporter"]
+    def spec(self) -> Any:
+        return self.kubernetes.leases["exporter"]["spec"]
 
-    @property
-    def holder(self) -> Any:
-        return self.stored["spec"].get("holderIdentity")
+    def pass_time(self, seconds: str) -> None:
+        self.now += int(seconds)
 
-    def meet(self, event: str, what: str) -> None:
-        """Let something befall the Lease, or check what it says."""
-        if event == "holder":
-            assert self.holder == what.strip("-")
-        elif event == "moves":
-            assert self.stored["spec"]["leaseTransitions"] == int(what)
-        elif event == "+":
-            self.now += int(what)
-        elif event == "old":
-            self.stored["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
-        elif event == "length":
-            self.stored["spec"]["leaseDurationSeconds"] = int(what)
-        elif event == "no":
-            self.kubernetes.stop()
-            self.api.close()
-        elif event == "stolen":
-            self.stored["spec"]["holderIdentity"] = what
-            self.stored["metadata"]["resourceVersion"] = "999"
-        else:
-            self.kubernetes.leases.clear()
+    def cut(self, _network: str) -> None:
+        self.kubernetes.stop()
+        self.api.close()
+
+    def steal(self, thief: str) -> None:
+        self.spec["holderIdentity"] = thief
+        self.kubernetes.leases["exporter"]["metadata"]["resourceVersion"] = "999"
+
+
+EVENTS: dict[str, Callable[[Leases, str], object]] = {
+    "+": Leases.pass_time,
+    "no": Leases.cut,
+    "stolen": Leases.steal,
+    "old": lambda leases, _: leases.spec.update(renewTime="1999-01-01T00:00:00.000000Z"),
+    "length": lambda leases, seconds: leases.spec.update(leaseDurationSeconds=int(seconds)),
+    "deleted": lambda leases, _: leases.kubernetes.leases.clear(),
+}
+FACTS = {"holder": "holderIdentity", "moves": "leaseTransitions", "lasts": "leaseDurationSeconds"}
 
 
 @pytest.fixture
@@ -67,7 +58,7 @@ def leases(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Leases:
 
 
 ROWS = {
-    "one that does not exist is created": "me holds no; me takes yes; me holds yes; holder me; moves 0",
+    "one that does not exist is created": "me holds no; me takes yes; me holds yes; holder me; moves 0; lasts 15",
     "a held one is taken only after it stood still for its whole length": (
         "me takes yes; other takes no; + 14; other takes no; + 1; other takes yes; holder other; moves 1"
     ),
@@ -112,18 +103,14 @@ ACTS: dict[str, Callable[[LeaseLock], bool]] = {
 def test_a_lease_is_held_by_one_who_has_the_right(leases: Leases, steps: str) -> None:
     locks: dict[str, LeaseLock] = {}
     for step in steps.split("; "):
-        words = step.split()
-        if len(words) == 2:
-            leases.meet(*words)
-            continue
-        who, act, wanted = words
-        lock = locks.setdefault(who, leases.lock(who.partition("/")[0]))
-        assert ACTS[act](lock) is (wanted == "yes"), step
-
-
-def test_the_length_of_a_lease_is_written(leases: Leases) -> None:
-    leases.lock(taken=True)
-    assert leases.stored["spec"]["leaseDurationSeconds"] == LEASE_SECONDS
+        who, *words, wanted = step.split()
+        if who in EVENTS:
+            EVENTS[who](leases, wanted)
+        elif who in FACTS:
+            assert str(leases.spec.get(FACTS[who])) == wanted.strip("-"), step
+        else:
+            lock = locks.setdefault(who, leases.lock(who.partition("/")[0]))
+            assert ACTS[words[0]](lock) is (wanted == "yes"), step
 
 
 def test_the_leader_stops_before_the_standby_may_start(leases: Leases) -> None:
@@ -145,7 +132,7 @@ def test_of_two_that_take_a_free_lease_only_one_succeeds(leases: Leases) -> None
     assert second._may_be_taken(found, leases.now)
     with pytest.raises(ProvisionerError):
         second._write(found, found.spec, leases.now)
-    assert leases.holder == "me"
+    assert leases.spec["holderIdentity"] == "me"
 
 
 def test_an_api_that_cannot_be_asked_is_an_error_and_no_leadership(leases: Leases) -> None:

@@ -76,7 +76,7 @@ def test_writes_go_out_as_json_with_their_content_type(api: KubernetesApi, kuber
         api.create(LEASES, {"metadata": {"name": "x"}}, Stored)
     assert updated.metadata.resource_version
     sent = [each for each in kubernetes.requests if each.method in ("POST", "PUT")]
-    assert {each.headers["Content-Type"] for each in sent} == {"application/json"}
+    assert {each.content_type for each in sent} == {"application/json"}
     assert sent[1].body["metadata"] == {"name": "x", "resourceVersion": created.metadata.resource_version}
 
 
