@@ -89,6 +89,8 @@ class ScriptedKubernetes:
         with self.changed:
             self.requests.append(request)
             self.changed.notify_all()
+            if request.body and request.content_type != "application/json":
+                return Refusal(415, "UnsupportedMediaType")
             if "/leases" in request.path:
                 return self.lease_refusals.popleft() if self.lease_refusals else self._keep_lease(request)
             if request.query == {"limit": "1"}:

@@ -13,22 +13,11 @@ from typing import Any
 
 import pytest
 
-from exporter.lease import Lease
-from exporter.watch import Silence, open_watch
+from exporter.watch import open_watch
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Stored, Unreadable
-from shared.model.errors import AlreadyExists, Denied, InvalidRequest, Rejected, StaleView, Throttled, Unavailable
-from tests.exporter.exporter_builders import a_jobset
-from tests.exporter.scripted_kubernetes import (
-    CUT,
-    END,
-    Listing,
-    Refusal,
-    ScriptedKubernetes,
-    Stream,
-    bookmark,
-    event,
-)
+from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Unreadable
+from shared.model.errors import Denied, InvalidRequest, Rejected, StaleView, Throttled, Unavailable
+from tests.exporter.scripted_kubernetes import END, Listing, Refusal, ScriptedKubernetes, Stream, bookmark, event
 
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
@@ -64,20 +53,6 @@ def test_an_answer_of_another_shape_is_an_error(api: KubernetesApi, kubernetes: 
     kubernetes.leases["x"] = {"metadata": "none"}
     with pytest.raises(Unreadable, match=r"metadata"):
         api.get(f"{LEASES}/x", Thing)
-
-
-def test_writes_go_out_as_json_with_their_content_type(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
-    created = api.create(LEASES, {"metadata": {"name": "x"}}, Stored)
-    assert isinstance(created, Stored)
-    updated = api.update(f"{LEASES}/x", Lease(metadata=created.metadata), Lease)
-    with pytest.raises(StaleView):
-        api.update(f"{LEASES}/x", {"metadata": {"name": "x", "resourceVersion": "old"}}, Lease)
-    with pytest.raises(AlreadyExists):
-        api.create(LEASES, {"metadata": {"name": "x"}}, Stored)
-    assert updated.metadata.resource_version
-    sent = [each for each in kubernetes.requests if each.method in ("POST", "PUT")]
-    assert {each.content_type for each in sent} == {"application/json"}
-    assert sent[1].body["metadata"] == {"name": "x", "resourceVersion": created.metadata.resource_version}
 
 
 @pytest.mark.parametrize(
@@ -135,41 +110,21 @@ def test_an_answer_that_does_not_come_or_comes_piece_by_piece_without_end_is_una
         api.get(PODS, Thing)
 
 
-def test_a_watch_gives_typed_events_and_versions(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
-    kubernetes.watches["jobsets"].append(
-        Stream((event("ADDED", a_jobset("u", "5")), bookmark("9"), event("DELETED", a_jobset("u", "12"))), END)
-    )
-    with open_watch(api, "/apis/jobset.x-k8s.io/v1alpha2/jobsets", {"resourceVersion": "4"}, Thing) as watch:
-        events = list(watch)
-    assert [(each.type, each.resource_version) for each in events] == [
-        ("ADDED", "5"),
-        ("BOOKMARK", "9"),
-        ("DELETED", "12"),
-    ]
-    assert events[1].object is None
-
-
 @pytest.mark.parametrize(
     ("stream", "error"),
     [
-        (Stream((), CUT), Unavailable),
         (Stream(("{not json}\n",), END), Unreadable),
         (Stream(('{"type": "ADDED", "object": {"metadata": 7}}\n',), END), Unreadable),
         (Stream((event("ERROR", {"kind": "Status", "code": 403, "reason": "Forbidden"}),)), Denied),
         (Stream((event("ERROR", {"kind": "Status", "code": 500}),)), Unavailable),
         (Stream((event("ERROR", {}),)), Unavailable),
-        (Stream(), Silence),
     ],
 )
 def test_a_watch_that_fails_says_how(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
 ) -> None:
     kubernetes.watches["pods"].append(stream)
-    silence_seconds = 0.5 if error is Silence else 30  # what has something to say may take its time
-    with (
-        open_watch(api, PODS, {}, Thing, silence_seconds=silence_seconds) as watch,
-        pytest.raises(error) as caught,
-    ):
+    with open_watch(api, PODS, {}, Thing) as watch, pytest.raises(error) as caught:
         list(watch)
     assert type(caught.value) is error
 
