@@ -108,12 +108,12 @@ class ScriptedKubernetes:
         stored = self.leases.get(name)
         if (stored is not None) == (request.method == "POST"):
             return Refusal(409, "AlreadyExists") if stored else Refusal(404, "NotFound")
-        kept = stored["metadata"]["resourceVersion"] if stored else ""
-        if request.method == "PUT" and metadata.get("resourceVersion") != kept:
+        if request.method == "GET":
+            return stored
+        if stored and metadata.get("resourceVersion") != stored["metadata"]["resourceVersion"]:
             return Refusal(409, "Conflict")
-        if request.method != "GET":
-            version = {"resourceVersion": str(len(self.requests))}
-            self.leases[name] = request.body | {"metadata": metadata | version}
+        version = {"resourceVersion": str(len(self.requests))}
+        self.leases[name] = request.body | {"metadata": metadata | version}
         return self.leases[name]
 
 

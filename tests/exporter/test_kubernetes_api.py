@@ -157,7 +157,7 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
         ("shared.wiring", ("kubernetes", "pydantic", "oauthlib", "aiohttp", "yaml")),
         ("exporter.process", ("kubernetes", "pydantic", "oauthlib", "aiohttp", "yaml")),
         # To import all models takes ten times the CPU, and 80 MiB more.
-        ("cli.access.connections", ("kubernetes.client.models.", "kubernetes.client.api.", "grpc", "aiohttp")),
+        ("cli.access.connections", ("kubernetes.client.models.", "kubernetes.client.api.", "aiohttp")),
     ],
 )
 def test_what_only_a_kubeconfig_needs_is_loaded_nowhere_else(module: str, left_out: tuple[str, ...]) -> None:
