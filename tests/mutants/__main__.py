@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import pickle
 import queue
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-from tests.mutants.judging import Verdict, judge, judge_rows
+from tests.mutants.judging import Verdict, judge
 from tests.mutants.mutant import Mutant, draw_operators, read_by_hand
 from tests.mutants.scores import CAUGHT, compare, write_table
 from tests.mutants.tests_by_line import Coverage, measure_tests
@@ -29,19 +28,24 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, default=ROOT, help="the repository to measure; default: this one")
     parser.add_argument("--random", type=int, default=300, help="operator mutants; default: 300")
     parser.add_argument("--seed", type=int, default=44, help="of their draw; default: 44")
-    parser.add_argument("--only", action="append", help="rows, random, or a group by hand; repeatable")
+    parser.add_argument("--only", action="append", help="random, or a group by hand; repeatable")
     parser.add_argument("--sample", type=int, default=0, help="so many by hand, by the tests that they name")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree; default: 2")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="what came of each; a run goes on there")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="what came of each")
     parser.add_argument("--compare", type=Path, help="the output of an earlier run")
     options = parser.parse_args()
+    root = options.tree.resolve()
     if options.sample:
-        return judge_sample(options.tree.resolve(), options.sample, options.workers)
-    run = Run(options.tree.resolve(), options.output, options.seed)
-    run.judge_all(options.random, options.only, options.workers)
-    _say(*write_table(run.verdicts))
+        return judge_sample(root, options.sample, options.workers)
+    mutants = read_by_hand(root) + draw_operators(root, options.random, options.seed)
+    chosen = [each for each in mutants if not options.only or each.group in options.only]
+    verdicts = judge_all(root, chosen, options.workers)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps([asdict(each) for each in verdicts], indent=1))
+    _say(*write_table(verdicts))
     if options.compare:
-        _say(*compare(read_verdicts(options.compare), run.verdicts))
+        earlier = [Verdict(**each) for each in json.loads(options.compare.read_text())]
+        _say(*compare(earlier, verdicts))
     return 0
 
 
@@ -57,14 +61,23 @@ def judge_sample(root: Path, count: int, workers: int) -> int:
     return int(bool(missed) or not sample)
 
 
+def judge_all(root: Path, mutants: list[Mutant], workers: int) -> list[Verdict]:
+    """Judge mutants by all tests that cover their lines, and say what came of each."""
+    verdicts: list[Verdict] = []
+    with open_trees(root, workers) as trees:
+        _say("which tests cover which line: some minutes")
+        for verdict in judge_side_by_side(mutants, trees, measure_tests(trees)):
+            verdicts.append(verdict)
+            told = f"{verdict.identity}: {verdict.outcome} {verdict.by} {verdict.test}".rstrip()
+            _say(f"{len(verdicts)} (of {len(mutants)}) {told}")
+    return verdicts
+
+
 @contextmanager
 def open_trees(root: Path, workers: int) -> Iterator[list[Tree]]:
-    """Make copies of a tree, and take them away with what runs in them."""
+    """Make copies of a tree, and take them away."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        trees = [copy_tree(root, Path(folder) / str(number)) for number in range(workers)]
-        yield trees
-        for tree in trees:
-            tree.close()
+        yield [copy_tree(root, Path(folder) / str(number)) for number in range(workers)]
 
 
 def judge_side_by_side(mutants: list[Mutant], trees: list[Tree], coverage: Coverage) -> Iterator[Verdict]:
@@ -83,57 +96,6 @@ def judge_side_by_side(mutants: list[Mutant], trees: list[Tree], coverage: Cover
 
     with ThreadPoolExecutor(len(trees)) as pool:
         yield from pool.map(work, mutants)
-
-
-class Run:
-    """What came of the mutants of a tree so far; it is kept in a file, and a run goes on there."""
-
-    def __init__(self, tree: Path, output: Path, seed: int) -> None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        self._tree, self._output, self._seed = tree, output, seed
-        self._commit = name_commit(tree)
-        self.verdicts: list[Verdict] = []
-        if output.exists() and json.loads(output.read_text())["commit"] == self._commit:
-            self.verdicts = read_verdicts(output)
-
-    def judge_all(self, count: int, only: list[str] | None, workers: int) -> None:
-        """Judge what was not judged yet."""
-        with open_trees(self._tree, workers) as trees:
-            coverage = self._measure(trees)
-            done = any(each.group.startswith("rows") for each in self.verdicts)
-            if not done and (only is None or "rows" in only):
-                self._note(judge_rows(trees[0]))
-            every = read_by_hand(self._tree) + draw_operators(self._tree, count, self._seed)
-            known = {each.identity for each in self.verdicts}
-            wanted = [each for each in every if each.identity not in known and (not only or each.group in only)]
-            for verdict in judge_side_by_side(wanted, trees, coverage):
-                self._note([verdict])
-                told = f"{verdict.identity}: {verdict.outcome} {verdict.by} {verdict.test}".rstrip()
-                _say(f"{len(self.verdicts)} (of {len(wanted)} and before) {told}")
-
-    def _measure(self, trees: list[Tree]) -> Coverage:
-        """Return which tests cover what; it is kept beside the output for a run that goes on."""
-        kept = self._output.with_suffix(".coverage")
-        if kept.exists():
-            commit, coverage = pickle.loads(kept.read_bytes())
-            if commit == self._commit and isinstance(coverage, Coverage):
-                return coverage
-        _say("which tests cover which line: some minutes")
-        coverage = measure_tests(trees)
-        kept.write_bytes(pickle.dumps((self._commit, coverage)))
-        return coverage
-
-    def _note(self, verdicts: list[Verdict]) -> None:
-        """Keep what came of some mutants."""
-        self.verdicts += verdicts
-        mutants = [asdict(each) for each in self.verdicts]
-        data = {"commit": self._commit, "seed": self._seed, "mutants": mutants}
-        self._output.write_text(json.dumps(data, indent=1))
-
-
-def read_verdicts(path: Path) -> list[Verdict]:
-    """Return what an earlier run found."""
-    return [Verdict(**each) for each in json.loads(path.read_text())["mutants"]]
 
 
 def _say(*lines: str) -> None:

@@ -1,22 +1,18 @@
 """What notices a mutant: the tests that cover its line, and for rules and engine the simulator."""
 
-import json
 import re
-import tempfile
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 
-from tests.mutants.covering import OUTCOMES
 from tests.mutants.mutant import Mutant
-from tests.mutants.tests_by_line import PLUGIN, SUITES, Coverage
-from tests.mutants.trees import PYTEST, Tree
+from tests.mutants.tests_by_line import SUITES, Coverage
+from tests.mutants.trees import Tree
 
 _IN_MEMORY = ("tests/rules/", "tests/engine/")
 _FIRST_TESTS = 40  # so many tests are run first: most mutants fail in them
 _TESTS_SECONDS_MAX = 60.0  # how long the tests of a mutant took together without it
-_SECONDS_MIN = 30.0  # how long a fork may compute at least. A mutant may let a test go on for ever.
-_STORIES_SECONDS_MAX, _ROWS_SECONDS_MAX = 120.0, 1800.0
+_SECONDS_MIN = 30.0  # how long tests may compute at least. A mutant may let a test go on for ever.
+_STORIES_SECONDS_MAX = 120.0
 _SIMULATED = tuple(f"shared/{room}/" for room in ("model", "kinds", "shapes", "needs", "plan", "engine"))
 _SIMULATE = """
 import sys
@@ -24,11 +20,6 @@ from tests.simulation.campaigns import run_seeds
 sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 300, 25)))
 """
 _NOT_FOUND, _COLLECTION_FAILED, _NO_TEST = 4, (2, 3, 4), 5
-ROWS = {
-    "rows of the simulator": "tests/simulation/test_safeties.py::test_a_missing_safety_is_noticed",
-    "rows of the scenes": "tests/rules/test_plan_scenes.py::test_a_wrong_rule_makes_a_scene_fail",
-}
-"""The mutants that tests have as rows of their own: each passes if its mutant is caught."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +55,7 @@ def judge(mutant: Mutant, tree: Tree, coverage: Coverage) -> Verdict:
             if failed := _run_tests(tree, part, coverage):
                 return end("caught", failed.split("/")[1] if "/" in failed else failed, failed)
         if mutant.file.startswith(_SIMULATED) and coverage.lines:
-            code, _ = tree.fork(_SIMULATE, seconds=_STORIES_SECONDS_MAX)
+            code, _ = tree.run("-c", _SIMULATE, seconds=_STORIES_SECONDS_MAX)
             if code != 0:
                 return end("caught", "simulation")
     return end("survived" if named or tests else "not covered")
@@ -105,21 +96,3 @@ def _run_tests(tree: Tree, tests: list[str], coverage: Coverage) -> str:
         return "time" if code is None else "import"
     sure = failed[1].startswith(_IN_MEMORY) or len(tests) == 1 or _run_tests(tree, [failed[1]], coverage)
     return failed[1] if sure else ""
-
-
-def judge_rows(tree: Tree) -> list[Verdict]:
-    """Run the tests whose rows are mutants, and return what came of each."""
-    found = []
-    for group, test in ROWS.items():
-        if not (tree.root / test.partition("::")[0]).exists():
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            outcomes = {OUTCOMES: str(Path(folder, "outcomes.json"))}
-            tree.run("-m", "pytest", *PYTEST, "-p", PLUGIN, test, seconds=_ROWS_SECONDS_MAX, environ=outcomes)
-            told = json.loads(Path(outcomes[OUTCOMES]).read_text())
-        found += [
-            Verdict(group, name.partition("[")[2].rstrip("]"), "", outcome, test.split("/")[1])
-            for outcome, names in (("caught", told["passed"]), ("survived", told["failed"]))
-            for name in names
-        ]
-    return found

@@ -42,7 +42,7 @@ def compare(before: Sequence[Verdict], now: Sequence[Verdict]) -> Iterator[str]:
 
 def _name_source(verdict: Verdict) -> str:
     """Return by whom the mutant was made."""
-    return verdict.group if verdict.group.startswith(("random", "rows")) else "by hand"
+    return "random" if verdict.group == "random" else "by hand"
 
 
 def _write_row(name: str, verdicts: Sequence[Verdict]) -> str:

@@ -26,10 +26,19 @@ def test_small():
 """
 
 
-def test_each_mutant_by_hand_has_its_place() -> None:
-    lost = [each.identity for each in read_by_hand(ROOT) if each.begin < 0]
+def read(test: str) -> str:
+    path = ROOT / test.partition("::")[0]
+    return path.read_text() if path.is_file() else ""
+
+
+def test_each_mutant_by_hand_has_its_place_and_its_tests() -> None:
+    mutants = read_by_hand(ROOT)
+    lost = [each.identity for each in mutants if each.begin < 0]
+    named = {test.partition("[")[0] for each in mutants for test in each.tests if "::" in test}
+    absent = [test for test in sorted(named) if f"def {test.partition('::')[2]}(" not in read(test)]
 
     assert lost == [], "mend the row in by_hand.yaml, or take it out with the ability that it is about"
+    assert absent == [], "name a test that notices it"
 
 
 def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:
@@ -48,7 +57,6 @@ def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:
         "hand", "other words", "exporter/sizes.py", PRODUCT.index("number <"), PRODUCT.index(" < 3"), "(number)"
     )
     verdicts = [judge(each, tree, coverage) for each in (*drawn, same)]
-    tree.close()
 
     assert [each.outcome for each in verdicts] == ["caught", "caught", "not covered", "not covered", "survived"]
     assert (verdicts[0].by, verdicts[0].test) == ("rules", "tests/rules/test_sizes.py::test_small")

@@ -1,7 +1,7 @@
 """Copies of a tree, in which tests run and mutants are applied."""
 
-import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,7 +25,6 @@ class Tree:
 
     root: Path
     stamp: float = 0.0  # when a file was changed last, in unix seconds
-    _server: subprocess.Popen[str] | None = None
 
     @contextmanager
     def changed(self, file: str, text: str) -> Iterator[None]:
@@ -44,23 +43,9 @@ class Tree:
         self.stamp = max(self.stamp, path.stat().st_mtime) + 2
         os.utime(path, (self.stamp, self.stamp))
 
-    def fork(self, program: str, *, seconds: float) -> tuple[int | None, str]:
-        """Return how a Python program ended in a fork of the warm process, and what it wrote."""
-        if self._server is None:
-            words, variables = [sys.executable, "-m", "tests.mutants.warm"], {"PYTHONPATH": str(self.root)}
-            self._server = subprocess.Popen(
-                words, cwd=self.root, env=os.environ | variables, stdin=PIPE, stdout=PIPE, text=True
-            )
-        if self._server.stdin is None or self._server.stdout is None:
-            raise RuntimeError("the warm process has no pipes")
-        self._server.stdin.write(json.dumps({"program": program, "seconds": seconds}) + "\n")
-        self._server.stdin.flush()
-        code, written = json.loads(self._server.stdout.readline())
-        return code, written
-
     def test(self, *words: str, seconds: float) -> tuple[int | None, str]:
         """Return how pytest ended, and what it wrote."""
-        return self.fork(f"import sys, pytest\nsys.exit(pytest.main({[*PYTEST, *words]!r}))", seconds=seconds)
+        return self.run("-m", "pytest", *PYTEST, *words, seconds=seconds)
 
     def expect_sound(self) -> None:
         """Return if tests begin in this tree; else each mutant would seem to be caught."""
@@ -68,25 +53,28 @@ class Tree:
         if code:
             raise RuntimeError(f"the tests of {self.root} do not begin:\n{written}")
 
-    def close(self) -> None:
-        """End the warm process."""
-        if self._server is not None:
-            self._server.communicate()
-            self._server = None
-
     def run(self, *words: str, seconds: float, environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
-        """Return how a Python program ended, None if it did not in time, and what it wrote."""
-        command = [sys.executable, *words]
+        """Return how a Python program ended, None if it did not in time, and what it wrote.
+
+        Its own seconds are bounded; on a busy machine it may have to wait for long beside them.
+        """
         variables = {**os.environ, "PYTHONPATH": str(self.root), **(environ or {})}
         with subprocess.Popen(
-            command, cwd=self.root, env=variables, stdout=PIPE, stderr=STDOUT, text=True, start_new_session=True
+            [sys.executable, *words],
+            cwd=self.root,
+            env=variables,
+            stdout=PIPE,
+            stderr=STDOUT,
+            text=True,
+            start_new_session=True,
         ) as program:
+            resource.prlimit(program.pid, resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
             try:
-                written, _ = program.communicate(timeout=seconds)
+                written, _ = program.communicate(timeout=4 * seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(program.pid, signal.SIGKILL)
                 return None, ""
-        return program.returncode, written
+        return (None if program.returncode < 0 else program.returncode), written
 
 
 def list_files(tree: Path) -> list[str]:
