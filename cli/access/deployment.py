@@ -37,7 +37,6 @@ from shared.settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cli.access.connections import Deployment
     from shared.edges.google import GoogleSession
 
 
@@ -100,11 +99,7 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
         if text and not accepts(rule, text):
             raise BadInput(describe_problem(option, "is not valid", text, rule.description or ""))
     if variable not in environ:
-        name = cluster or UNNAMED_CLUSTER.format(zone.rpartition("-")[0] or ANY_REGION)
-        location = name.split("/")[3]
-        zone = zone or location + ANY_ZONE * (not accepts(ZONE, location))
-        invented = {name: {"endpoint": "https://unknown", "zone": zone}}
-        return read_environment({**environ, variable: json.dumps(invented)})[0]
+        return read_environment({**environ, variable: json.dumps(_invent(cluster, zone))})[0]
     settings, _ = read_environment(environ)
     chosen = cluster or next(iter(settings.clusters))
     if chosen not in settings.clusters:
@@ -112,6 +107,13 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -
         raise BadInput(describe_problem("--cluster", f"is not in {variable}", chosen, valid))
     there = settings.clusters[chosen]
     return replace(settings, clusters={chosen: replace(there, zone=zone or there.zone)})
+
+
+def _invent(cluster: str, zone: str) -> dict[str, dict[str, str]]:
+    name = cluster or UNNAMED_CLUSTER.format(zone.rpartition("-")[0] or ANY_REGION)
+    location = name.split("/")[3]
+    zone = zone or location + ANY_ZONE * (not accepts(ZONE, location))
+    return {name: {"endpoint": "https://unknown", "zone": zone}}
 
 
 def name_subscription(own: OperatorSettings, part: str) -> str:
@@ -178,18 +180,6 @@ def choose_environment(*, always: bool = True) -> Mapping[str, str]:
     if not always and choice == Choice():
         return os.environ
     return resolve(os.environ, choice, say=lambda text: typer.echo(text, err=True))
-
-
-def open_chosen() -> Deployment:
-    """Return the chosen deployment."""
-    return open_deployment(choose_environment())
-
-
-def open_deployment(environ: Mapping[str, str]) -> Deployment:
-    """Return the deployment. Its libraries take half a second to load, and a plan needs none."""
-    from cli.access.connections import open_deployment as open_now  # noqa: PLC0415 -- see above
-
-    return open_now(environ)
 
 
 def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], None]) -> dict[str, str]:

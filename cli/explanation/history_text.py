@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cli.exit_codes import ExitCode
 from cli.explanation.why import find_owner, parse_workload, tell
@@ -68,13 +68,13 @@ def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
 
 
 def print_history(
-    console: Console, history: History, *, several: bool, wide: bool, now: float, since: float = 0.0
+    console: Console, history: History, *, several: bool, form: Format, now: float, since: float = 0.0
 ) -> None:
     """Print a history for people, then the present state."""
     if several:
         print_line(console, styled(short_cluster(history.cluster), "dim"))
     shown = [each for each in history.entries if each.at >= since]
-    rows = shown if wide else collapse(shown, now=now)
+    rows = shown if form is Format.WIDE else collapse(shown, now=now)
     if rows:
         print_table(console, _COLUMNS, rows)
         print_line(console)
@@ -141,24 +141,30 @@ def show_why(
     kind, home, name = parse_workload(workload, namespace)
     now, clusters = deployment.ports.clock.now(), deployment.ports.clusters
     begin = parse_since(since, now=now) if since else 0.0
-    named = dict.fromkeys(clusters, (kind, name))
-    if kind == "Pod":
-        named = {each: find_owner(deployment, each, home, name) for each in clusters}
-    histories = [tell(deployment, each, home, owner, of) for each, (of, owner) in named.items()]
+    histories = [_tell(deployment, cluster, kind, home, name) for cluster in clusters]
     present = [each for each in histories if each.known]
     if form.for_programs:
         print_data([each.as_data(since=begin) for each in present], form)
     else:
-        several, wide = len(clusters) > 1, form is Format.WIDE
-        for each in present:
-            print_history(open_console(), each, several=several, wide=wide, now=now, since=begin)
+        _print_histories(present, several=len(clusters) > 1, form=form, now=now, since=begin)
     if not present:
-        return _warn_of_nothing(f"{home}/{name}", [text for each in histories for text in each.unread])
-    stuck = any(each.now.troubles or each.now.errors for each in present)
-    return ExitCode.FINDINGS if stuck else ExitCode.FINE
+        return _warn_of_nothing(f"{home}/{name}", histories)
+    return ExitCode.FINDINGS if any(each.stuck for each in present) else ExitCode.FINE
 
 
-def _warn_of_nothing(workload: str, unread: Sequence[str]) -> ExitCode:
+def _print_histories(histories: Sequence[History], **how: Any) -> None:
+    for each in histories:
+        print_history(open_console(), each, **how)
+
+
+def _tell(deployment: Deployment, cluster: str, kind: str, namespace: str, name: str) -> History:
+    if kind == "Pod":
+        kind, name = find_owner(deployment, cluster, namespace, name)
+    return tell(deployment, cluster, namespace, name, kind)
+
+
+def _warn_of_nothing(workload: str, histories: Sequence[History]) -> ExitCode:
+    unread = [text for each in histories for text in each.unread]
     what = "could not be read: no source that answers" if unread else "is unknown: no object, Event, pool or log"
     warn(f"workload {workload} {what} names it")
     for text in unread:

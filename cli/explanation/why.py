@@ -226,6 +226,11 @@ class History:
         return self.exists or bool(self.entries)
 
     @property
+    def stuck(self) -> bool:
+        """Return whether a person must act, or its state is unknown."""
+        return bool(self.now.troubles or self.now.errors)
+
+    @property
     def reasons(self) -> dict[str, str]:
         """Return each reason of the present, with the first sentence of the runbook about it."""
         rows = [*self.now.pools, *self.now.waiting, *self.now.left_alone]
@@ -264,10 +269,13 @@ def parse_workload(words: Sequence[str], namespace: str) -> tuple[str, str, str]
     home = prefix if slash and not kind else namespace or "default"
     if namespace not in ("", home):
         raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {prefix!r}); valid: one of the two")
-    for what, value in (("namespace", home), ("name", name)):
-        if not _NAME.fullmatch(value):
-            raise BadInput(f"WORKLOAD: the {what} is not a Kubernetes name (got {value!r}); valid: {VALID}")
-    return kind, home, name
+    return kind, _check_name(home), _check_name(name)
+
+
+def _check_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise BadInput(f"WORKLOAD: is not a Kubernetes name (got {text!r}); valid: {VALID}")
+    return text
 
 
 def _list_names(kind: Kind) -> tuple[str, ...]:

@@ -347,13 +347,13 @@ def _build_waiting_row(need: Need, one: Planned, reading: Reading, *, slices: in
     )
 
 
-def find_next_try(scene: Scene, need: Need) -> float | None:
-    """Return when the pause of the lowest free slot ends, in unix seconds; None without one."""
+def find_next_try(scene: Scene, need: Need) -> float:
+    """Return when the pause of the lowest free slot ends, in unix seconds; 0 without one."""
     census = Census(scene)
     slot = next(iter(list_free_slots(census, need)), None)
     record = None if slot is None else find_record(census, need, slot)
     if record is None or record.candidate + 1 < len(need.ways):
-        return None
+        return 0.0
     return find_failure_time(record, census) + find_pause(count_rounds(record, census))
 
 
@@ -364,11 +364,11 @@ def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
     numbers = [(act.attempt, act.candidate) for act in creates]
     numbers += [(pool.attempt, pool.candidate) for pool in tries]
     attempt, candidate = max(numbers, default=(None, 0))
-    next_try = None if creates else find_next_try(scene, need)
+    next_try = 0.0 if creates else find_next_try(scene, need)
     return {
         "attempt": attempt,
         "candidate": f"{candidate + 1} of {len(need.ways)}" if numbers and len(need.ways) > 1 else "",
-        "next_try": format_time(next_try) if next_try is not None and next_try > scene.now else "",
+        "next_try": format_time(next_try) if next_try > scene.now else "",
     }
 
 
@@ -380,15 +380,12 @@ def decide_need(need: Need, one: Planned) -> Decision:
     """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
     answers = [answer for answer in one.plan.answers if answer.need in (need.key, "")]
     creates = _list_creates(need, one)
-    own = [
-        answer for answer in answers if answer.need and not (creates and answer.reason == Reason.SLICES_MAY_MIX)
-    ]
-    if own:
-        return explain_answer(own[0], one.look)
+    beside = {Reason.SLICES_MAY_MIX} if creates else set()
+    for answer in answers:
+        if answer.need and answer.reason not in beside:
+            return explain_answer(answer, one.look)
     if creates:
-        decision = explain_act(creates[0], one.look)
-        more = f" (and {len(creates) - 1} more)" if len(creates) > 1 else ""
-        return Decision(decision.verdict, decision.reason, decision.message + more)
+        return explain_act(creates[0], one.look)
     if answers and not one.look.pools:
         return explain_answer(answers[0], one.look)
     return describe_wait(one.look)

@@ -270,28 +270,24 @@ def needs_records(status: Status) -> bool:
 def add_refusals(status: Status, records: Collection[Record]) -> None:
     """Show what GKE refused at once, where that is the last record, in place of what is planned."""
     by_owner: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_pool: dict[str, Mapping[str, Any]] = {}
     for _, record in sorted(records, key=itemgetter(0)):
-        claim, decision = record["claim"], record.get("decision")
-        if decision == Verdict.CREATE or (decision in _REFUSALS and record.get("reason") in _OF_GKE):
+        claim = record["claim"]
+        by_pool[str(record.get("pool"))] = record
+        if record.get("decision") == Verdict.CREATE or _is_refusal(record):
             owner = str(claim.get("cluster")), f"{claim.get('namespace')}/{claim.get('name')}"
             by_owner.setdefault(owner, []).append(record)
-    for place, row in enumerate(status.waiting):
-        own = by_owner.get((row.cluster, row.owner), [])
-        if row.decision in _MAY_BE_REFUSED and own and own[-1].get("decision") != Verdict.CREATE:
-            status.waiting[place] = _refuse(row, own)
-    last = {str(record.get("pool")): record for _, record in sorted(records, key=itemgetter(0))}
-    for place, pool in enumerate(status.pools):
-        record = last.get(pool.pool, {})
-        if (
-            pool.decision == Verdict.DELETE
-            and record.get("decision") in _REFUSALS
-            and record.get("reason") in _OF_GKE
-        ):
-            reason, message = str(record["reason"]), str(record.get("message") or "")
-            status.pools[place] = replace(pool, stuck=True, reason=reason, message=message)
+    status.waiting = [_refuse(row, by_owner.get((row.cluster, row.owner), [])) for row in status.waiting]
+    status.pools = [_refuse_delete(row, by_pool.get(row.pool, {})) for row in status.pools]
+
+
+def _is_refusal(record: Mapping[str, Any]) -> bool:
+    return record.get("decision") in _REFUSALS and record.get("reason") in _OF_GKE
 
 
 def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow:
+    if row.decision not in _MAY_BE_REFUSED or not records or records[-1].get("decision") == Verdict.CREATE:
+        return row
     accepted = [at for at, each in enumerate(records) if each.get("decision") == Verdict.CREATE]
     reason, message = (str(records[-1].get(key) or "") for key in ("reason", "message"))
     return replace(
@@ -304,6 +300,12 @@ def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow
         failure=reason,
         error=message,
     )
+
+
+def _refuse_delete(row: PoolRow, record: Mapping[str, Any]) -> PoolRow:
+    if row.decision != Verdict.DELETE or not _is_refusal(record):
+        return row
+    return replace(row, stuck=True, reason=str(record["reason"]), message=str(record.get("message") or ""))
 
 
 def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None = None) -> Status:

@@ -102,8 +102,9 @@ def walk_dead_letters(
             chosen = [each for each in fresh if choice.fits(read_dead_letter(each))]
             if chosen and handle:
                 handle([strip(each.message) for each in chosen])
-                admin.acknowledge(subscription, [each.ack_id for each in chosen])
-                held.difference_update(each.ack_id for each in chosen)
+                acknowledged = [each.ack_id for each in chosen]
+                admin.acknowledge(subscription, acknowledged)
+                held.difference_update(acknowledged)
             report.dead_letters += map(read_dead_letter, chosen)
     finally:
         if held:

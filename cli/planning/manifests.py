@@ -6,7 +6,6 @@ CronJob, is replaced by these workloads.
 
 from __future__ import annotations
 
-import glob
 import re
 import sys
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from cli.planning.objects import (
     MAKERS,
     RUNTIMES,
     Made,
+    Maker,
     WrongField,
     check_object,
     find_requests,
@@ -37,20 +37,18 @@ from shared.needs.refusals import find_other_server
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cli.planning.objects import Maker
     from shared.kinds.kind import Json, Kind
     from shared.model.errors import Rejected
     from shared.model.workloads import WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-_VALID = "a YAML or JSON file, a folder, a pattern, or -"
+_VALID = "a YAML or JSON file, a folder, or -"
 _CHARACTERS_MAX = 10_000_000
 _PREFIX_MAX = 58
 """Kubernetes cuts a generateName to this length:
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/names/generate.go."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
-_VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
 _SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
 _LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -59,7 +57,11 @@ _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 """What TrainJobs are made from; they ask for nothing themselves."""
 _NAMED = {"ServiceAccount": "serviceAccountName", "PersistentVolumeClaim": "claimName"}
 """Fields of pods that name objects which must be there."""
-_OBJECTS: tuple[Maker | Kind, ...] = (*MAKERS, *KINDS)  # what is planned
+_OBJECTS: dict[tuple[str, str], Maker | Kind] = {
+    **{(kind.name, kind.group): kind for kind in KINDS},
+    **{(maker.name, maker.group): maker for maker in MAKERS},
+}
+"""What is planned, by kind and group."""
 Named = tuple[str, str, str]  # kind, namespace and name of an object
 
 
@@ -112,7 +114,7 @@ class Found:
 
 
 def read_manifests(paths: Iterable[str]) -> Found:
-    """Return the workloads of files, folders and patterns; ``-`` is standard input."""
+    """Return the workloads of files and folders; ``-`` is standard input."""
     contents = Found()
     for path in paths:
         for name, text in read_texts(path):
@@ -121,13 +123,13 @@ def read_manifests(paths: Iterable[str]) -> Found:
     for where, body in contents.late:
         _add_object(contents, where, body | {RUNTIMES: runtimes})
     if not (contents.workloads or contents.others or contents.problems):
-        valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
+        valid = ", ".join(kind.name for kind in KINDS)
         raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
     return contents
 
 
 def read_texts(path: str) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each file of a path, a folder with those inside, or a pattern."""
+    """Yield name and text of a file, or of each file of a folder with those inside."""
     if path == "-":
         yield "standard input", sys.stdin.read()
         return
@@ -145,13 +147,9 @@ def _list_files(path: str) -> list[Path]:
     home = Path(path)
     if not path or "\0" in path:
         raise BadInput(f"FILES: is no path (got {path!r}); valid: {_VALID}")
-    if home.is_dir():
-        files = [each for each in home.rglob("*") if each.suffix in _SUFFIXES]
-    elif not home.exists() and glob.has_magic(path):
-        files = list(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207 -- it may begin with a folder or /
-    else:
+    if not home.is_dir():
         return [home]
-    files = sorted(each for each in files if each.is_file())
+    files = sorted(each for each in home.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
     if not files:
         raise BadInput(f"{path}: no manifest is there; valid: {', '.join(_SUFFIXES)} files")
     return files
@@ -207,15 +205,14 @@ def _check_identity(body: Any) -> None:
 
 
 def _add_one(contents: Found, where: Place, body: dict[str, Any]) -> None:
-    group = body["apiVersion"].rpartition("/")[0]
-    fits = [each for each in _OBJECTS if (each.name, each.group) == (body["kind"], group)]
-    maker = next((each for each in MAKERS if each in fits), None)
-    if not fits:
+    kind = _OBJECTS.get((body["kind"], body["apiVersion"].rpartition("/")[0]))
+    maker = kind if isinstance(kind, Maker) else None
+    if kind is None:
         _add_other(contents, body)
     elif maker and maker.late and RUNTIMES not in body:
         contents.late.append((where, body))
     else:
-        _check_version(body, fits[0])
+        _check_version(body, kind)
         check_object({key: value for key, value in body.items() if key != RUNTIMES})
         _add_made(contents, body, maker)
 
@@ -234,9 +231,7 @@ def _add_made(contents: Found, body: dict[str, Any], maker: Maker | None) -> Non
     workload = read_workload(get_kind(made_body["kind"]), made_body)
     asking = [group.template for group in workload.groups if group.template.wants_accelerator]
     if not asking:
-        asks = find_requests(made_body)
-        contents.unserved = contents.unserved or bool(asks)
-        contents.others.append(f"{workload.kind} {workload.name} ({_explain_none(made_body, workload, asks)})")
+        _add_idle(contents, made_body, workload)
         return
     notes = [makes and f"made by {makes}", result.note]
     if not all(map(find_other_server, asking)):
@@ -253,7 +248,7 @@ def _add_other(contents: Found, body: dict[str, Any]) -> None:
     metadata = body.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
     shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
-    if any(each.name == body["kind"] for each in _OBJECTS):
+    if any(name == body["kind"] for name, _ in _OBJECTS):
         shown += f" (its apiVersion is {body['apiVersion'][:_SHOWN_MAX]})"
     if body["kind"] == "ProvisioningRequest":
         shown += " (left to GKE: queued provisioning)"
@@ -263,8 +258,10 @@ def _add_other(contents: Found, body: dict[str, Any]) -> None:
     _add_defined(contents, body)
 
 
-def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
-    """Return why a workload gets no pools."""
+def _add_idle(contents: Found, body: Json, workload: WorkloadView) -> None:
+    """Add why a workload gets no pools."""
+    asks = find_requests(body)
+    contents.unserved = contents.unserved or bool(asks)
     why = "needs no accelerators" if body.get("spec") else "has no spec"
     if asks:
         why = f"asks for accelerators ({asks}), but for no {_RESOURCES} in the limits of a container"
@@ -272,7 +269,7 @@ def _explain_none(body: Json, workload: WorkloadView, asks: str) -> str:
     if any(each.claims_devices for each in templates):
         why += "; what it asks for by resourceClaims gets no pools: for TPUs or GPUs, "
         why += f"request {_RESOURCES} in the limits of a container instead"
-    return why
+    contents.others.append(f"{workload.kind} {workload.name} ({why})")
 
 
 def _add_defined(contents: Found, body: dict[str, Any]) -> None:
@@ -310,11 +307,8 @@ def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
     if not named.get("name"):
         raise WrongField("metadata.name", None, "name or generateName")
     for each in ("name", "namespace"):
-        value = named[each]
-        if not isinstance(value, str) or not _NAME.fullmatch(value):
-            fill = isinstance(value, str) and _VARIABLE.search(value)
-            advice = "a manifest whose variables are replaced, for example by envsubst; " if fill else ""
-            raise WrongField(f"metadata.{each}", value, f"{advice}{_VALID_NAME}")
+        if not isinstance(named[each], str) or not _NAME.fullmatch(named[each]):
+            raise WrongField(f"metadata.{each}", named[each], _VALID_NAME)
     return named
 
 

@@ -102,14 +102,16 @@ def find_texts(body: Mapping[str, Any], field: str) -> list[str]:
 
 
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
-    """Yield each key of an object with the path before it and its value."""
+    """Yield each key or index of an object with the path before it and its value."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield path, key, each
             yield from walk(each, f"{path}{key}.")
     elif isinstance(value, list):
+        place = path.removesuffix(".")
         for number, each in enumerate(value):
-            yield from walk(each, f"{path.removesuffix('.')}[{number}].")
+            yield place, f"[{number}]", each
+            yield from walk(each, f"{place}[{number}].")
 
 
 _SIDES = ("limits", "requests")
@@ -132,9 +134,9 @@ def find_requests(body: Mapping[str, Any]) -> str:
     for path, key, value in walk(body):
         if _ASKS.search(f"{path}{key}") or _MACHINES.search(f"{path}{key} {value}"):
             return f"{key}: {value}"
-        for term in value if key == "matchExpressions" and isinstance(value, list) else ():
-            if isinstance(term, dict) and term.get("key") in _SELECTORS and term.get("operator") == "In":
-                return f"{term['key']}: {', '.join(map(str, term.get('values') or []))}"
+        # A term of node affinity is an object with the label's name under ``key``.
+        if isinstance(value, dict) and value.get("key") in _SELECTORS and value.get("operator") == "In":
+            return f"{value['key']}: {', '.join(map(str, value.get('values', ())))}"
     return ""
 
 

@@ -6,38 +6,41 @@ import contextlib
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
 from cli.access.deployment import ANY_REGION, ANY_ZONE, ZONE, accepts
+from cli.exit_codes import say
 from cli.prices import MARKET, find_price
 from cli.printing import count
+from shared.edges.cluster import read_disk
 from shared.engine.budget import Key
 from shared.engine.look import Look
 from shared.engine.tell import claim_slot, explain_act, explain_answer
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import Rejected
+from shared.model.errors import NotFound, ProvisionerError, Rejected
 from shared.model.names import Try
 from shared.model.needs import Asks, Need, NodeSource
 from shared.model.pools import PoolShape
 from shared.needs.nodepool import build_body
 from shared.needs.wanted import list_wanted
-from shared.needs.ways import read_list
+from shared.needs.ways import list_volume_claims, read_list
 from shared.plan.plan import make_plan
 from shared.plan.scene import Pod, Scene
 from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cli.planning.manifests import Found, Manifest
-    from cli.planning.plan_run import Facts
-    from shared.model.workloads import WorkloadView
+    from shared.edges.kubernetes import JsonObject
+    from shared.engine.outside import Cluster
+    from shared.model.workloads import Disk, WorkloadView
     from shared.needs.nodepool import Demand
-    from shared.plan.scene import Act, Plan
+    from shared.plan.scene import Act, Answer, Plan
     from shared.settings import Settings
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
@@ -46,6 +49,94 @@ known before."""
 _UNKNOWN_BEFORE = (labels.OWNER_UID, labels.CREATED_AT)
 _SLOTS, UNLIMITED = 10**6, 10**9
 _NOW = 1.0
+
+
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses/"
+_PATHS = {
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
+    "PersistentVolume": "/api/v1/persistentvolumes/{1}",
+    "StorageClass": _CLASSES + "{1}",
+}
+_AT_ONCE, _GKES_DEFAULT = "standard", "standard-rwo"
+"""The one class of GKE's own that binds at once, and its default, which waits for the first pod, as
+those of a manifest do: https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes."""
+_LABELS, _DISKS = "no label of a namespace opts out of pools", "no disk binds pods to a zone"
+"""What is assumed where it is not read."""
+T = TypeVar("T")
+
+
+class Facts:
+    """Reads facts of manifests and a cluster; after a failure it asks no more of that kind."""
+
+    def __init__(self, defined: Mapping[tuple[str, str, str], Mapping[str, Any]], cluster: Cluster | None) -> None:
+        """Take the objects of the manifests by kind, namespace and name, and the cluster to ask."""
+        self._objects = {
+            _PATHS[kind].format(home, name): body for (kind, home, name), body in defined.items() if kind in _PATHS
+        }
+        self._cluster = cluster
+        self._labels: dict[str, Mapping[str, str]] = {}
+        self._unread: dict[str, str] = {}
+        """What is assumed, and why."""
+
+    def find_labels(self, namespace: str) -> Mapping[str, str]:
+        """Return the labels of a namespace, which may opt out of pools; none if none are read."""
+        if namespace not in self._labels:
+            namespace_view = self._ask(_LABELS, lambda cluster: cluster.get_namespace(namespace))
+            self._labels[namespace] = namespace_view.labels if namespace_view else {}
+        return self._labels[namespace]
+
+    def add_disks(self, workload: WorkloadView) -> WorkloadView:
+        """Return a workload with the disks of its claims, as far as something tells them."""
+        disks = (self._find_disk(workload.namespace, claim) for claim in list_volume_claims(workload))
+        return structs.replace(workload, disks=tuple(disk for disk in disks if disk is not None))
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the plan assumes because nothing says it."""
+        return [f"assumed: {what} ({why})" for what, why in self._unread.items()]
+
+    def _find_disk(self, namespace: str, claim: str) -> Disk | None:
+        if _PATHS["PersistentVolumeClaim"].format(namespace, claim) in self._objects:
+            return read_disk(self._get, namespace, claim)
+        return self._ask(_DISKS, lambda cluster: cluster.find_disk(namespace, claim))
+
+    def _ask(self, what: str, read: Callable[[Cluster], T | None]) -> T | None:
+        if self._cluster is None:
+            self._unread[what] = "no cluster was asked; --cluster asks it"
+        if self._cluster is None or what in self._unread:
+            return None
+        try:
+            return read(self._cluster)
+        except ProvisionerError as error:
+            self._unread[what] = say(error)
+            return None
+
+    def _get(self, path: str, kind: type[JsonObject]) -> JsonObject:
+        """Return one object; a class that no manifest has is taken to wait for the first pod."""
+        body = self._objects.get(path)
+        if body is None and path.startswith(_CLASSES):
+            waits = path.removeprefix(_CLASSES) != _AT_ONCE
+            body = {"volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate"}
+        if body is None:
+            raise NotFound(f"{path}: is in no manifest")
+        return kind(self._complete(body))
+
+    def _complete(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a claim with what the API server and the binder add to it."""
+        own_spec = body.get("spec") or {}
+        if body.get("kind") != "PersistentVolumeClaim" or not isinstance(own_spec, dict):
+            return body
+        own, spec = _locate(body["metadata"]), {"storageClassName": _GKES_DEFAULT, **own_spec}
+        for each in self._objects.values():
+            volume = each.get("spec")
+            kept_for = volume.get("claimRef") if isinstance(volume, dict) else None
+            if each["kind"] == "PersistentVolume" and isinstance(kept_for, dict) and _locate(kept_for) == own:
+                spec["volumeName"] = each["metadata"]["name"]
+        return {**body, "spec": spec}
+
+
+def _locate(reference: Mapping[str, Any]) -> tuple[str, str]:
+    return reference.get("namespace") or "default", reference.get("name") or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,23 +242,40 @@ def _list_pods(need: Need) -> Iterator[Pod]:
 
 def _plan_need(need: Need, look: Look, outcome: Plan) -> PlannedNeed:
     creates = tuple(act for act in outcome.adds if act.need == need.key)
-    demand = look.wanted.demands.get(need.key)
     answers = [answer for answer in outcome.answers if answer.need == need.key]
-    if not creates or demand is None:
-        decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
-        return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
-    decision = explain_act(creates[0], look)
-    planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
+    demand = look.wanted.demands.get(need.key)
+    if creates and demand is not None:
+        return _plan_creates(need, demand, creates, answers, look)
+    decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
+    return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
+
+
+def _plan_creates(
+    need: Need, demand: Demand, creates: tuple[Act, ...], answers: Sequence[Answer], look: Look
+) -> PlannedNeed:
     first = structs.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look)
     except Rejected as error:
-        return dataclasses.replace(planned, decision=error.decision)
-    cut = [answer for answer in answers if answer.reason == Reason.LIMIT_REACHED]
-    notes = [f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}" for _ in cut]
-    mixing = [answer for answer in answers if answer.reason == Reason.SLICES_MAY_MIX]
-    notes += [f"warning: {explain_answer(answer, look).message} [{answer.reason}]" for answer in mixing]
-    return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=tuple(notes))
+        return PlannedNeed(key=look.key, need=need, decision=error.decision, demand=demand)
+    notes = (_describe_note(answer, look, need, len(creates)) for answer in answers)
+    return PlannedNeed(
+        key=look.key,
+        need=need,
+        decision=explain_act(creates[0], look),
+        creates=creates,
+        demand=first,
+        node_pool=body,
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def _describe_note(answer: Answer, look: Look, need: Need, pools: int) -> str:
+    """Return what an owner reads beside the creates; empty if nothing is missing."""
+    if answer.reason == Reason.LIMIT_REACHED:
+        return f"a limit allows only {pools} of its {count(need.most, 'pool')}"
+    mixes = answer.reason == Reason.SLICES_MAY_MIX
+    return f"warning: {explain_answer(answer, look).message} [{answer.reason}]" if mixes else ""
 
 
 def _explain_other(needs: Sequence[Need]) -> Decision:

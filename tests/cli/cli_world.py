@@ -17,6 +17,7 @@ from msgspec import structs
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from cli import access
 from cli import app as commands
 from cli.access import deployment as choice
 from cli.access.connections import Deployment, PubsubAdmin, open_publisher_over_rest, open_subscriber
@@ -25,6 +26,7 @@ from cli.access.log_search import open_logs
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
 from cli.planning import plan_run
+from cli.printing import Format
 from shared.edges.connection import Connection
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes import KubernetesApi
@@ -76,7 +78,7 @@ def with_own(deployment: Deployment, **changes: Any) -> Deployment:
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
     """Let every command open this deployment."""
-    for module in (plan_run, choice):
+    for module in (plan_run, access):
         monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
     monkeypatch.setattr(choice, "_find", lambda *_: {})
 
@@ -148,6 +150,6 @@ def show(history: History, *, several: bool = False, width: int = 300, terminal:
     """Return the lines of a history as `why` prints it."""
 
     def print_it(console: Console) -> None:
-        print_history(console, history, several=several, wide=False, now=NOW)
+        print_history(console, history, several=several, form=Format.TABLE, now=NOW)
 
     return list_printed(print_it, width=width, terminal=terminal)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from cli.planning.manifests import read_manifests
-from cli.planning.plan import plan
-from cli.planning.plan_run import Facts, Planned, print_plan
+from cli.planning.plan import Facts, plan
+from cli.planning.plan_run import Planned, print_plan
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.shapes.catalogue import TPUS
 from tests.builders import CLUSTER, a_pool, settings
@@ -138,14 +138,14 @@ def test_lists_of_any_kind_are_planned_item_by_item(tmp_path: Path) -> None:
     assert sum(each["pools"] for each in planned(f"{json.dumps(body)}\n{json.dumps(other)}", tmp_path)) == 6
 
 
-def test_a_pattern_and_folders_in_folders_are_read(tmp_path: Path) -> None:
+def test_folders_in_folders_are_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     for path in (tmp_path / "a" / "one.yaml", tmp_path / "a" / "b" / "two.yaml"):
         write(path, JOBSET.replace("train", path.stem))
 
     assert "6 pools" in run("plan", str(tmp_path / "a")).stdout
-    assert "6 pools" in run("plan", str(tmp_path / "**" / "*.yaml")).stdout
-    assert "no manifest is there" in run("plan", str(tmp_path / "*.json")).stderr
+    (tmp_path / "b").mkdir()
+    assert "no manifest is there" in run("plan", str(tmp_path / "b")).stderr
 
 
 def count_calls(slices: int, tmp_path: Path) -> int:
