@@ -13,9 +13,10 @@ from shared.model.needs import Tier, Way
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
-from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, decide_demand, expect_demand, want
 from tests.rows import rows
+from tests.rules.asked_shapes import expect_words, no
 
 
 def read(
@@ -26,34 +27,29 @@ def read(
     return decide_demand(CLUSTER, pod, jobset, use or settings())
 
 
-def refused(pod: PodView, use: Settings | None = None, jobset: WorkloadView | None = None) -> Decision:
-    found = expect_decision(read(pod, jobset, use))
-    assert found.verdict == Verdict.REFUSE
-    return found
-
-
 def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     demand = a_demand()
 
     assert (demand.shape.machine.name, demand.shape.node_count) == ("ct6e-standard-4t", 4)
-    assert demand.way.zone == "us-east5-b"
-    assert demand.node_labels == {}
-    assert not demand.need.pin
+    assert (demand.way.zone, demand.node_labels, demand.need.pin) == ("us-east5-b", {}, "")
 
 
 def test_a_part_of_a_workload_that_is_not_served_is_refused_by_the_name_of_the_whole() -> None:
-    decision = refused(a_pod(), jobset=structs.replace(a_jobset(), part_of="Workflow"))
+    part = structs.replace(a_jobset(), part_of="Workflow")
 
-    assert decision.reason == Reason.OWNER_KIND_UNKNOWN
-    assert "part of Workflow" in decision.message
+    expect_words(read(a_pod(), part), Reason.OWNER_KIND_UNKNOWN, "part of Workflow")
 
 
-def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation() -> None:
-    by_affinity = a_demand(topology=None, node_affinity={labels.TOPOLOGY: ("4x4",)})
-    by_annotation = a_demand(topology=None, annotations={labels.SLICE_TOPOLOGY: "4x4"})
-    accelerator = a_demand(accelerator=None, node_affinity={labels.ACCELERATOR: ("tpu-v6e-slice",)})
-
-    assert by_affinity.shape == by_annotation.shape == accelerator.shape == a_demand().shape
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"topology": None, "node_affinity": {labels.TOPOLOGY: ("4x4",)}},
+        {"topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x4"}},
+        {"accelerator": None, "node_affinity": {labels.ACCELERATOR: ("tpu-v6e-slice",)}},
+    ],
+)
+def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation(shape: dict[str, Any]) -> None:
+    assert a_demand(**shape).shape == a_demand().shape
 
 
 @pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY, labels.INSTANCE_TYPE, labels.ZONE, "team"])
@@ -61,15 +57,13 @@ def test_an_ambiguous_affinity_is_refused_with_its_values(key: str) -> None:
     template = a_template()
     template.selection[key] = ("one", "two")
 
-    decision = refused(a_pod(template=template))
-    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
-    assert all(part in decision.message for part in (key, "one, two", "one value"))
+    expect_words(read(a_pod(template=template)), Reason.SELECTOR_UNSUPPORTED, key, "one, two", "one value")
 
 
 def test_a_topology_annotation_alone_is_a_demand_that_lacks_its_accelerator() -> None:
-    alone = a_template(chips=0, topology=None, accelerator=None, annotations={labels.SLICE_TOPOLOGY: "4x4"})
+    alone: dict[str, Any] = {"accelerator": None, "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x4"}}
 
-    assert "the pod selects no TPU type" in refused(a_pod(template=alone)).message
+    no(Reason.SHAPE_UNSUPPORTED, "the pod selects no TPU type", chips=0, **alone).check()
 
 
 @pytest.mark.parametrize(
@@ -90,56 +84,46 @@ def test_a_leader_without_chips_takes_those_of_its_peers_if_they_have_its_shape(
     assert (found.shape.machine.name, found.shape.node_count) == (machine, hosts)
 
 
-def left_to_gke(**pod: Any) -> tuple[dict[str, Any], dict[str, Any], Reason]:
-    return pod, {}, Reason.DEMAND_LEFT_TO_GKE
-
-
-def mistaken(**pod: Any) -> tuple[dict[str, Any], dict[str, Any], Reason]:
-    return pod, {}, Reason.IDENTITY_MISMATCH
-
-
 OPTED_OUT = {labels.DISABLE_AUTOPROVISIONING: "true"}
 OWN_POOL: dict[str, Any] = {"selectors": {labels.NODE_POOL: "mine"}}
-NO_DEMAND = {
-    "opt-out label": ({"pod_labels": OPTED_OUT}, {}, Reason.DEMAND_OPTED_OUT),
-    "opt-out annotation": ({"annotations": OPTED_OUT}, {}, Reason.DEMAND_OPTED_OUT),
-    "ComputeClass": left_to_gke(shape={"selectors": {labels.COMPUTE_CLASS: "c"}}),
-    "ComputeClass by Exists": left_to_gke(shape={"node_affinity": {labels.COMPUTE_CLASS: ()}}),
-    **{
-        f"ProvisioningRequest by {key}": left_to_gke(annotations={key: "r"})
-        for key in labels.PROVISIONING_REQUESTS
+LEFT, MISTAKEN = Reason.DEMAND_LEFT_TO_GKE, Reason.IDENTITY_MISMATCH
+
+
+@rows(
+    "pod jobset reason",
+    {
+        "opt-out label": (a_pod(pod_labels=OPTED_OUT), a_jobset(), Reason.DEMAND_OPTED_OUT),
+        "opt-out annotation": (a_pod(annotations=OPTED_OUT), a_jobset(), Reason.DEMAND_OPTED_OUT),
+        "ComputeClass": (a_pod(shape={"selectors": {labels.COMPUTE_CLASS: "c"}}), a_jobset(), LEFT),
+        "ComputeClass by Exists": (a_pod(shape={"node_affinity": {labels.COMPUTE_CLASS: ()}}), a_jobset(), LEFT),
+        **{
+            f"ProvisioningRequest by {key}": (a_pod(annotations={key: "r"}), a_jobset(), LEFT)
+            for key in labels.PROVISIONING_REQUESTS
+        },
+        "a pool of its own": (
+            a_pod(shape=OWN_POOL),
+            a_jobset(template=a_template(**OWN_POOL)),
+            Reason.DEMAND_BOUND_ELSEWHERE,
+        ),
+        "managedBy": (a_pod(), a_jobset(managed_elsewhere=True), LEFT),
+        "a bare pod with borrowed labels": (a_pod(controller_name=""), a_jobset(), MISTAKEN),
+        "no Job": (a_pod(controller_kind="StatefulSet"), a_jobset(), MISTAKEN),
+        "another JobSet's Job": (a_pod(controller_name="other-workers-0"), a_jobset(), MISTAKEN),
+        "scaled away": (a_pod(controller_name="train-workers-2"), a_jobset(), MISTAKEN),
+        "no such replicated job": (a_pod(controller_name="train-other-0"), a_jobset(), MISTAKEN),
     },
-    "a pool of its own": (
-        {"shape": OWN_POOL},
-        {"template": a_template(**OWN_POOL)},
-        Reason.DEMAND_BOUND_ELSEWHERE,
-    ),
-    "managedBy": ({}, {"managed_elsewhere": True}, Reason.DEMAND_LEFT_TO_GKE),
-    "a bare pod with borrowed labels": mistaken(controller_name=""),
-    "no Job": mistaken(controller_kind="StatefulSet"),
-    "another JobSet's Job": mistaken(controller_name="other-workers-0"),
-    "scaled away": mistaken(controller_name="train-workers-2"),
-    "no such replicated job": mistaken(controller_name="train-other-0"),
-}
-
-
-@rows("pod jobset reason", NO_DEMAND)
+)
 def test_what_is_no_demand_is_left_alone_with_its_reason(
-    pod: dict[str, Any], jobset: dict[str, Any], reason: Reason
+    pod: PodView, jobset: WorkloadView, reason: Reason
 ) -> None:
-    found = expect_decision(read(a_pod(**pod), a_jobset(**jobset)))
-
-    assert (found.verdict, found.reason) == (Verdict.NOTHING, reason)
-    assert found.message
+    assert expect_words(read(pod, jobset), reason, verdict=Verdict.NOTHING)
+    assert isinstance(read(a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "false"})), Demand)
 
 
 @pytest.mark.parametrize(
     "pod",
     [
-        {"deleting": True},
-        {"node_name": "n"},
-        {"nominated_node": "n"},
-        {"gates": ("example.com/hold",)},
+        *({"deleting": True}, {"node_name": "n"}, {"nominated_node": "n"}, {"gates": ("example.com/hold",)}),
         {"unschedulable": False},
     ],
 )
@@ -155,10 +139,6 @@ def test_whether_a_workload_is_over_or_suspended_is_the_plan_s_to_judge(state: d
     assert want(a_jobset(**state)).needs == want(a_jobset()).needs
 
 
-def test_an_opt_out_of_false_is_none() -> None:
-    assert isinstance(read(a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "false"})), Demand)
-
-
 def test_the_slice_is_of_the_live_jobset_and_not_what_labels_say() -> None:
     pod = a_pod(pod_labels={jobset_keys.JOB_KEY: "forged", jobset_keys.REPLICATED_JOB_ON_POD: "forged"})
 
@@ -168,6 +148,7 @@ def test_the_slice_is_of_the_live_jobset_and_not_what_labels_say() -> None:
 ACCOUNT, NETWORKS, COPY = labels.NODE_SERVICE_ACCOUNT, labels.ADDITIONAL_NODE_NETWORKS, labels.COPY_LABELS
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 ANY_NETWORK = {"allowed_node_networks": ("*",)}
+TPU_ACCOUNTS, TEAMS = {"allowed_node_service_accounts": ("tpu-*@p.iam",)}, {"allowed_label_prefixes": ("team/*",)}
 
 
 @pytest.mark.parametrize(
@@ -176,19 +157,11 @@ ANY_NETWORK = {"allowed_node_networks": ("*",)}
         ({"allowed_namespaces": ("ml-*",)}, {}, ("metadata.namespace", "'default'", "ml-*")),
         ({"allowed_accelerators": ("tpu-v5*",)}, {}, (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*")),
         ({}, {ACCOUNT: "admin@p.iam"}, (ACCOUNT, "admin@p.iam", "allowed_node_service_accounts", "none")),
-        (
-            {"allowed_node_service_accounts": ("tpu-*@p.iam",)},
-            {ACCOUNT: "admin@p.iam"},
-            ("admin@p.iam", "tpu-*@p.iam"),
-        ),
+        (TPU_ACCOUNTS, {ACCOUNT: "admin@p.iam"}, ("admin@p.iam", "tpu-*@p.iam")),
         ({}, {NETWORKS: "n:s"}, (NETWORKS, "n:s", "allowed_node_networks")),
         (ANY_NETWORK, {NETWORKS: "n"}, ("'n'", "network:subnetwork")),
         (ANY_NETWORK, {NETWORKS: "n:s,:t"}, ("':t'", "network:subnetwork")),
-        (
-            {"allowed_label_prefixes": ("team/*",)},
-            {COPY: "team/a, cost"},
-            (COPY, "'cost'", "allowed_label_prefixes"),
-        ),
+        (TEAMS, {COPY: "team/a, cost"}, (COPY, "'cost'", "allowed_label_prefixes")),
         ({}, {COPY: labels.JOBSET_NAME}, (COPY, labels.JOBSET_NAME)),
         ({}, {COPY: CONTROL_PLANE}, (CONTROL_PLANE,)),
     ],
@@ -196,51 +169,32 @@ ANY_NETWORK = {"allowed_node_networks": ("*",)}
 def test_free_text_outside_the_operator_s_lists_is_refused_naming_field_value_and_setting(
     use: dict[str, Any], annotations: dict[str, str], words: tuple[str, ...]
 ) -> None:
-    decision = refused(a_pod(annotations=annotations), settings(**use))
-
-    assert decision.reason == Reason.REQUEST_NOT_ALLOWED
-    assert [word for word in words if word not in decision.message] == []
+    no(Reason.REQUEST_NOT_ALLOWED, *words, use=use, annotations=annotations).check()
 
 
-def test_free_text_within_the_operator_s_lists_is_honoured() -> None:
-    use = settings(
-        allowed_node_service_accounts=("tpu-*@p.iam",),
-        allowed_node_networks=("net:*",),
-        node_additional_networks=("always:there",),
+def test_free_text_within_the_operator_s_lists_is_honoured_and_without_it_the_settings_hold() -> None:
+    lists = {"allowed_node_networks": ("net:*",), "node_additional_networks": ("always:there",)}
+    annotations = {ACCOUNT: "tpu-1@p.iam", NETWORKS: " net:a , net:b,", COPY: " team , ,absent"}
+    demand = a_demand(
+        pod=a_pod(annotations=annotations, pod_labels={"team": "vision"}), use=settings(**TPU_ACCOUNTS, **lists)
     )
-    annotations = {
-        labels.NODE_SERVICE_ACCOUNT: "tpu-1@p.iam",
-        labels.ADDITIONAL_NODE_NETWORKS: " net:a , net:b,",
-        labels.COPY_LABELS: " team , ,absent",
-    }
-    demand = a_demand(pod=a_pod(annotations=annotations, pod_labels={"team": "vision"}), use=use)
-
-    assert demand.node_service_account == "tpu-1@p.iam"
-    assert demand.networks == ("net:a", "net:b")
-    assert demand.node_labels == {"team": "vision"}
-
-
-def test_without_annotations_the_operator_s_settings_hold_and_may_be_named_without_a_list() -> None:
     use = settings(node_service_account="nodes@p.iam", node_additional_networks=("n:s",))
-    named = a_pod(annotations={labels.NODE_SERVICE_ACCOUNT: "nodes@p.iam"})
+    usual = [a_demand(pod=pod, use=use) for pod in (None, a_pod(annotations={ACCOUNT: "nodes@p.iam"}))]
 
-    for pod in (None, named):
-        demand = a_demand(pod=pod, use=use)
-        assert (demand.node_service_account, demand.networks) == ("nodes@p.iam", ("n:s",))
+    assert (demand.node_service_account, demand.networks) == ("tpu-1@p.iam", ("net:a", "net:b"))
+    assert demand.node_labels == {"team": "vision"}
+    assert [(each.node_service_account, each.networks) for each in usual] == [("nodes@p.iam", ("n:s",))] * 2
 
 
-BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+EXCLUSIVE, STRATEGY = {jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+BOTH = STRATEGY | {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
 
 
 @pytest.mark.parametrize(
     ("on_jobset", "on_job", "pinned"),
     [
-        (BOTH, {}, True),
-        ({}, BOTH, True),
-        ({jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {jobset_keys.NODE_SELECTOR_STRATEGY: "true"}, True),
-        ({jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {}, False),
-        ({jobset_keys.NODE_SELECTOR_STRATEGY: "true"}, {}, False),
-        ({}, {}, False),
+        *((BOTH, {}, True), ({}, BOTH, True), (EXCLUSIVE, STRATEGY, True)),
+        *((EXCLUSIVE, {}, False), (STRATEGY, {}, False), ({}, {}, False)),
     ],
 )
 def test_the_node_selector_strategy_pins_the_pool(
@@ -253,32 +207,26 @@ def test_the_node_selector_strategy_pins_the_pool(
 
 
 def test_a_pinned_pod_selects_its_own_job() -> None:
-    jobset = a_jobset(annotations=BOTH)
     own = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_train-workers-0"}})
 
-    assert isinstance(read(own, jobset), Demand)
-    assert refused(own).reason == Reason.SELECTOR_UNSUPPORTED
+    assert isinstance(read(own, a_jobset(annotations=BOTH)), Demand)
+    expect_words(read(own), Reason.SELECTOR_UNSUPPORTED)
 
 
-def key_of(use: Settings | None = None, **shape: Any) -> str:
-    (need,) = want(a_jobset(template=a_template(**shape)), use=use).needs
+def key_of(**shape: Any) -> str:
+    (need,) = want(a_jobset(template=a_template(**shape))).needs
     return need.key
 
 
 def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
+    lent = {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "shared-project"}
+    selectors: list[dict[str, str]] = [
+        *({labels.SPOT: "true"}, {labels.RESERVATION_NAME: "r"}, lent, {"team": "a"}, {"team": "b"})
+    ]
     asked: list[dict[str, Any]] = [
-        {},
-        {"topology": "2x4"},
-        {"topology": "2x4", "chips": 8},
-        {"selectors": {labels.SPOT: "true"}},
-        {"selectors": {labels.RESERVATION_NAME: "r"}},
-        {"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "shared-project"}},
-        {"selectors": {"team": "a"}},
-        {"selectors": {"team": "b"}},
-        {"node_affinity": {"team": ("a", "b")}},
-        {"cpu_millis": 1000},
-        {"volume_claims": ("data",)},
-        {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
+        *({}, {"topology": "2x4"}, {"topology": "2x4", "chips": 8}, {"node_affinity": {"team": ("a", "b")}}),
+        *({"cpu_millis": 1000}, {"volume_claims": ("data",)}, {"annotations": {NETWORKS: "n:s"}}),
+        *({"selectors": each} for each in selectors),
     ]
 
     assert len({key_of(**each) for each in asked}) == len(asked)
@@ -288,14 +236,9 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        {"copy_labels": ("team",)},
-        {"node_service_account": "a@p.iam"},
-        {"node_additional_networks": ("n:s",)},
-        {"node_disk_type": "pd-ssd"},
-        {"force_on_demand": True},
-        {"kinds": ("Job",)},
-        {"allowed_namespaces": ("other",)},
-        {"allowed_accelerators": ("other",)},
+        *({"copy_labels": ("team",)}, {"node_service_account": "a@p.iam"}, {"node_additional_networks": ("n:s",)}),
+        *({"node_disk_type": "pd-ssd"}, {"force_on_demand": True}, {"kinds": ("Job",)}),
+        *({"allowed_namespaces": ("other",)}, {"allowed_accelerators": ("other",)}),
         {"capacity_policies": (CapacityPolicy(ways=(Way(Tier.SPOT), Way(Tier.ON_DEMAND))),)},
     ],
 )
