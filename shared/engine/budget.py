@@ -94,14 +94,6 @@ class Entry(Struct, kw_only=True):
         return pool is None or pool.node_count < self.maximum
 
 
-class Refusal(Struct, frozen=True):
-    """What GKE refused at once, and until when it is not asked again."""
-
-    until: float
-    pause: float
-    words: str
-
-
 class Books(Struct):
     """What a process counts in one cluster, and what it remembers of it; threads share it.
 
@@ -132,7 +124,8 @@ class Books(Struct):
     _left_to_deletions: int = 0  # slots that slow creates gave back since the last tick
     _deletions: dict[str, float] = {}
     """When a pool was deleted without a word of its owner, in unix seconds."""
-    _refusals: dict[Way, Refusal] = {}
+    _refusals: dict[Way, tuple[float, float, str]] = {}
+    """What GKE refused at once: until when it is not asked again, the pause, and GKE's words."""
     _waiting: dict[Key, tuple[bool, float]] = {}
     """What waits for the end of an operation: whether it is a gang without a part of its pools, and
     since when."""
@@ -260,14 +253,14 @@ class Books(Struct):
                 self.rests_until = now + REST_SECONDS
         elif way is not None and isinstance(error, REFUSALS):
             before = self._refusals.get(way)
-            pause = min(2 * before.pause, REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
-            self._refusals[way] = Refusal(now + pause, pause, str(error))
+            pause = min(2 * before[1], REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
+            self._refusals[way] = now + pause, pause, str(error)
 
     def list_refused(self, now: float) -> dict[Way, str]:
         """Return the ways that GKE refused at once a moment ago, each with its words."""
         with self._lock:
             refusals = self._refusals.items()
-            return {way: each.words for way, each in refusals if now < each.until}
+            return {way: words for way, (until, _, words) in refusals if now < until}
 
     def take_deletion(self, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""

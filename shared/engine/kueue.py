@@ -12,7 +12,7 @@ from msgspec import structs
 
 from shared.engine.look import Look, Standing
 from shared.engine.outside import Ports, Queues
-from shared.engine.tell import Outcome, find_error
+from shared.engine.tell import CHECKS, Outcome, find_error, say
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -24,17 +24,14 @@ from shared.plan.attempts import find_pause
 from shared.plan.counting import Census
 from shared.plan.scene import Plan, Queue
 
-_READY, _RETRY, _REJECTED, _PENDING = "Ready", "Retry", "Rejected", "Pending"
 _STATES = {
-    Reason.CHECK_READY: (_READY, "all node pools of the workload run"),
-    Reason.CHECK_RETRY: (
-        _RETRY,
-        "not all node pools of the workload came in time, so those that did are given back",
-    ),
-    Reason.CHECK_REJECTED: (_REJECTED, "the workload can never be served"),
+    Reason.CHECK_READY: "Ready",
+    Reason.CHECK_RETRY: "Retry",
+    Reason.CHECK_REJECTED: "Rejected",
+    Reason.POOL_IN_PROGRESS: "Pending",
 }
 """What each answer of the plan is to Kueue."""
-_REASONS = {state: reason for reason, (state, _) in _STATES.items()}
+_RETRY = _STATES[Reason.CHECK_RETRY]
 _ELSEWHERE = "another controller runs this workload in another cluster (spec.managedBy)"
 _NO_CHECK = (
     "node pools for workloads of this kind are created when their pods wait; take this admission "
@@ -55,9 +52,8 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
             lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
         if state:
-            seconds = checks[state.name].seconds
-            standing = Standing(queue=Queue.WAITS, queued=each, check=state, seconds=seconds)
-            return _read_owner(standing, workload, queues)
+            standing = Standing(queue=Queue.WAITS, queued=each, check=state)
+            return _read_owner(standing, each, checks[state.name], workload, queues)
     return Standing()
 
 
@@ -66,18 +62,19 @@ def _list_checks(queues: Queues) -> Mapping[str, Check]:
     return {check.name: check for check in queues.list_checks() if not check.problem}
 
 
-def _read_owner(standing: Standing, workload: WorkloadView, queues: Queues) -> Standing:
+def _read_owner(
+    standing: Standing, queued: QueuedWorkload, check: Check, workload: WorkloadView, queues: Queues
+) -> Standing:
     """Return what Kueue says with the owner as it will resume it; or why that cannot be served."""
-    if workload.managed_elsewhere or standing.queued is None:
-        return structs.replace(standing, answer=(_RETRY, _ELSEWHERE))
+    if workload.managed_elsewhere:
+        return structs.replace(standing, answer=(Reason.CHECK_RETRY, _ELSEWHERE))
+    reason = Reason.CHECK_REJECTED
     try:
-        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, standing.seconds)
+        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, check.seconds)
+        reason = Reason.CHECK_RETRY  # of a flavor: Kueue may choose another one
+        owner = queues.view_owner(queued)
     except Rejected as error:
-        return structs.replace(standing, answer=(_REJECTED, str(error)))
-    try:
-        owner = queues.view_owner(standing.queued)
-    except Rejected as error:  # of a flavor: Kueue may choose another one
-        return structs.replace(standing, answer=(_RETRY, str(error)))
+        return structs.replace(standing, answer=(reason, str(error)))
     return structs.replace(standing, queue=Queue.QUOTA, owner=owner, seconds=seconds)
 
 
@@ -106,18 +103,18 @@ def tend_checks(
 
     What could not be written is returned; one object stops no other.
     """
-    queues = ports.queues.get(cluster)
-    if queues is None:
+    if cluster not in ports.queues:
         return []
-    checks, now = queues.list_checks(), ports.clock.now()
+    queues, now = ports.queues[cluster], ports.clock.now()
+    checks = queues.list_checks()
     writes = {
         check.name: partial(queues.mark_active, check) for check in checks if not check.is_marked
     }
-    names = [check.name for check in checks if not check.problem]
+    names, answer = [check.name for check in checks if not check.problem], (_RETRY, _NO_CHECK)
     for each in queued:
         state = None if is_answered(each.owner.kind) else each.find_pending(names)
         if state:
-            writes[str(each)] = partial(_write, queues, each, state, (_RETRY, _NO_CHECK), now=now)
+            writes[str(each)] = partial(_write, queues, each, state, answer, now=now)
     return list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())
 
 
@@ -139,40 +136,32 @@ def _write(
 
 def answer_check(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
     """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds."""
-    queues, queued = ports.queues.get(look.key.cluster), look.standing.queued
-    check = look.standing.check
-    if queues is None or queued is None or check is None or look.scene.stop:
+    queued, check, cluster = look.standing.queued, look.standing.check, look.key.cluster
+    if queued is None or check is None or look.scene.stop:
         return []
-    state, message = _choose_state(look, plan)
-    if (state, message) == (check.state, check.message):
+    reason, message = look.standing.answer or _explain(look, plan)
+    answer = _STATES[reason], message
+    if answer == (check.state, check.message):
         return []
-    _write(queues, queued, check, (state, message), now=look.scene.now)
-    reason = _REASONS.get(state, Reason.POOL_IN_PROGRESS)
-    return [
-        Outcome(
-            decision=Decision(Verdict.KEEP, reason, message),
-            cluster=look.key.cluster,
-            subject=str(queued),
-            facts={"check": check.name, "state": state},
-        )
-    ]
+    _write(ports.queues[cluster], queued, check, answer, now=look.now)
+    decision, facts = Decision(Verdict.KEEP, reason, message), {"check": check.name}
+    facts["state"] = answer[0]
+    return [Outcome(decision=decision, cluster=cluster, subject=str(queued), facts=facts)]
 
 
-def _choose_state(look: Look, plan: Plan) -> tuple[str, str]:
-    """Return the state of our check, and its message."""
-    if look.standing.answer:
-        return look.standing.answer
-    states = [_STATES[each.reason] for each in plan.answers if each.reason in _STATES]
-    if not states:
-        return _PENDING, _describe_wait(look, plan)
-    state, message = states[0]
+def _explain(look: Look, plan: Plan) -> tuple[Reason, str]:
+    """Return what our check is told. It changes only when something happened."""
+    reason = next((each.reason for each in plan.answers if each.reason in CHECKS), None)
+    if reason is None:
+        return Reason.POOL_IN_PROGRESS, _describe_wait(look, plan)
     causes = [need.never.message for need in look.scene.needs if need.never]
-    error = find_error(look) if state == _RETRY else ""
-    return state, "; ".join([message, *causes, *([f"GKE says: {error}"] if error else [])])
+    error = find_error(look)
+    if error and _STATES[reason] == _RETRY:
+        causes.append(f"GKE says: {error}")
+    return reason, "; ".join([say(reason).message, *causes])
 
 
 def _describe_wait(look: Look, plan: Plan) -> str:
-    """Return why the check is pending. It changes only when something happened."""
     total = sum(1 if need.elastic else need.most for need in look.scene.needs)
     text = f"{len(Census(look.scene).counted)} of {total} node pools exist or come"
     causes = sorted({str(answer.reason) for answer in plan.answers})

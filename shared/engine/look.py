@@ -61,9 +61,9 @@ class Standing(Struct, frozen=True, kw_only=True):
     seconds: int = 0  # for how long a part of its pools is held
     lost_at: float = 0.0
     retried: bool = False
-    answer: tuple[str, str] | None = None
-    """The state of the check with its message, where a plan changes nothing: the spec can never be
-    resumed, or not now, though another flavor or queue may serve it."""
+    answer: tuple[Reason, str] | None = None
+    """What the check is told, where a plan changes nothing: the spec can never be resumed, or not
+    now, though another flavor or queue may serve it."""
 
 
 class Lists(Struct, frozen=True, kw_only=True):

@@ -26,21 +26,8 @@ from shared.engine.tell import (
     note,
     say,
 )
-from shared.model import labels
+from shared.model import errors, labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import (
-    AlreadyExists,
-    Broken,
-    Busy,
-    Denied,
-    InvalidRequest,
-    NoCapacity,
-    OldLook,
-    OutOfTime,
-    ProvisionerError,
-    Rejected,
-    Throttled,
-)
 from shared.model.failures import decide_gke_answer
 from shared.model.names import Slot
 from shared.model.pools import NodePool, PoolStatus
@@ -58,7 +45,6 @@ LISTS_SECONDS = 5.0  # how old a tick's lists may be when a create rests on them
 ACT_SECONDS = 45.0
 
 LOOK_SECONDS = 10.0  # how old a look may be when an act rests on it; most take under a second
-REFUSED = (Busy, Denied, InvalidRequest, NoCapacity)
 _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 
 
@@ -88,7 +74,7 @@ def plan_for(
         if not plan.asks:
             return look, plan
         add_facts(look, plan.asks, ports)
-    raise Broken(f"the plan for {key} asked for more rounds than it may")
+    raise errors.Broken(f"the plan for {key} asked for more rounds than it may")
 
 
 class Run(Struct):
@@ -157,7 +143,7 @@ class Run(Struct):
             part, looks = parts.pop(0)
             if self.ports.clock.now() > self.look.until:
                 left = "no time is left for all node pools; a later delivery or tick takes the rest"
-                self.errors.append(OutOfTime(left))
+                self.errors.append(errors.OutOfTime(left))
                 return
             # The second look reads anew the pools that it is for.
             names = frozenset(act.pool for act in part)
@@ -186,7 +172,7 @@ class Run(Struct):
         tasks = [partial(send, act, look, self.ports) for act in acts]
         results = self.ports.crew.run(tasks, seconds=ACT_SECONDS)
         for act, result in zip(acts, results, strict=True):
-            if isinstance(result, OldLook):
+            if isinstance(result, errors.OldLook):
                 late.append(act)
             elif isinstance(result, Exception):
                 self.errors.append(result)
@@ -228,9 +214,9 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
     """Return right before a call if what it rests on, or what was read `since`, is young enough."""
     now, began_at = ports.clock.now(), look.began_at if since is None else since
     if now > look.until:
-        raise OutOfTime(f"no time is left for {look.key}; a later delivery or tick does it")
+        raise errors.OutOfTime(f"no time is left for {look.key}; a later delivery or tick does it")
     if not 0 <= now - began_at <= LOOK_SECONDS:
-        raise OldLook(f"the look at {look.key} took too long to act on")
+        raise errors.OldLook(f"the look at {look.key} took too long to act on")
 
 
 def send(act: Act, look: Look, ports: Ports) -> Outcome:
@@ -239,7 +225,7 @@ def send(act: Act, look: Look, ports: Ports) -> Outcome:
     books, entry = ports.budget[look.key.cluster], count_entry(act, look)
     try:
         call = prepare(act, look, ports)
-    except Rejected as refusal:
+    except errors.Rejected as refusal:
         return structs.replace(outcome, decision=refusal.decision)
     obstacle = find_obstacle(act, entry, look, ports)
     if obstacle is not None:
@@ -248,7 +234,7 @@ def send(act: Act, look: Look, ports: Ports) -> Outcome:
     try:
         expect_young(look, ports, look.users_read_at if deletes else None)
         call()
-    except ProvisionerError as caught:
+    except errors.ProvisionerError as caught:
         error = caught
     if entry:
         books.note_answer(entry, error, ports.clock.now())
@@ -276,7 +262,7 @@ def count_entry(act: Act, look: Look) -> Entry | None:
 
 
 def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
-    """Return the call that does an act; `Rejected` if GKE would not accept it."""
+    """Return the call that does an act; `errors.Rejected` if GKE would not accept it."""
     cluster = look.key.cluster
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
         return partial(_mark, act, look, ports)
@@ -289,7 +275,7 @@ def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
         return partial(ports.takes.delete, cluster, act.pool)
     if act.verb in (Verb.LOWER, Verb.SWITCH_OFF) and ports.takes:
         return partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
-    raise Broken(f"this function does not {act.verb} node pool {act.pool}")
+    raise errors.Broken(f"this function does not {act.verb} node pool {act.pool}")
 
 
 def _build(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
@@ -321,24 +307,26 @@ def _mark(act: Act, look: Look, ports: Ports) -> None:
     ports.crew.gather(marks)
 
 
-def explain_refusal(act: Act, error: ProvisionerError, outcome: Outcome, look: Look) -> Outcome:
+def explain_refusal(
+    act: Act, error: errors.ProvisionerError, outcome: Outcome, look: Look
+) -> Outcome:
     """Return what is told of an act that GKE refused."""
     adds = act.verb in (Verb.CREATE, Verb.RAISE)
-    if adds and isinstance(error, AlreadyExists):
+    if adds and isinstance(error, errors.AlreadyExists):
         text = f"node pool {outcome.pool} is being created"
         decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
         return structs.replace(outcome, decision=decision)
-    if adds and isinstance(error, Throttled):
+    if adds and isinstance(error, errors.Throttled):
         decision = explain_answer(Answer(Reason.NO_OPERATION_SLOT, act.need), look)
         return structs.replace(outcome, decision=decision, error=error)
-    if not isinstance(error, REFUSED):
+    if not isinstance(error, (errors.Busy, *REFUSALS)):
         raise error
     return structs.replace(
         outcome,
         decision=decide_gke_answer(outcome.pool, _DONE.get(act.verb, "changed"), error),
         # A higher maximum has no other way, so it would be asked for again and again.
         refused=act.verb == Verb.CREATE and isinstance(error, REFUSALS),
-        error=error if isinstance(error, Busy) else None,
+        error=error if isinstance(error, errors.Busy) else None,
     )
 
 
