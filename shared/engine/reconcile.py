@@ -27,8 +27,7 @@ from shared.engine.tell import (
     say,
 )
 from shared.model import errors, labels
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.failures import decide_gke_answer
+from shared.model.decisions import Decision, Reason
 from shared.model.names import Slot
 from shared.model.pools import NodePool, PoolStatus
 from shared.needs.nodepool import build_body
@@ -48,6 +47,8 @@ LOOK_SECONDS = 10.0  # how old a look may be when an act rests on it; most take 
 _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 
 
+_WAITS = {errors.AlreadyExists: Reason.POOL_IN_PROGRESS, errors.Throttled: Reason.NO_OPERATION_SLOT}
+"""What GKE's answer to a create, or to a higher maximum, means for its owner."""
 _NOT_SERVED = Answer(Reason.KIND_NOT_SERVED)
 
 
@@ -311,22 +312,19 @@ def explain_refusal(
     act: Act, error: errors.ProvisionerError, outcome: Outcome, look: Look
 ) -> Outcome:
     """Return what is told of an act that GKE refused."""
-    adds = act.verb in (Verb.CREATE, Verb.RAISE)
-    if adds and isinstance(error, errors.AlreadyExists):
-        text = f"node pool {outcome.pool} is being created"
-        decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, text)
-        return structs.replace(outcome, decision=decision)
-    if adds and isinstance(error, errors.Throttled):
-        decision = explain_answer(Answer(Reason.NO_OPERATION_SLOT, act.need), look)
-        return structs.replace(outcome, decision=decision, error=error)
-    if not isinstance(error, (errors.Busy, *REFUSALS)):
+    if act.verb in (Verb.CREATE, Verb.RAISE) and type(error) in _WAITS:
+        decision = explain_answer(Answer(_WAITS[type(error)], act.need), look)
+    elif isinstance(error, (errors.Busy, *REFUSALS)):
+        verb = _DONE.get(act.verb, "changed")
+        decision = say(error.reason, pool=outcome.pool, act=verb, error=error)
+    else:
         raise error
     return structs.replace(
         outcome,
-        decision=decide_gke_answer(outcome.pool, _DONE.get(act.verb, "changed"), error),
+        decision=decision,
         # A higher maximum has no other way, so it would be asked for again and again.
         refused=act.verb == Verb.CREATE and isinstance(error, REFUSALS),
-        error=error if isinstance(error, errors.Busy) else None,
+        error=error if isinstance(error, errors.Retryable) else None,
     )
 
 

@@ -22,10 +22,6 @@ SILENT_MAX = 3
 SILENCE_SECONDS = 30.0  # a cluster that gave no answer so many times rests so long
 
 
-class Resting(Unavailable):
-    """A cluster that gave no answer rests, so it was not asked."""
-
-
 @dataclass(slots=True)
 class Crew:
     """What the threads of one process share."""
@@ -76,9 +72,7 @@ class Crew:
             self._working[cluster] -= 1
 
     def note(self, cluster: str, error: Exception | None, now: float) -> None:
-        """Remember whether a cluster gave an answer; one that was not asked gave none."""
-        if isinstance(error, Resting):
-            return  # it would prolong the rest, for ever if deliveries keep coming
+        """Remember whether a cluster gave an answer."""
         with self._lock:
             if isinstance(error, Unavailable):
                 count, _ = self._silent.get(cluster, (0, now))
@@ -86,13 +80,14 @@ class Crew:
             else:
                 self._silent.pop(cluster, None)
 
-    def expect_answers(self, cluster: str, now: float) -> None:
-        """Return unless a cluster rests; after its rest one delivery asks it again."""
+    def find_rest(self, cluster: str, now: float) -> Unavailable | None:
+        """Return why a cluster is not asked now; after its rest it is asked again."""
         with self._lock:
             count, since = self._silent.get(cluster, (0, now))
-        if count >= SILENT_MAX and now - since < SILENCE_SECONDS:
-            text = f"cluster {cluster} gave no answer {count} times, so it is not asked for a while"
-            raise Resting(text, retry_after_seconds=SILENCE_SECONDS)
+        if count < SILENT_MAX or now - since >= SILENCE_SECONDS:
+            return None
+        text = f"cluster {cluster} gave no answer {count} times, so it is not asked for a while"
+        return Unavailable(text, retry_after_seconds=SILENCE_SECONDS)
 
     def fork(self, task: Callable[[], T]) -> Callable[[], T]:
         """Begin a read beside the caller's next one; the answer is its result, or its error."""

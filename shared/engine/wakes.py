@@ -73,10 +73,10 @@ class Work(Struct):
 def work_on(key: Key, ports: Ports, lists: Lists = LIVE) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
     work, crew, began_at = Work(), ports.crew, ports.clock.now()
-    if not crew.begin(key):
-        return work
+    rest = crew.find_rest(key.cluster, began_at)
+    if rest or not crew.begin(key):
+        return Work(errors=[rest] if rest else [])
     try:
-        crew.expect_answers(key.cluster, began_at)
         while crew.goes_on(key):
             _work_once(key, ports, lists, work, began_at + LAST_LOOK_SECONDS)
             lists = LIVE
@@ -135,8 +135,7 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
 
     One that cannot use it, as a gang at a limit, leaves it to the next.
     """
-    tried = [key]
-    until = ports.clock.now() + LAST_LOOK_SECONDS
+    tried, until = [key], ports.clock.now() + LAST_LOOK_SECONDS
     while len(tried) <= TURNS_MAX and ports.clock.now() <= until:
         if any(each.acted for each in work.outcomes):
             return
@@ -191,8 +190,11 @@ def tick(cluster: str, ports: Ports) -> Tick:
     An error about one workload stops no other.
     """
     done, books, crew = Tick(), ports.budget[cluster], ports.crew
+    rest = crew.find_rest(cluster, ports.clock.now())
+    if rest:
+        books.spare = frozenset()
+        return Tick(errors=[(cluster, rest)])
     try:
-        crew.expect_answers(cluster, ports.clock.now())
         lists = read_lists(cluster, ports)
         keys = list_owners(lists) if ports.takes else _list_demands(lists, ports, done)
     except ProvisionerError as error:

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import re
 
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import Busy, Denied, InvalidRequest, NoCapacity
+from shared.model.decisions import Reason
 
 CAUSES = {
     Reason.STOCKOUT: "no capacity in the zone",
@@ -88,23 +87,3 @@ def classify_failure(error: str) -> Reason:
     text = error.lower().replace("_", " ")
     matches = (reason for reason, pattern in _PATTERNS if pattern.search(text))
     return next(matches, Reason.POOL_FAILED)
-
-
-Decided = Busy | Denied | InvalidRequest | NoCapacity
-"""Errors that become a decision. `shared.deliver` handles every other error."""
-_REMEDIES = {
-    Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
-    Reason.REQUEST_INVALID: "; correct what GKE names, in the pods or in the operator's settings",
-    Reason.PERMISSION_DENIED: "; an operator must grant this permission to the functions",
-}
-
-
-def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
-    """Return the decision after GKE refused a request: WAIT while GKE is busy, else REFUSE.
-
-    The act is the request in words, for example ``created``. The error carries the reason.
-    """
-    verdict, text = Verdict.REFUSE, f"cannot be {act}: {error}{_REMEDIES.get(error.reason, '')}"
-    if isinstance(error, Busy):
-        verdict, text = Verdict.WAIT, f"cannot be {act} yet: {error}"
-    return Decision(verdict, error.reason, f"node pool {pool_name} {text}")
