@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/model": (1_920, 1_600),
     "shared/needs": (1_552, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_595, 1_950),
+    "shared/engine": (2_554, 1_950),
     "shared/edges": (2_513, 2_100),
     "shared/kinds": (1_353, 1_300),
     "shared/shapes": (767, 760),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_721, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (15_252, 14_000),
+    " ".join(DEPLOYED): (15_190, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
