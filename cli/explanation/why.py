@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
-"""Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
+"""Begins every reason of the provisioner's Events (`shared.model.decisions.EVENTS`)."""
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PODS_SHOWN = 4  # those that wait first; those of one workload mostly say the same
 

@@ -345,7 +345,7 @@ def _read_class(get: Get, claim: str, name: str) -> Disk | None:
         return Disk(claim=claim, unbound=f"{unbound}{hint}")
     terms = read_objects(storage, "allowedTopologies")
     zones = _find_zones(terms, "matchLabelExpressions")
-    return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
+    return Disk(claim=claim, zones=zones) if zones else None
 
 
 def _find(get: Get, path: str) -> Json | None:

@@ -287,7 +287,7 @@ def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) 
         namespace=about.namespace,
         name=about.name,
         uid=about.uid,
-        reason=str(event[0]),
+        reason=event[0],
         message=f"{decision.message} [{decision.reason}]",
         warning=event[1],
         about=f"{decision.reason} {outcome.pool}",

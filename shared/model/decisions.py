@@ -117,19 +117,6 @@ class Decision(Struct, frozen=True):
     message: str
 
 
-class EventReason(StrEnum):
-    """Reasons of Kubernetes Events. The first four are those of the Go TPU Provisioner."""
-
-    CREATION_STARTED = "NodePoolCreationStarted"
-    CREATION_SUCCEEDED = "NodePoolCreationSucceeded"
-    CREATION_FAILED = "NodePoolCreationFailed"
-    DELETION_STARTED = "NodePoolDeletionStarted"
-    RESIZE_STARTED = "NodePoolResizeStarted"
-    PENDING = "NodePoolPending"
-    KEPT = "NodePoolKept"
-    REFUSED = "NodePoolRefused"
-
-
 class Notice(Struct, frozen=True, kw_only=True):
     """One Kubernetes Event to be written on one object."""
 
@@ -143,14 +130,16 @@ class Notice(Struct, frozen=True, kw_only=True):
     about: str = ""  # why, and which pool: the Event's name follows from the object and from this
 
 
-_OF_VERDICT = {
-    Verdict.CREATE: EventReason.CREATION_STARTED,
-    Verdict.RESIZE: EventReason.RESIZE_STARTED,
-    Verdict.DELETE: EventReason.DELETION_STARTED,
-    Verdict.WAIT: EventReason.PENDING,
-    Verdict.KEEP: EventReason.KEPT,
-    Verdict.REFUSE: EventReason.REFUSED,
+EVENTS = {
+    Verdict.CREATE: "NodePoolCreationStarted",
+    Verdict.RESIZE: "NodePoolResizeStarted",
+    Verdict.DELETE: "NodePoolDeletionStarted",
+    Verdict.WAIT: "NodePoolPending",
+    Verdict.KEEP: "NodePoolKept",
+    Verdict.REFUSE: "NodePoolRefused",
 }
+"""Reasons of Kubernetes Events. Those about creation and deletion are the Go TPU Provisioner's."""
+CREATED, FAILED = "NodePoolCreationSucceeded", "NodePoolCreationFailed"
 _MIXING = frozenset({Reason.SLICES_MAY_MIX, Reason.SLICE_MIXED})
 FAILURE_REASONS = frozenset(
     {
@@ -162,12 +151,10 @@ FAILURE_REASONS = frozenset(
 """Why a creation failed, whatever the verdict is."""
 
 
-def find_event(decision: Decision) -> tuple[EventReason, bool] | None:
+def find_event(decision: Decision) -> tuple[str, bool] | None:
     """Return the reason of the Event for a decision, and whether it warns; None for NOTHING."""
-    reason = _OF_VERDICT.get(decision.verdict)
-    if decision.reason in FAILURE_REASONS:
-        reason = EventReason.CREATION_FAILED
-    elif decision.reason == Reason.POOL_CREATED:
-        reason = EventReason.CREATION_SUCCEEDED
-    warned = decision.verdict == Verdict.REFUSE or decision.reason in FAILURE_REASONS | _MIXING
-    return None if reason is None else (reason, warned)
+    reason, failed = EVENTS.get(decision.verdict), decision.reason in FAILURE_REASONS
+    if failed or decision.reason == Reason.POOL_CREATED:
+        reason = FAILED if failed else CREATED
+    warns = failed or decision.verdict == Verdict.REFUSE or decision.reason in _MIXING
+    return None if reason is None else (reason, warns)

@@ -67,17 +67,11 @@ class Disk(Struct, frozen=True, kw_only=True):
 
     claim: str
     zones: tuple[str, ...] = ()  # sorted; empty if it fixes none
-    storage_class: str = ""  # of a volume that does not exist yet: the class that names its zones
     unbound: str = ""
     """Why the claim has no volume that a pod could wait beside; it has no zones then."""
 
     def __str__(self) -> str:
-        zones = " or ".join(self.zones)
-        if self.storage_class:
-            return (
-                f"StorageClass {self.storage_class} makes the disk of claim {self.claim} in {zones}"
-            )
-        return f"the disk of claim {self.claim} is in {zones}"
+        return f"the disk of claim {self.claim} is in {' or '.join(self.zones)}"
 
 
 class TermKind(StrEnum):

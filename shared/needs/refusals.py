@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from shared.model import labels
-from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Decision, Verdict
 from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, WorkloadView
 from shared.settings import Settings, is_allowed
@@ -27,10 +29,6 @@ _BY_QUEUE = (
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
 _OF_NETWORKS = "networking.gke.io*"  # GKE gives these resources to nodes with additional networks
-_DYNAMIC = (
-    "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an "
-    f"operator creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
-)
 _CUBE = 64  # chips of one node pool, 4x4x4, of which GKE joins several to a larger slice
 _JOINED = frozenset(family.accelerator for family in TPUS.values() if family.joins_pools)
 
@@ -39,18 +37,14 @@ def find_other_server(template: PodTemplate) -> Decision | None:
     """Return why the pods of a template are not for this provisioner; None if they are."""
     key = labels.DISABLE_AUTOPROVISIONING
     if "true" in (template.labels.get(key), template.annotations.get(key)):
-        text = f"the pod's label or annotation {key}=true opts out"
-        return _leave(Reason.DEMAND_OPTED_OUT, text)
+        return _leave("opted_out_pod")
     by_request = any(each in template.annotations for each in labels.PROVISIONING_REQUESTS)
     if by_request or any(map(template.selects, _OF_GKE)):
-        text = "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself"
-        return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
+        return _leave("class_of_gke")
     if template.selects(labels.QUEUED) and not template.selects(labels.NODE_POOL):
-        text = f"left to GKE: queued provisioning by Kueue; the pod selects {labels.QUEUED}"
-        return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
-    if dynamic := _find_dynamic_slice(template):
-        return _leave(Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic))
-    return None
+        return _leave("queued_by_kueue")
+    dynamic = _find_dynamic_slice(template)
+    return _leave("dynamic_slice", key=dynamic) if dynamic else None
 
 
 def find_other_owner(
@@ -62,26 +56,19 @@ def find_other_owner(
     out only the pods of a namespace that request GPUs. A controller may name the pool of a leader
     to live pods, but a spec that names one has chosen it.
     """
-    key, name, gpus = labels.DISABLE_AUTOPROVISIONING, workload.kind, template.gpus > 0
     if template.selects(labels.NODE_POOL):
-        text = "the pod selects a node pool by its name; "
-        text += f"remove {labels.NODE_POOL} to get a new one"
-        return _leave(Reason.DEMAND_BOUND_ELSEWHERE, text)
-    value = namespace_labels.get(key, "")
-    if workload.marks.get(key) == "true":
-        text = f"the label or annotation {key}=true of its {name} opts out"
-        return _leave(Reason.DEMAND_OPTED_OUT, text)
-    if value == "true" or (value == "gpu" and gpus):
-        text = f"the label {key}={value} of namespace {workload.namespace} opts out"
-        return _leave(Reason.DEMAND_OPTED_OUT, text)
-    if workload.managed_elsewhere:
-        text = f"another controller manages its {name} (spec.managedBy)"
-        return _leave(Reason.DEMAND_LEFT_TO_GKE, text)
-    return None
+        return _leave("pool_by_name")
+    if workload.marks.get(labels.DISABLE_AUTOPROVISIONING) == "true":
+        return _leave("opted_out_workload", workload=workload)
+    mode = namespace_labels.get(labels.DISABLE_AUTOPROVISIONING, "")
+    if mode == "true" or (mode == "gpu" and template.gpus > 0):
+        return _leave("opted_out_namespace", workload=workload, mode=mode)
+    return _leave("managed_elsewhere", workload=workload) if workload.managed_elsewhere else None
 
 
-def _leave(reason: Reason, text: str) -> Decision:
-    return Decision(Verdict.NOTHING, reason, text)
+def _leave(name: str, **facts: object) -> Decision:
+    """Return why somebody else serves pods, which is no error of theirs."""
+    return structs.replace(refuse(name, **facts).decision, verdict=Verdict.NOTHING)
 
 
 def check_workload(workload: WorkloadView, template: PodTemplate, settings: Settings) -> None:

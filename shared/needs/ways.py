@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from msgspec import Struct, structs
@@ -58,6 +57,24 @@ class Wish(Struct, frozen=True, dict=True):
         """Return the disks of the pods that are in certain zones only."""
         claims = self.template.volume_claims
         return [each for each in self.workload.disks if each.zones and each.claim in claims]
+
+    @cached_property
+    def disk_zones(self) -> list[str]:
+        """Return the zones in which the pods can use all of their disks; empty without disks."""
+        zones = [] if not self.disks else self.disks[0].zones
+        common = [each for each in zones if all(each in disk.zones for disk in self.disks)]
+        if self.disks and not common:
+            raise refuse("no_zone_of_all_disks", claim=self.disks[-1].claim, disks=self.disks)
+        return common
+
+    def reaches(self, zone: str) -> bool:
+        """Return whether pods in a zone can use all of their disks."""
+        return not self.disk_zones or zone in self.disk_zones
+
+    def refuse_zone(self, zone: str, field: str) -> Rejected:
+        """Return why the pods cannot run in a zone: their disks are in others."""
+        zones = " or ".join(self.disk_zones)
+        return refuse("disk_in_another_zone", zone, field=field, disks=self.disks, zones=zones)
 
     @cached_property
     def node_labels(self) -> dict[str, str]:
@@ -132,14 +149,13 @@ class Wish(Struct, frozen=True, dict=True):
         if not usual and _ZONE.fullmatch(location):
             usual = location
         own, reserved = map(self.template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
-        chosen = own or reserved or ""
-        if chosen:
-            _check_zone(chosen, self.disks, field=f"spec.nodeSelector {labels.ZONE}")
-        elif self.disks:
-            chosen = _choose_zone(usual, self.disks)
-        if not (chosen or usual):
+        chosen = own or reserved
+        if chosen and not self.reaches(chosen):
+            raise self.refuse_zone(chosen, f"spec.nodeSelector {labels.ZONE}")
+        zone = chosen or (usual if self.reaches(usual) else self.disk_zones[0])
+        if not zone:
             raise refuse("no_zone", location=location, cluster=self.cluster)
-        return chosen or usual
+        return zone
 
     def complete(self, way: Way) -> Way:
         """Return a way of a list with what the list leaves to the pods and to the operator."""
@@ -194,9 +210,7 @@ def list_ways(wish: Wish) -> tuple[Way, ...]:
     if labels.CAPACITY in wish.template.annotations and not settings.force_on_demand:
         return _list_annotated(wish)
     listed = [] if settings.force_on_demand else _list_policy(wish)
-    fitting = [
-        way for way in listed if _reaches(way.zone, wish.disks) and not wish.find_misfit(way)
-    ]
+    fitting = [way for way in listed if wish.reaches(way.zone) and not wish.find_misfit(way)]
     if fitting:
         return tuple(fitting)
     only = dataclasses.replace(wish.selected, zone=wish.zone)
@@ -224,9 +238,9 @@ def _list_annotated(wish: Wish) -> tuple[Way, ...]:
         if misfit is not None:
             raise refuse("candidate_unfit", number=number, way=way, misfit=misfit)
         checked.append(way)
-    reached = tuple(way for way in checked if _reaches(way.zone, wish.disks))
+    reached = tuple(way for way in checked if wish.reaches(way.zone))
     if not reached:
-        _check_zone(checked[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {checked[0]}")
+        raise wish.refuse_zone(checked[0].zone, f"{_FIELD}: candidate 1, {checked[0]}")
     return reached
 
 
@@ -264,26 +278,3 @@ def find_unbound(template: PodTemplate, workload: WorkloadView) -> Decision | No
             text = f"PersistentVolumeClaim {workload.namespace}/{disk.claim} {disk.unbound}"
             return Decision(Verdict.WAIT, Reason.CLAIM_UNBOUND, text)
     return None
-
-
-def _reaches(zone: str, disks: Iterable[Disk]) -> bool:
-    """Return whether pods in a zone can use all of some disks."""
-    return all(zone in disk.zones for disk in disks)
-
-
-def _check_zone(zone: str, disks: Iterable[Disk], *, field: str) -> None:
-    """Accept a zone in which pods can use all of some disks."""
-    for disk in disks:
-        if zone not in disk.zones:
-            zones = " or ".join(disk.zones)
-            raise refuse("disk_in_another_zone", zone, field=field, disk=disk, zones=zones)
-
-
-def _choose_zone(zone: str, disks: Sequence[Disk]) -> str:
-    """Return a zone in which pods can use all of some disks: the one named, if it will do."""
-    for each in (zone, *disks[0].zones):
-        if _reaches(each, disks):
-            return each
-    raise refuse(
-        "no_zone_of_all_disks", claim=disks[-1].claim, disks=", and ".join(map(str, disks))
-    )

@@ -147,7 +147,7 @@ def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: KubernetesClus
 
 def test_a_claim_says_where_its_volume_is_or_why_it_has_none(cluster: KubernetesCluster) -> None:
     assert cluster.find_disk("default", "bound") == Disk(claim="bound", zones=("a",))
-    assert cluster.find_disk("default", "later") == Disk(claim="later", zones=("a", "c"), storage_class="two")
+    assert cluster.find_disk("default", "later") == Disk(claim="later", zones=("a", "c"))
     assert cluster.find_disk("default", NO_SUCH) == Disk(claim=NO_SUCH, unbound="does not exist")
     at_once = cluster.find_disk("default", "open")
     assert at_once is not None

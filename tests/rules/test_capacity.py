@@ -399,7 +399,7 @@ def decide(*disks: Disk, use: dict[str, Any] | None = None, text: str = "", **sh
         "no setting": (decide(a_disk(A), use=NO_ZONE), [A]),
         "the pod selects the zone": (decide(a_disk(A), selectors={labels.ZONE: A}), [A]),
         "a list": (decide(a_disk(A), text=THREE_ZONES), [A, A]),
-        "a disk to be made": (decide(a_disk(C, storage_class="fast"), text=THREE_ZONES), [C, C]),
+        "a disk to be made": (decide(a_disk(C), text=THREE_ZONES), [C, C]),
         "a list of one zone": (
             decide(a_disk(A), text=f"[{{location: {{zones: [{A}]}}}}, {{spot: true}}]"),
             [A, A],
@@ -424,7 +424,7 @@ def test_the_pool_is_where_the_disks_are(found: Demand | Decision, zones: list[s
         ),
         "no zone in common": (
             decide(a_disk(A), a_disk(C, claim="more")),
-            f"the disk of claim data is in {A}, and the disk of claim more is in {C}",
+            f"the disk of claim data is in {A}, the disk of claim more is in {C}",
         ),
         "none of three": (
             decide(a_disk(A, C), a_disk(A, ZONE, claim="more"), a_disk(ZONE, C, claim="most")),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.model.decisions import EventReason, Reason
+from shared.model.decisions import CREATED, EVENTS, FAILED, Reason
 from shared.model.failures import CAUSES
 from shared.plan.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 from tests.tidy.test_house_rules import name_anchor
@@ -67,4 +67,4 @@ def test_the_table_has_each_alert_with_its_severity_and_its_heading_and_no_other
 
 
 def test_the_page_names_each_event() -> None:
-    assert [each for each in EventReason if f"`{each}`" not in RUNBOOK] == []
+    assert [each for each in (*EVENTS.values(), CREATED, FAILED) if f"`{each}`" not in RUNBOOK] == []
