@@ -13,20 +13,19 @@ import os
 import functions_framework
 from flask import Request, Response, jsonify
 
-from shared.deliver import TICK_PATH, Answer, deliver, deliver_tick
+from shared import deliver
 from shared.edges.process import start_logging
 from shared.engine.outside import Role
-from shared.wiring import check_settings, get_process, open_clients
 
 _FUNCTION = os.environ.get("FUNCTION_TARGET", "")
 start_logging(os.environ.get("K_SERVICE") or _FUNCTION or "functions")
 # Parsed when the instance starts: a wrong setting stops the deployment, not the first message.
-check_settings()
+deliver.check_settings()
 if _FUNCTION in set(Role):
     # gunicorn imports this module once and forks its workers, which must not share a connection.
     # So the imports above are paid once, and each worker opens its own clients before its first
     # message.
-    os.register_at_fork(after_in_child=lambda: open_clients(Role(_FUNCTION)))
+    os.register_at_fork(after_in_child=lambda: deliver.open_clients(Role(_FUNCTION)))
 
 
 @functions_framework.http
@@ -44,15 +43,15 @@ def collect(request: Request) -> Response:
 def _answer(role: Role, request: Request) -> Response:
     if request.method != "POST":
         return Response("only POST is answered here", status=405, headers={"Allow": "POST"})
-    ports = get_process(role)
-    if request.path == TICK_PATH:
-        answer, counts = deliver_tick(role, request.args.get("cluster", ""), ports)
+    ports = deliver.get_process(role)
+    if request.path == deliver.TICK_PATH:
+        answer, counts = deliver.deliver_tick(role, request.args.get("cluster", ""), ports)
         return _respond(answer, jsonify(counts))
     body, headers = request.get_data(cache=False), dict(request.headers)
-    return _respond(deliver(role, body, ports, headers), Response(""))
+    return _respond(deliver.deliver(role, body, ports, headers), Response(""))
 
 
-def _respond(answer: Answer, response: Response) -> Response:
+def _respond(answer: deliver.Answer, response: Response) -> Response:
     response.status_code = answer.status
     if answer.retry_after_seconds is not None:
         response.headers["Retry-After"] = str(answer.retry_after_seconds)

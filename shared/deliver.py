@@ -1,5 +1,9 @@
-"""One delivery from body to answer: parse, find the workload, reconcile, log.
+"""One function: its real ports, and each delivery from body to answer.
 
+The ports are built from settings, once per process. Their clients are safe to share between
+threads, which the functions framework uses for concurrent requests.
+
+A delivery: parse, find the workload, reconcile, log.
 A message, the end of an operation and a tick are hints to look. What cannot succeed is acknowledged
 with one record, which holds the reason and the message: it raises `Rejected`.
 """
@@ -7,6 +11,8 @@ with one record, which holds the reason and the message: it raises `Rejected`.
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,14 +22,78 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from shared.edges.google import find_request
-from shared.engine.budget import Key
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
+from shared.edges.google import GoogleAccount, find_request
+from shared.edges.kueue import KueueQueues
+from shared.edges.process import SYSTEM_CLOCK
+from shared.engine.budget import Budget, Key
 from shared.engine.outside import Ports, Role
 from shared.engine.tell import Outcome
+from shared.engine.threads import Crew
 from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
 from shared.model import errors
 from shared.model.decisions import Verdict
 from shared.model.messages import EventType, decode, parse_entry, parse_message
+from shared.settings import Settings, read_settings
+
+_LOG = logging.getLogger("functions")
+_LOCK = threading.Lock()
+_KEPT: dict[Role, Ports] = {}  # what this process keeps from one request to the next, by function
+
+
+def check_settings() -> None:
+    """Read this process's settings and open nothing."""
+    if not _KEPT:
+        read_settings(os.environ)
+
+
+def get_process(role: Role) -> Ports:
+    """Return a function's ports, made from the environment at the first call."""
+    with _LOCK:
+        if role not in _KEPT:
+            _KEPT[role] = build_ports(read_settings(os.environ), role)
+        return _KEPT[role]
+
+
+def open_clients(role: Role) -> None:
+    """Open a function's clients and get their access token, so that its first message waits less.
+
+    A failure is logged, and the first message tries again.
+    """
+    try:
+        pools = get_process(role).pools
+        if isinstance(pools, GkePools):
+            pools.open()
+    except errors.ProvisionerError as error:
+        _LOG.warning("the clients could not be opened at the start", extra={"problem": str(error)})
+
+
+def build_ports(
+    settings: Settings, role: Role | None = None, environ: Mapping[str, str] = os.environ
+) -> Ports:
+    """Return the real ports that the settings describe. Nothing is sent yet.
+
+    Each function can do its own verb only; without a role nothing can be added or taken away.
+    """
+    account = GoogleAccount(settings.credentials)
+    edges: dict[Role | None, type[GkePools]] = {Role.PROVISION: GkeAdds, Role.COLLECT: GkeTakes}
+    pools = edges.get(role, GkePools)(settings.gke_endpoint, account)
+    apis = open_apis(settings.clusters, pools, account)
+    component = environ.get("K_SERVICE", "tpu-provisioner")
+    queues = {name: KueueQueues(api) for name, api in apis.items()}
+    return Ports(
+        settings=settings,
+        pools=pools,
+        adds=pools if isinstance(pools, GkeAdds) else None,
+        takes=pools if isinstance(pools, GkeTakes) else None,
+        clusters={name: KubernetesCluster(api, component=component) for name, api in apis.items()},
+        queues=queues if settings.kueue_admission_check else {},
+        clock=SYSTEM_CLOCK,
+        budget=Budget(settings),
+        crew=Crew(),
+    )
+
 
 BODY_BYTES_MAX = 14_000_000  # assumes: push-body
 """A message has at most 10 MB, base64 adds a third."""
@@ -102,7 +172,6 @@ def answer_error(error: errors.ProvisionerError) -> Answer:
     return answer
 
 
-_LOG = logging.getLogger("functions")
 TICK_PATH = "/tick"  # Cloud Scheduler calls ``/tick?cluster=projects/P/locations/L/clusters/C``
 MESSAGE_BYTES_MAX = 8192
 DONE = Answer(200, logging.INFO)

@@ -16,7 +16,7 @@ import urllib3
 from functions_framework import create_app
 
 from demo.functions import stage
-from shared import wiring
+from shared import deliver as function
 from shared.engine.outside import Role
 from shared.model.errors import Throttled
 from standins.kit.addresses import draw_ports, listens
@@ -196,7 +196,7 @@ def client(
     """A test client of one function of the bundle, on fakes, with the `shared` of this process."""
     world = World()
     folders, workdir = sys.path[:], Path.cwd()
-    monkeypatch.setattr(wiring, "_KEPT", dict.fromkeys(Role, world.ports))
+    monkeypatch.setattr(function, "_KEPT", dict.fromkeys(Role, world.ports))
     application: Any = create_app(request.param, str(bundle / "main.py"), "http")  # type: ignore[no-untyped-call]
     found = application.test_client()
     found.gke = world.gke

@@ -21,13 +21,13 @@ SERVER = (str(Path(sys.executable).with_name("functions-framework")), "--source=
 FORK = """
 import gc, json, os, socket, requests
 import main
-from shared import wiring
+from shared import deliver as function
 
 def look():
     alive = gc.get_objects()
     sessions = {id(each) for each in alive if isinstance(each, requests.Session)}
     sockets = [each for each in alive if isinstance(each, socket.socket) and each.fileno() != -1]
-    return {"ports": bool(wiring._KEPT), "sessions": len(sessions), "sockets": len(sockets)}
+    return {"ports": bool(function._KEPT), "sessions": len(sessions), "sockets": len(sockets)}
 
 before = look()
 reading, writing = os.pipe()

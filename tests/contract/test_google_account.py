@@ -11,11 +11,11 @@ import google.oauth2.credentials
 import pytest
 
 from cli.access.connections import open_deployment
+from shared.deliver import build_ports
 from shared.edges.google import SCOPES, GoogleAccount
 from shared.engine.outside import Ports
 from shared.model.errors import Denied, Unavailable
 from shared.settings import read_settings
-from shared.wiring import build_ports
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import CLUSTER
 

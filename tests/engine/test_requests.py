@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from functions_framework import create_app
 
-from shared import wiring
+from shared import deliver as function
 from shared.deliver import MESSAGE_BYTES_MAX, PUBSUB_TYPE, deliver, deliver_tick
 from shared.engine.outside import Role
 from shared.model.errors import Denied, Throttled, Unavailable
@@ -139,7 +139,7 @@ def test_an_instance_takes_so_many_deliveries_whatever_their_clusters() -> None:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> tuple[Any, World]:
     world = waiting()
-    monkeypatch.setattr(wiring, "_KEPT", dict.fromkeys(Role, world.ports))
+    monkeypatch.setattr(function, "_KEPT", dict.fromkeys(Role, world.ports))
     application: Any = create_app("provision", str(MAIN), "http")  # type: ignore[no-untyped-call]
     return application.test_client(), world
 

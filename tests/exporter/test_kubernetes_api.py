@@ -154,7 +154,7 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
     ("module", "left_out"),
     [
         ("shared.edges.kubernetes", ("kubernetes", "grpc", "aiohttp")),
-        ("shared.wiring", ("kubernetes", "pydantic", "oauthlib", "aiohttp", "yaml")),
+        ("shared.deliver", ("kubernetes", "pydantic", "oauthlib", "aiohttp", "yaml")),
         ("exporter.process", ("kubernetes", "pydantic", "oauthlib", "aiohttp", "yaml")),
         # To import all models takes ten times the CPU, and 80 MiB more.
         ("cli.access.connections", ("kubernetes.client.models.", "kubernetes.client.api.", "aiohttp")),

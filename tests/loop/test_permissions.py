@@ -19,6 +19,7 @@ from exporter.exporter_settings import ExporterSettings
 from exporter.lease import LeaseLock
 from exporter.observed_objects import list_watched, watch_queues
 from exporter.watch import open_watch
+from shared.deliver import build_ports
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.kinds.table import KINDS
@@ -26,7 +27,6 @@ from shared.model.decisions import Notice
 from shared.model.errors import Denied, KindAbsent, NotFound, StaleView
 from shared.model.workloads import Parent, WorkloadView
 from shared.settings import ClusterSettings, Credentials, Settings
-from shared.wiring import build_ports
 from standins.controlplane.chart import read_local_chart
 from standins.kit.kubernetes import MERGE, exists, open_client
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
