@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_721, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (15_149, 14_000),
+    " ".join(DEPLOYED): (15_137, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
