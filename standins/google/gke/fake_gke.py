@@ -6,7 +6,8 @@ the order in which GKE answers: permission, cluster, specification, name and run
 ceiling of operations, quota.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,37 +242,34 @@ class FakeGke:
         raise ApiError(Code.UNIMPLEMENTED, text, "UNIMPLEMENTED")
 
     def _get_node_pool(self, call: Call) -> Message:
-        cluster = self._find_cluster(call)
-        shown = cluster.look_back(call.leaf, self.world.now - self._find_lag("read_lag", call.target))
-        if shown is None or shown.message is None or self.faults.take("get_404_after_create", call.target):
+        _, pool = self._find_pool(call)
+        if self.faults.take("get_404_after_create", call.target):
             raise names.pool_not_found(call.leaf)
-        return pools.copy_of(shown.message)
+        return self._show(pool, call.target)
 
     def _list_node_pools(self, call: Call) -> Message:
         shown = self._list_shown(self._find_cluster(call))
         return pools.raw_class("ListNodePoolsResponse")(node_pools=shown)
 
-    def _list_shown(self, cluster: ClusterRecord) -> list[Message]:
-        """Return every pool of a cluster as a list shows it now, by name."""
-        present = sorted(set(cluster.pools) | set(cluster.history))
-        shown = (self._look_listed(cluster, name) for name in present)
-        return [message for message in shown if message is not None]
+    def _list_shown(self, cluster: ClusterRecord) -> Iterator[Message]:
+        """Yield every pool of a cluster as a list shows it now, by name."""
+        for _, pool in sorted(cluster.pools.items()):
+            target = find_target(cluster.name, pool.message, pool.zones, "ListNodePools")
+            if not self._lags("stale_list", target, pool):
+                yield self._show(pool, target)
 
-    def _look_listed(self, cluster: ClusterRecord, name: str) -> Message | None:
-        pool, method = cluster.pools.get(name), "ListNodePools"
-        target = Target(cluster.name.cluster, name, method)
-        if pool is not None:
-            target = find_target(cluster.name, pool.message, pool.zones, method)
-        stale = self.faults.find("stale_list", target)
-        lag = max(self._find_lag("read_lag", target), self._find_lag("stale_list", target))
-        shown = cluster.look_back(name, self.world.now - lag)
-        if shown is None or (stale is not None and stale.created and shown.finished_at is None):
-            return None
-        return shown.message
+    def _show(self, pool: PoolRecord, target: Target) -> Message:
+        """Return a pool as a read shows it."""
+        message = pools.copy_of(pool.message)
+        if message.status == pools.PoolStatus.RUNNING and self._lags("read_lag", target, pool):
+            message.status = pools.PoolStatus.PROVISIONING
+        return message
 
-    def _find_lag(self, switch: str, target: Target) -> float:
+    def _lags(self, switch: str, target: Target, pool: PoolRecord) -> bool:
+        """Return whether a fault hides from readers that the create of a pool has ended."""
         fault = self.faults.find(switch, target)
-        return (fault.seconds or 0.0) if fault is not None else 0.0
+        ended = math.inf if pool.finished_at is None else pool.finished_at
+        return fault is not None and self.world.now < ended + (fault.seconds or 0.0)
 
     def _get_operation(self, call: Call) -> Message:
         return pools.copy_of(self._desk.find(call.leaf, call.cluster.project, call.cluster.location))

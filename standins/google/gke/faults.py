@@ -49,7 +49,6 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defau
     delay: float = 0.0
     type: Literal["", "UPGRADE_MASTER", "UPDATE_CLUSTER", "REPAIR_CLUSTER", "RESIZE_CLUSTER"] = ""
     kind: Literal["", "stockout", "quota", "ip", "reservation", "internal", "permission", "org_policy"] = ""
-    created: bool = False
     nodes: int = 0
     copies: int = 1
     operation: Literal["", "create", "delete"] = ""

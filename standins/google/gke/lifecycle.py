@@ -37,7 +37,6 @@ class Lifecycle:
         stored.instance_group_urls.extend(group_url(cluster, pool, zone) for zone in zones)
         cluster.pools[pool.name] = pool
         self._set_status(cluster, pool, PoolStatus.PROVISIONING)
-        self.renew_etag(cluster, pool)
         unfit = shape.atomic and pool.planned_nodes not in (0, shape.hosts)
         faults: list[Fault] = []
 
@@ -125,7 +124,6 @@ class Lifecycle:
         """Accept a delete: STOPPING at once; pods go, then nodes, then the pool."""
         timings = self._world.scenario.timings
         self._fleet.forget(pool, [*pool.coming, *pool.waiting])
-        self.renew_etag(cluster, pool)
         self._set_status(cluster, pool, PoolStatus.STOPPING)
 
         def start() -> float:
@@ -141,7 +139,6 @@ class Lifecycle:
 
         def end(_: float) -> None:
             del cluster.pools[pool.name]
-            self._world.remember(cluster, pool.name)
             self._world.tell(PoolState(cluster.name, pool.name, "GONE"))
 
         work = Work(start, end, self._target(cluster, pool))
@@ -150,7 +147,6 @@ class Lifecycle:
     def reconcile(self, cluster: ClusterRecord, pool: PoolRecord) -> OperationRecord:
         """Accept an operation that only keeps the pool busy: RECONCILING, then as before."""
         before = pool.status
-        self.renew_etag(cluster, pool)
         self._set_status(cluster, pool, PoolStatus.RECONCILING)
 
         def end(_: float) -> None:
@@ -166,15 +162,9 @@ class Lifecycle:
         work = Work(lambda: seconds, lambda _: None, Target(cluster.name.cluster))
         self._desk.submit(cluster.name, "", kind, work)
 
-    def renew_etag(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
-        """Give the pool a new etag, as every accepted change does."""
-        pool.message.etag = self._world.new_uuid("etag")
-        self._world.remember(cluster, pool.name)
-
     def _set_status(self, cluster: ClusterRecord, pool: PoolRecord, status: int) -> None:
-        """Change a pool's status and tell the listeners."""
-        pool.message.status = status
-        self._world.remember(cluster, pool.name)
+        """Change a pool's status, and with it its etag, and tell the listeners."""
+        pool.message.status, pool.message.etag = status, self._world.new_uuid("etag")
         self._world.tell(PoolState(cluster.name, pool.name, PoolStatus(status).name))
 
     def _exists(self, cluster: ClusterRecord, pool: PoolRecord) -> bool:

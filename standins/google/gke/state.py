@@ -11,14 +11,13 @@ from standins.google.gke.clock import Agenda, Clock, Entry, rfc3339
 from standins.google.gke.faults import Fault, FaultPlan, Target
 from standins.google.gke.names import ClusterName
 from standins.google.gke.nodes import Event, Listener, Node
-from standins.google.gke.pools import Message, copy_of, reservation_of, tier_of
+from standins.google.gke.pools import Message, reservation_of, tier_of
 from standins.google.gke.scenario import Scenario, Stock
 from standins.google.gke.validation import Shape
 
 RETRY_SECONDS = 60.0  # how often a group tries again to make an instance: a guess
 _ERRORS_KEPT = 200
 _STAGES = ((0.3, "PROVISIONING"), (0.6, "STAGING"))
-_HISTORY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -148,28 +147,13 @@ class PoolRecord:
 
 
 @dataclass
-class Version:
-    """What a pool looked like from one moment on; None once it was gone."""
-
-    at: float
-    message: Message | None
-    finished_at: float | None
-
-
-@dataclass
 class ClusterRecord:
-    """One cluster: its pools by name, and what each pool looked like lately."""
+    """One cluster: its pools by name."""
 
     name: ClusterName
     zones: list[str]
     created: str
     pools: dict[str, PoolRecord] = field(default_factory=dict)
-    history: dict[str, list[Version]] = field(default_factory=dict)
-
-    def look_back(self, name: str, moment: float) -> Version | None:
-        """Return what a pool looked like at a moment."""
-        past = [version for version in self.history.get(name, []) if version.at <= moment]
-        return past[-1] if past else None
 
 
 class World:
@@ -220,20 +204,6 @@ class World:
         """Tell every listener what happened."""
         for listener in self.listeners:
             listener(event)
-
-    def remember(self, cluster: ClusterRecord, name: str) -> None:
-        """Note what the pool looks like from now on, for reads that lag behind."""
-        pool, versions = cluster.pools.get(name), cluster.history.setdefault(name, [])
-        message = copy_of(pool.message) if pool is not None else None
-        versions.append(Version(self.now, message, pool.finished_at if pool is not None else None))
-        while len(versions) > 1 and versions[1].at < self.now - _HISTORY_SECONDS:
-            versions.pop(0)
-        if message is None:
-            self.agenda.after(_HISTORY_SECONDS, lambda: self._forget(cluster, name))
-
-    def _forget(self, cluster: ClusterRecord, name: str) -> None:
-        if name not in cluster.pools:
-            cluster.history.pop(name, None)
 
 
 def find_target(cluster: ClusterName, pool: Message, zones: list[str], method: str = "") -> Target:
