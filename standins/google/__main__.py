@@ -46,7 +46,7 @@ def serve_command(
     zones: Annotated[
         list[str] | None, typer.Option("--zone", help="Node zone of the clusters; default: of the location.")
     ] = None,
-    kubernetes: Annotated[str, typer.Option(help="URL or kubeconfig of an API to register nodes in.")] = "",
+    kubernetes: Annotated[Path | None, typer.Option(help="Kubeconfig of an API to register nodes in.")] = None,
     operations_topic: Annotated[
         str, typer.Option(help="Topic of this Pub/Sub for GKE's audit log: projects/P/topics/T.")
     ] = "",

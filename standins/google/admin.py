@@ -59,7 +59,6 @@ class GkeActions:
         self.by_name: dict[str, Action] = {
             "GET calls": lambda _query, _body: {"calls": [vars(call) for call in self._calls]},
             "GET pools": lambda _query, _body: {"pools": gke.pools()},
-            "GET faults": lambda _query, _body: {"faults": gke.faults.listed()},
             "POST faults": self._add_faults,
             "DELETE faults": self._clear_faults,
             "POST clock": self._advance,

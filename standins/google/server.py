@@ -35,7 +35,7 @@ from standins.google.gke.fake_gke import FakeGke, LostReply
 from standins.google.gke.faults import FaultPlan
 from standins.google.gke.log_sink import LogSink
 from standins.google.gke.nodes import CallMade, Event, PoolState
-from standins.google.gke.registrar import Registrar, connect
+from standins.google.gke.registrar import Registrar
 from standins.google.gke.scenario import load_scenario, parse_scenario
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
@@ -64,7 +64,7 @@ class Settings:
     speed: float = 30.0
     seed: int = 1
     zones: list[str] | None = None
-    kubernetes: str = ""
+    kubernetes: Path | None = None
     operations_topic: str = ""
     faults: Path | None = None
     ports_file: Path | None = None
@@ -176,7 +176,7 @@ class GkePart:
         for cluster in settings.clusters or ():
             self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
         self._speed, actions = speed, GkeActions(self.gke)
-        self._registrar = Registrar(partial(connect, settings.kubernetes))
+        self._registrar = Registrar(settings.kubernetes or Path())
         self._sink = LogSink(self.gke, partial(_publish, broker, settings.operations_topic))
         for listener, listens in (
             (_log_event, True),

@@ -122,13 +122,6 @@ class FaultPlan:
         self._armed = [armed for armed in self._armed if number is not None and armed.number != number]
         return before - len(self._armed)
 
-    def listed(self) -> list[dict[str, Any]]:
-        """Return every fault as plain data, with its number and counters."""
-        return [
-            {"number": armed.number, **msgspec.to_builtins(armed.fault), "fired": armed.fired}
-            for armed in self._armed
-        ]
-
     def take(self, switch: str, target: Target, only: Callable[[Fault], bool] | None = None) -> Fault | None:
         """Return the first fault of this switch that fires for the target, counting it, or None.
 

@@ -90,7 +90,7 @@ def node_object(
         "status": {
             "capacity": resources,
             "allocatable": dict(resources),
-            "nodeInfo": _describe_system(pool, name),
+            "nodeInfo": {"kubeletVersion": f"v{pool.version or VERSION}", "operatingSystem": "linux"},
             "addresses": [{"type": "Hostname", "address": name}],
         },
     }
@@ -111,19 +111,6 @@ def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
 
 def _count_pods(pool: Message) -> int:
     return int(pool.max_pods_constraint.max_pods_per_node) or _PODS
-
-
-def _describe_system(pool: Message, name: str) -> dict[str, str]:
-    return {
-        **dict.fromkeys(("machineID", "systemUUID", "bootID"), name),
-        "kernelVersion": "6.6.93+",
-        "osImage": "Container-Optimized OS from Google",
-        "containerRuntimeVersion": "containerd://2.0.6",
-        "kubeletVersion": f"v{pool.version or VERSION}",
-        "kubeProxyVersion": "",
-        "operatingSystem": "linux",
-        "architecture": "amd64",
-    }
 
 
 @dataclass(frozen=True)

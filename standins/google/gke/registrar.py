@@ -6,7 +6,6 @@ so that any API server will do.
 """
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,21 +25,11 @@ _NOT_WORTH_RETRYING = (400, 403, 405, 422)
 _NODES = "/api/v1/nodes"
 
 
-def connect(target: str) -> httpx.AsyncClient:
-    """Return a client for a URL or a kubeconfig path.
-
-    Raises ValueError when the file cannot be used.
-    """
-    if target.startswith(("http://", "https://")):
-        return httpx.AsyncClient(base_url=target, timeout=_TIMEOUT_SECONDS, trust_env=False)
-    return open_async_client(Path(target).expanduser(), timeout_seconds=_TIMEOUT_SECONDS)
-
-
 class Registrar:
     """Carries node events to a Kubernetes API, which is opened when it is used first."""
 
-    def __init__(self, open_api: Callable[[], httpx.AsyncClient]) -> None:
-        self._open_api = open_api
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
         self._opened: httpx.AsyncClient | None = None
         self._queues: dict[tuple[str, str], asyncio.Queue[Event]] = {}
         self._workers: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -101,7 +90,7 @@ class Registrar:
 
     async def _call(self, verb: str, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a call; what is gone, or there already, is fine."""
-        self._opened = self._opened or self._open_api()
+        self._opened = self._opened or open_async_client(self._kubeconfig, timeout_seconds=_TIMEOUT_SECONDS)
         answer = await self._opened.request(verb, path, **options)
         if answer.status_code not in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT):
             answer.raise_for_status()

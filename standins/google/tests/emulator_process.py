@@ -3,12 +3,9 @@
 import contextlib
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
-from standins.kit.addresses import draw_ports
+from standins.kit.addresses import answers, draw_ports
 from standins.kit.processes import Command, running
 
 BELOW_SDK = "platform/pubsub-emulator/bin/cloud-pubsub-emulator"
@@ -35,53 +32,42 @@ def running_emulator(folder: Path) -> Iterator[dict[str, str]]:
     assert launcher is not None, f"Google's Pub/Sub emulator is not there; it needs {REMEDY}"
     url = f"http://127.0.0.1:{port}"
     arguments = (str(launcher), "--host=127.0.0.1", f"--port={port}")
-    with running(Command(name="emulator", arguments=arguments, folder=folder), folder, lambda: _answers(url)):
+    with running(Command(name="emulator", arguments=arguments, folder=folder), folder, lambda: answers(url)):
         yield {"grpc": f"127.0.0.1:{port}", "rest": url}
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(url, timeout=1, trust_env=False).status_code == 200
-    return False
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What the emulator was seen to do, in the scenario's own terms."""
-
-    observed: object
-    sentence: str
 
 
 UNFILTERED = ["bare", "demand", "over", "red"]
 NEVER_FILTERS = "Stores the filter, returns it, and delivers everything."
 
-# Observed on emulator 0.8.20 (Google Cloud SDK 528).
-DIFFERENCES: dict[str, Difference] = {
-    "a_filter_lets_through_what_matches": Difference(UNFILTERED, NEVER_FILTERS),
-    "a_negated_filter_lets_through_the_rest": Difference(UNFILTERED, NEVER_FILTERS),
-    "a_filter_outside_the_grammar_is_refused": Difference(
-        ["OK", "OK", "OK"], "Accepts any text as a filter, even a longer one than 256 bytes."
+# What it was seen to do, in the scenario's own terms: emulator 0.8.20 (Google Cloud SDK 528).
+DIFFERENCES: dict[str, tuple[object, str]] = {
+    "a_filter_lets_through_what_matches": (UNFILTERED, NEVER_FILTERS),
+    "a_negated_filter_lets_through_the_rest": (UNFILTERED, NEVER_FILTERS),
+    "a_filter_outside_the_grammar_is_refused": (
+        ["OK", "OK", "OK"],
+        "Accepts any text as a filter, even a longer one than 256 bytes.",
     ),
-    "messages_beyond_the_limits_are_refused": Difference(
+    "messages_beyond_the_limits_are_refused": (
         ("INVALID_ARGUMENT", "OK", "OK", "OK", "OK"),
         "Refuses an empty message and nothing else: long values, 101 attributes, reserved and long keys all pass.",
     ),
-    "a_dead_letter_is_forwarded_without_another_pull": Difference(
-        [], "Forwards a dead letter of a pull subscription only when somebody pulls again."
+    "a_dead_letter_is_forwarded_without_another_pull": (
+        [],
+        "Forwards a dead letter of a pull subscription only when somebody pulls again.",
     ),
-    "a_retry_policy_delays_the_redelivery": Difference(
+    "a_retry_policy_delays_the_redelivery": (
         False,  # what the scenario saw
         "Redelivers a nacked message to a pull at once, whatever the retry policy.",
     ),
-    "a_push_states_the_attempt_under_a_dead_letter_policy": Difference(
-        ["absent", "absent", "absent"], "Leaves the delivery attempt out of pushes."
+    "a_push_states_the_attempt_under_a_dead_letter_policy": (
+        ["absent", "absent", "absent"],
+        "Leaves the delivery attempt out of pushes.",
     ),
-    "only_the_documented_statuses_acknowledge": Difference(
+    "only_the_documented_statuses_acknowledge": (
         {200: "ack", 201: "ack", 202: "nack", 203: "ack", 204: "ack", 301: "nack", 404: "nack", 500: "nack"},
         "Takes 202 for a nack and 203 for an ack.",
     ),
-    "a_subscription_pushes_more_than_two_at_a_time": Difference(
+    "a_subscription_pushes_more_than_two_at_a_time": (
         False,  # what the scenario saw
         "Has at most two pushes of a subscription under way.",
     ),

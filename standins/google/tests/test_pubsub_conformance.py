@@ -7,7 +7,6 @@ import contextlib
 import datetime as dt
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,25 +16,15 @@ from standins.google.tests.emulator_process import DIFFERENCES, running_emulator
 from standins.google.tests.pubsub_world import DAY, PROJECT, Push, Receiver, World, refusal, texts
 from standins.kit.processes import NotReady, running_stand_in, wait_until
 
-
-@dataclass(frozen=True)
-class Scenario:
-    """A name, what the documentation promises, and how to observe it."""
-
-    name: str
-    documented: object
-    observe: Callable[[World], object]
-
-
-SCENARIOS: dict[str, Scenario] = {}
+SCENARIOS: dict[str, tuple[object, Callable[[World], object]]] = {}
+"""By name: what the documentation promises, and how to observe it."""
 
 
 def scenario(documented: object) -> Callable[[Callable[[World], object]], Callable[[World], object]]:
     """Register a function as a scenario under its own name."""
 
     def register(observe: Callable[[World], object]) -> Callable[[World], object]:
-        name = observe.__name__
-        SCENARIOS[name] = Scenario(name, documented, observe)
+        SCENARIOS[observe.__name__] = (documented, observe)
         return observe
 
     return register
@@ -378,19 +367,19 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_broker_does_what_is_documented(name: str, broker: World) -> None:
-    assert SCENARIOS[name].observe(broker) == SCENARIOS[name].documented
+    documented, observe = SCENARIOS[name]
+    assert observe(broker) == documented
 
 
 @pytest.mark.tool
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_emulator_does_what_is_documented_or_differs_as_stated(name: str, emulator: World) -> None:
-    difference = DIFFERENCES.get(name)
-    expected = difference.observed if difference else SCENARIOS[name].documented
-    assert SCENARIOS[name].observe(emulator) == expected
+    documented, observe = SCENARIOS[name]
+    assert observe(emulator) == DIFFERENCES.get(name, (documented, ""))[0]
 
 
 def test_every_stated_difference_is_one_and_belongs_to_a_scenario() -> None:
     assert set(DIFFERENCES) <= set(SCENARIOS)
-    for name, difference in DIFFERENCES.items():
-        assert difference.observed != SCENARIOS[name].documented, name
-        assert difference.sentence.endswith("."), name
+    for name, (observed, sentence) in DIFFERENCES.items():
+        assert observed != SCENARIOS[name][0], name
+        assert sentence.endswith("."), name
