@@ -48,7 +48,7 @@ class Story:
     def as_row(self) -> dict[str, Any]:
         """Return its last row for the board, with what became of it."""
         moments = [f"{seconds:.0f} s: {_WORDS[phase]}" for phase, seconds in self.began.items()]
-        kept = replace(self.row, state=self.phase.upper(), nodes=self.nodes, decision="ran", reason="")
+        kept = replace(self.row, state=self.phase.upper(), nodes=self.nodes, decision="over", reason="")
         return asdict(replace(kept, message="; ".join([*moments, *self.errors])))
 
     def as_cells(self) -> list[str]:
