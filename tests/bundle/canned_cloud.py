@@ -10,38 +10,26 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID, POD_UID
+from tests.loop.bodies import build_workload, list_templates
 
-TEMPLATE: dict[str, Any] = {
-    "nodeSelector": {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"},
-    "containers": [{"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: "4"}}}],
-}
+JOBSET = build_workload({"kind": "JobSet", "replicas": 2, "tpu": "4x4"}, "train")
+JOBSET["metadata"] |= {"namespace": "default", "uid": JOBSET_UID}
+(TEMPLATE,) = list_templates(JOBSET)
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {
         "namespace": "default",
-        "name": "train-workers-0-0-abcde",
+        "name": "train-slice-0-0-abcde",
         "uid": POD_UID,
         "labels": {jobset_keys.JOBSET_NAME_ON_POD: "train", labels.COMPLETION_INDEX: "0"},
-        "ownerReferences": [{"kind": "Job", "name": "train-workers-0", "controller": True}],
+        "ownerReferences": [{"kind": "Job", "name": "train-slice-0", "controller": True}],
     },
-    "spec": TEMPLATE,
+    "spec": TEMPLATE["spec"],
     "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
 }
-JOBSET = {
-    "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID},
-    "spec": {
-        "replicatedJobs": [
-            {
-                "name": "workers",
-                "replicas": 2,
-                "template": {"spec": {"parallelism": 4, "template": {"spec": TEMPLATE}}},
-            }
-        ]
-    },
-}
 GETS = {
-    "/api/v1/namespaces/default/pods/train-workers-0-0-abcde": POD,
+    "/api/v1/namespaces/default/pods/train-slice-0-0-abcde": POD,
     "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/train": JOBSET,
     "/api/v1/namespaces/default": {"metadata": {"name": "default", "uid": "of-default"}},
     "/api/v1/namespaces/kube-system": {"metadata": {"name": "kube-system", "uid": "of-the-cluster"}},

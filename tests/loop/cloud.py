@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 T = TypeVar("T")
 WAIT_SECONDS = 240.0  # generous: the whole catalogue shares two cores with other tests
-_POLL_SECONDS, _LOOK_SECONDS = 0.1, 0.25
+_POLL_SECONDS, _LOOK_SECONDS = 0.2, 0.5
 _END_SECONDS_MAX = 5.0
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
 SLICE_LABELS = (
