@@ -99,7 +99,7 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
     )
     assert told.exit_code == 0
     (history,) = ask(environ, "why", NAME)
-    assert {each["source"] for each in history["entries"]} >= {"jobset", "pod", "event", "operation", "log"}
+    assert {each["source"] for each in history["entries"]} >= {"jobset", "pod", "operation", "log"}
     assert [each["at"] for each in history["entries"]] == sorted(each["at"] for each in history["entries"])
     assert history["unread"] == []
 
@@ -109,7 +109,7 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
         "end in the history",
         lambda: "deletion ended" in (found := run("why", NAME, environ=environ)).stdout and found,
     )
-    assert f"now: JobSet default/{NAME} does not exist, and has no pools" in ended.stdout
+    assert f"now: workload default/{NAME} does not exist, and has no pools" in ended.stdout
 
 
 def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
