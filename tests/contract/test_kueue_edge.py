@@ -5,7 +5,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,7 +15,7 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.decisions import Reason
-from shared.model.errors import Denied, KindAbsent, Rejected, StaleView
+from shared.model.errors import Denied, KindAbsent, StaleView
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID
 from tests.refusals import refuses
@@ -168,5 +167,5 @@ def test_a_flavor_with_a_topology_is_not_ours(api: Api, queues: KueueQueues) -> 
     path = next(path for path in api.objects if "resourceflavors" in path)
     api.objects[path] = {"metadata": {"name": "f"}, "spec": {"topologyName": "racks"}}
 
-    with refuses(partial(Rejected, Reason.DEMAND_LEFT_TO_GKE), match="topologyName"):
+    with refuses(Reason.DEMAND_LEFT_TO_GKE, match="topologyName"):
         queues.view_owner(queued)

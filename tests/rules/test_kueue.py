@@ -77,36 +77,35 @@ def test_a_workload_names_its_owner_flavors_and_checks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "holds"),
+    ("conditions", "more", "holds"),
     [
-        (a_workload(), True),
-        (a_workload(conditions={"QuotaReserved": "True", "Admitted": "True"}), True),
-        (a_workload(conditions={"QuotaReserved": "True", "Evicted": "False"}), True),
-        (a_workload(conditions={}), False),
-        (a_workload(conditions={"QuotaReserved": "False"}), False),
-        (a_workload(conditions={"QuotaReserved": "True", "Evicted": "True"}), False),
-        (a_workload(conditions={"QuotaReserved": "True", "Finished": "True"}), False),
-        (a_workload(deletionTimestamp="2026-11-23T11:00:00Z"), False),
-        (a_workload(checks=[CHECKS[0], CHECKS[1] | {"state": "Retry"}]), False),
-        (a_workload(checks=[CHECKS[0] | {"state": "Rejected"}, CHECKS[1]]), False),
-        (a_workload() | {"spec": a_workload()["spec"] | {"active": False}}, False),
+        ({"QuotaReserved": "True"}, {}, True),
+        ({"QuotaReserved": "True", "Admitted": "True"}, {}, True),
+        ({"QuotaReserved": "True", "Evicted": "False"}, {}, True),
+        ({}, {}, False),
+        ({"QuotaReserved": "False"}, {}, False),
+        ({"QuotaReserved": "True", "Evicted": "True"}, {}, False),
+        ({"QuotaReserved": "True", "Finished": "True"}, {}, False),
+        ({"QuotaReserved": "True"}, {"deletionTimestamp": "2026-11-23T11:00:00Z"}, False),
+        ({"QuotaReserved": "True"}, {"checks": [CHECKS[0], CHECKS[1] | {"state": "Retry"}]}, False),
+        ({"QuotaReserved": "True"}, {"checks": [CHECKS[0] | {"state": "Rejected"}, CHECKS[1]]}, False),
     ],
 )
-def test_quota_counts_until_it_is_about_to_be_lost(body: Json, holds: bool) -> None:
-    assert read_queued(body).holds_quota is holds
+def test_quota_counts_until_it_is_about_to_be_lost_and_its_loss_has_a_time(
+    conditions: dict[str, str], more: Json, holds: bool
+) -> None:
+    queued = read_queued(a_workload(conditions=conditions, **more))
+    lost = conditions.get("Evicted") == "True" or conditions.get("QuotaReserved") == "False"
+
+    assert queued.holds_quota is holds
+    assert queued.lost_at == parse_time("2026-11-23T11:00:00Z" if lost else None)
 
 
-@pytest.mark.parametrize(
-    ("conditions", "since"),
-    [
-        ({"QuotaReserved": "True"}, None),
-        ({"QuotaReserved": "True", "Evicted": "False"}, None),
-        ({"QuotaReserved": "False"}, "2026-11-23T11:00:00Z"),
-        ({"QuotaReserved": "True", "Evicted": "True"}, "2026-11-23T11:00:00Z"),
-    ],
-)
-def test_the_loss_of_quota_has_its_time(conditions: dict[str, str], since: str | None) -> None:
-    assert read_queued(a_workload(conditions=conditions)).lost_at == parse_time(since)
+def test_a_workload_that_is_not_active_holds_no_quota() -> None:
+    body = a_workload()
+    body["spec"]["active"] = False
+
+    assert not read_queued(body).holds_quota
 
 
 def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
@@ -141,44 +140,32 @@ def a_template(**selector: str) -> Json:
     return {"spec": {"nodeSelector": selector, "tolerations": [{"key": "mine"}]}}
 
 
+OF_JOBSET = {"name": "Workers", "template": {"spec": {"template": a_template()}}}
+OF_RAY: Json = {"headGroupSpec": {"template": {"spec": {}}}}
 BODIES: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
-    "Job": ({"spec": {"template": a_template()}}, "main", ("spec", "template")),
-    "JobSet": (
-        {"spec": {"replicatedJobs": [{"name": "Workers", "template": {"spec": {"template": a_template()}}}]}},
-        "workers",
-        ("spec", "replicatedJobs", 0, "template", "spec", "template"),
-    ),
+    "Job": ({"template": a_template()}, "main", ("template",)),
+    "JobSet": ({"replicatedJobs": [OF_JOBSET]}, "workers", ("replicatedJobs", 0, "template", "spec", "template")),
     "RayCluster": (
-        {
-            "spec": {
-                "headGroupSpec": {"template": {"spec": {}}},
-                "workerGroupSpecs": [{"groupName": "Group", "template": a_template()}],
-            }
-        },
+        OF_RAY | {"workerGroupSpecs": [{"groupName": "Group", "template": a_template()}]},
         "group",
-        ("spec", "workerGroupSpecs", 0, "template"),
+        ("workerGroupSpecs", 0, "template"),
     ),
 }
 
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_the_flavors_of_a_pod_set_come_into_its_pod_template(kind: str) -> None:
-    body, pod_set, path = BODIES[kind]
-    before = copy.deepcopy(body)
+    spec, pod_set, path = BODIES[kind]
+    before = copy.deepcopy(spec)
 
-    found: Any = inject_flavors(get_kind(kind), body, assign(pod_set, "v6e", "big"), FLAVORS)
+    found: Any = inject_flavors(get_kind(kind), {"spec": spec}, assign(pod_set, "v6e", "big"), FLAVORS)
 
-    for step in path:
+    for step in ("spec", *path):
         found = found[step]
     assert found["spec"]["nodeSelector"] == {"tpu": "v6e", "memory": "big"}
     assert found["spec"]["tolerations"] == [{"key": "mine"}, {"key": "spot", "operator": "Exists"}]
-    assert body == before
-
-
-def test_every_kind_with_pod_sets_is_tested_here() -> None:
-    with_sets = {name for name in KIND_NAMES if get_kind(name).queued}
-
-    assert with_sets == set(BODIES)
+    assert spec == before
+    assert {name for name in KIND_NAMES if get_kind(name).queued} == set(BODIES), "all kinds with pod sets"
 
 
 def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values_and_one_may_say_nothing() -> None:
@@ -192,9 +179,7 @@ def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values_and_on
 @pytest.mark.parametrize(
     ("marks", "pods"),
     [
-        ({}, (4, 4)),
-        ({"min": "x"}, (4, 4)),
-        ({"min": "1"}, (2, 4)),
+        *(({}, (4, 4)), ({"min": "x"}, (4, 4)), ({"min": "1"}, (2, 4))),
         ({"min": "1", "completions-equal": "true"}, (2, 2)),
     ],
 )
@@ -229,33 +214,28 @@ def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
     assert check["podSetUpdates"] == [{"name": "workers", "labels": {labels.CAPACITY_CHECKED: "true"}}]
 
 
+def a_check(seconds: str | None, **status: Any) -> Check:
+    """Our check, which says for how long a part of the pools is held."""
+    annotations = {labels.CAPACITY_CHECK_SECONDS: seconds} if seconds is not None else {}
+    spec = {"spec": {"controllerName": CONTROLLER}, "status": status}
+    check = read_check({"metadata": {"name": "x", "annotations": annotations}} | spec)
+    assert check is not None
+    return check
+
+
 @pytest.mark.parametrize("text", ["0", "59", "86401", "-60", "30m", "", "9" * 5000])
 def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text: str) -> None:
-    annotations = {labels.CAPACITY_CHECK_SECONDS: text}
-    body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
+    (condition,) = format_active(a_check(text), "2026-11-23T11:00:00Z")["status"]["conditions"]
 
-    check = read_check(body)
-
-    assert check is not None
-    assert not check.is_marked
-    (condition,) = format_active(check, "2026-11-23T11:00:00Z")["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "InvalidAnnotation")
     assert "capacity-check-seconds" in condition["message"]
     assert condition["message"].endswith("valid: 60 to 86400 seconds")
-    again = read_check(body | {"status": {"conditions": [condition]}})
-    assert again is not None
-    assert again.is_marked
+    assert [a_check(text).is_marked, a_check(text, conditions=[condition]).is_marked] == [False, True]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("86400", 86_400), (None, 1800)])
 def test_a_check_says_for_how_long_a_part_of_the_pools_is_held(text: str | None, seconds: int) -> None:
-    annotations = {labels.CAPACITY_CHECK_SECONDS: text} if text else {}
-    body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
-
-    check = read_check(body)
-
-    assert check is not None
-    assert (check.seconds, check.problem) == (seconds, "")
+    assert (a_check(text).seconds, a_check(text).problem) == (seconds, "")
 
 
 def test_an_active_check_says_which_generation_of_it_was_seen() -> None:

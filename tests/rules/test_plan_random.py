@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from shared.model.pools import PoolStatus
 from shared.plan.plan import Life, find_life, make_plan
-from shared.plan.scene import Act, Pool, Scene, Verb, Whose
+from shared.plan.scene import Act, Plan, Pool, Scene, Verb, Whose
 from tests.rules.plan_scenes import FLAVOR, LIST, build_scene
 from tests.rules.plan_scenes import Need as NeedRow
 from tests.rules.plan_scenes import Pod as PodRow
@@ -50,30 +50,24 @@ def draw_pool(dice: random.Random, slot: int | str | None, attempt: int, owner: 
     elastic, state = slot == "any", dice.choice(STATES)
     nodes = 0 if state == "PROVISIONING" else dice.choice([0, 2, 4, 4])
     idle = dice.random() < 0.1
-    return PoolRow(
-        slot,
-        attempt,
-        state,
-        nodes=nodes,
-        candidate=dice.randrange(3),
-        age=dice.choice(AGES),
-        ready=dice.choice(AGES),
-        word=dice.choice(["", "", "cause", "lost"]) if nodes < 4 else "",
-        error=dice.choice(AGES),
-        labels=FLAVOR if dice.random() < 0.4 and not elastic else frozenset(),
-        key="e" if elastic else dice.choice("ab"),
-        shape="gpu" if elastic else dice.choice(["tpu", "tpu", "tpu", "old"]),
-        hosts=0 if elastic else 4,
-        owner=owner,
-        autoscaled=elastic or dice.random() < 0.3,
-        maximum=dice.choice([0, 4, 4]),
-        busy=dice.random() < 0.1,
-        round=dice.randrange(3),
-        useless=dice.randrange(3),
-        spare_before=dice.random() < 0.7,
-        idle=dice.choice(AGES) if idle else -1,
-        closed=dice.choice(AGES) if idle and dice.random() < 0.5 else -1,
-    )
+    fields: dict[str, Any] = {
+        "nodes": nodes,
+        "candidate": dice.randrange(3),
+        **{each: dice.choice(AGES) for each in ("age", "ready", "error")},
+        "word": dice.choice(["", "", "cause", "lost"]) if nodes < 4 else "",
+        "labels": FLAVOR if dice.random() < 0.4 and not elastic else frozenset(),
+        "key": "e" if elastic else dice.choice("ab"),
+        "shape": "gpu" if elastic else dice.choice(["tpu", "tpu", "tpu", "old"]),
+        "hosts": 0 if elastic else 4,
+        "autoscaled": elastic or dice.random() < 0.3,
+        "maximum": dice.choice([0, 4, 4]),
+        "busy": dice.random() < 0.1,
+        **{each: dice.randrange(3) for each in ("round", "useless")},
+        "spare_before": dice.random() < 0.7,
+        "idle": dice.choice(AGES) if idle else -1,
+        "closed": dice.choice(AGES) if idle and dice.random() < 0.5 else -1,
+    }
+    return PoolRow(slot, attempt, state, owner=owner, **fields)
 
 
 def draw_pods(dice: random.Random, needs: list[NeedRow], pools: list[PoolRow]) -> list[PodRow]:
@@ -120,19 +114,26 @@ def draw_scene(seed: int) -> Scene:
 def make_pool(act: Act, scene: Scene) -> Pool:
     """Return what GKE lists a moment after a create."""
     need = next(need for need in scene.needs if need.key == act.need)
+    attempt = {name: getattr(act, name) for name in ("slot", "attempt", "candidate", "round")}
     return Pool(
         name=f"{act.need} {act.slot}.{act.attempt}",
         status=PoolStatus.PROVISIONING,
         shape=need.asks.shape,
         node_labels=dict(need.asks.labels | act.labels),
         need=need.key,
-        slot=act.slot,
-        attempt=act.attempt,
-        candidate=act.candidate,
-        round=act.round,
         created_at=scene.now,
         maximum=act.maximum or need.hosts,
+        **attempt,
     )
+
+
+def list_creates(plan: Plan) -> list[Act]:
+    return [act for act in plan.adds if act.verb == Verb.CREATE]
+
+
+def count_nodes(scene: Scene, creates: list[Act]) -> int:
+    hosts = {need.key: need.hosts for need in scene.needs}
+    return sum(act.maximum or hosts[act.need] for act in creates)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -140,7 +141,7 @@ def test_what_holds_for_every_scene(seed: int) -> None:
     scene = draw_scene(seed)
     plan = make_plan(scene)
     pools, life = {pool.name: pool for pool in scene.pools}, find_life(scene)
-    creates = [act for act in plan.adds if act.verb == Verb.CREATE]
+    creates = list_creates(plan)
 
     # Never a pool that is not ours, or in use, or on which GKE works.
     for act in plan.takes:
@@ -164,8 +165,7 @@ def test_what_holds_for_every_scene(seed: int) -> None:
     used = {(pool.need, pool.slot, pool.attempt) for pool in scene.pools}
     assert not used & {(act.need, act.slot, act.attempt) for act in creates}
     assert len({(act.need, act.slot) for act in creates}) == len(creates) <= scene.slots
-    sizes = [act.maximum or next(need.hosts for need in scene.needs if need.key == act.need) for act in creates]
-    assert sum(sizes) <= max(0, scene.room)
+    assert count_nodes(scene, creates) <= max(0, scene.room)
     touched = [act.pool for act in plan.takes]
     assert len(touched) == len(set(touched))
     ends = {act.pool for act in plan.takes if act.verb in (Verb.DELETE, Verb.MARK, Verb.CLOSE)}
@@ -175,13 +175,9 @@ def test_what_holds_for_every_scene(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_was_created_is_not_created_again(seed: int) -> None:
     scene = replace(draw_scene(seed), slots=100)
-    plan = make_plan(scene)
-    creates = [act for act in plan.adds if act.verb == Verb.CREATE]
-    sizes = [act.maximum or next(need.hosts for need in scene.needs if need.key == act.need) for act in creates]
-    later = replace(
-        scene, pools=(*scene.pools, *(make_pool(act, scene) for act in creates)), room=scene.room - sum(sizes)
-    )
+    creates = list_creates(make_plan(scene))
+    pools = (*scene.pools, *(make_pool(act, scene) for act in creates))
 
-    again = make_plan(later)
+    again = make_plan(replace(scene, pools=pools, room=scene.room - count_nodes(scene, creates)))
 
-    assert not [act for act in again.adds if act.verb == Verb.CREATE]
+    assert not list_creates(again)
