@@ -15,7 +15,7 @@ from cli.messages.replay import list_reasons
 from cli.printing import Column, count, format_age, print_line, print_table, short_cluster, styled
 from shared.edges.kubernetes import JsonObject
 from shared.engine.reads import read_stop
-from shared.kinds.objects import read_text
+from shared.kinds import read
 from shared.kinds.table import choose_kinds
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, ProvisionerError
@@ -175,7 +175,7 @@ def check_lease(deployment: Deployment, cluster: str) -> Finding:
         return bad(f"{where} does not exist: no exporter has run", _CHART)
     except Denied as error:
         return skipped(f"this identity may not read {where}: {error}")
-    renewed, holder = parse_time(read_text(lease, "spec", "renewTime")), read_text(lease, "spec", "holderIdentity")
+    renewed, holder = parse_time(read.text(lease, "spec", "renewTime")), read.text(lease, "spec", "holderIdentity")
     age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
     if holder and age <= LEASE_SECONDS_MAX:
         return fine(f"{holder} is the leader and renewed its Lease {age:.0f} s ago")

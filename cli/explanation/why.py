@@ -20,7 +20,7 @@ from cli.printing import format_moment
 from shared.edges.kubernetes import JsonObject, ObjectMeta, Record
 from shared.edges.pods import Pod, view_pod
 from shared.engine.budget import Key
-from shared.kinds.objects import list_suspend_writes, read_flag, read_objects, read_text, read_texts
+from shared.kinds import read
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
 from shared.model.errors import NotFound, ProvisionerError
 from shared.model.failures import classify_failure
@@ -86,16 +86,16 @@ def read_workload_object(api: KubernetesApi, kind: Resource, namespace: str, nam
 def list_dates(kind: Resource, body: JsonObject) -> list[Entry]:
     """Return when a workload was made and what its conditions say."""
     dates = {
-        "created": read_text(body, "metadata", "creationTimestamp"),
-        "deletion requested": read_text(body, "metadata", "deletionTimestamp"),
+        "created": read.text(body, "metadata", "creationTimestamp"),
+        "deletion requested": read.text(body, "metadata", "deletionTimestamp"),
     }
-    for each in read_objects(body, "status", "conditions"):
-        held = "" if read_text(each, "status") == "True" else "not "
-        cause = ": ".join(filter(None, (read_text(each, "reason"), read_text(each, "message"))))
-        dates[f"{held}{read_text(each, 'type')}" + (f" ({cause})" if cause else "")] = read_text(
+    for each in read.objects(body, "status", "conditions"):
+        held = "" if read.text(each, "status") == "True" else "not "
+        cause = ": ".join(filter(None, (read.text(each, "reason"), read.text(each, "message"))))
+        dates[f"{held}{read.text(each, 'type')}" + (f" ({cause})" if cause else "")] = read.text(
             each, "lastTransitionTime"
         )
-    source, about = kind.name.lower(), f"{kind.name} {read_text(body, 'metadata', 'name')}"
+    source, about = kind.name.lower(), f"{kind.name} {read.text(body, 'metadata', 'name')}"
     moments = ((parse_time(when), text) for text, when in dates.items())
     return [Entry(at=at, source=source, about=about, text=text) for at, text in moments if at is not None]
 
@@ -106,14 +106,14 @@ def explain_suspension(kind: Resource, body: JsonObject) -> str:
     Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
     https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
     """
-    if not read_flag(body, "spec", "suspend"):
+    if not read.flag(body, "spec", "suspend"):
         return ""
-    name, namespace = (read_text(body, "metadata", each) for each in ("name", "namespace"))
-    writers = [(read_text(each, "time"), read_text(each, "manager")) for each in list_suspend_writes(body)]
+    name, namespace = (read.text(body, "metadata", each) for each in ("name", "namespace"))
+    writers = [(read.text(each, "time"), read.text(each, "manager")) for each in read.suspend_writes(body)]
     by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
     resume = '{"spec":{"suspend":false}}'
     resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
-    if queue := read_texts(body, "metadata", "labels").get(_QUEUE_NAME):
+    if queue := read.texts(body, "metadata", "labels").get(_QUEUE_NAME):
         resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
     return f"is suspended{by}, so it needs no pools; {resumes}"
 

@@ -28,7 +28,7 @@ from cli.planning.objects import (
     without_nulls,
 )
 from shared.edges.pods import read_workload
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE

@@ -12,15 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shared.edges.pods import parse_quantity
-from shared.kinds.objects import (
-    UnexpectedValue,
-    read_flag,
-    read_number,
-    read_object,
-    read_objects,
-    read_text,
-    read_texts,
-)
+from shared.kinds import read
+from shared.kinds.read import UnexpectedValue
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import Rejected
@@ -258,27 +251,27 @@ class Maker:
 
 
 def _name(body: Json) -> str:
-    return read_text(body, "metadata", "name")
+    return read.text(body, "metadata", "name")
 
 
 def _write(api: str, kind: str, name: str, body: Json, spec: Json) -> dict[str, Any]:
     """Return what an object makes, with the namespace, labels and annotations of its maker."""
     metadata = {
         "name": name,
-        "namespace": read_text(body, "metadata", "namespace"),
-        "labels": read_texts(body, "metadata", "labels"),
-        "annotations": read_texts(body, "metadata", "annotations"),
+        "namespace": read.text(body, "metadata", "namespace"),
+        "labels": read.texts(body, "metadata", "labels"),
+        "annotations": read.texts(body, "metadata", "annotations"),
     }
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _make_ray(body: Json, field: str, note: str) -> Made:
-    spec = dict(read_object(body, "spec", field))
+    spec = dict(read.fields(body, "spec", field))
     if not spec:
         raise UnexpectedValue(f"spec.{field}", "nothing", "the spec of a RayCluster")
-    if read_flag(body, "spec", "suspend"):
+    if read.flag(body, "spec", "suspend"):
         spec["suspend"] = True
-    if elsewhere := read_text(body, "spec", "managedBy"):
+    if elsewhere := read.text(body, "spec", "managedBy"):
         spec["managedBy"] = elsewhere
     return Made(_write("ray.io/v1", "RayCluster", f"{_name(body)}-{GENERATED}", body, spec), note)
 
@@ -288,7 +281,7 @@ def _make_of_rayjob(body: Json) -> Made:
 
     See https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
     """
-    chosen = read_texts(body, "spec", "clusterSelector")
+    chosen = read.texts(body, "spec", "clusterSelector")
     if chosen:
         named = ", ".join(f"{key}={value}" for key, value in sorted(chosen.items()))
         return Made(None, f"it makes no RayCluster, because spec.clusterSelector names one ({named})")
@@ -305,11 +298,11 @@ def _make_of_rayservice(body: Json) -> Made:
 
 
 def _make_of_cronjob(body: Json) -> Made:
-    template = read_object(body, "spec", "jobTemplate")
-    home = {"namespace": read_text(body, "metadata", "namespace")}
-    maker = {"metadata": {**read_object(template, "metadata"), **home}}
-    job = _write("batch/v1", "Job", f"{_name(body)}-{GENERATED}", maker, read_object(template, "spec"))
-    waits = read_flag(body, "spec", "suspend")
+    template = read.fields(body, "spec", "jobTemplate")
+    home = {"namespace": read.text(body, "metadata", "namespace")}
+    maker = {"metadata": {**read.fields(template, "metadata"), **home}}
+    job = _write("batch/v1", "Job", f"{_name(body)}-{GENERATED}", maker, read.fields(template, "spec"))
+    waits = read.flag(body, "spec", "suspend")
     stopped = "it is suspended and starts no Job until it is resumed; " if waits else ""
     return Made(job, f"{stopped}these pools are for each Job that it starts")
 
@@ -321,51 +314,51 @@ def _make_of_trainjob(body: Json) -> Made:
     several slices share the nodes as in https://github.com/kubeflow/trainer/pull/3408.
     """
     named, runtime = _find_runtime(body)
-    changed = any(read_objects(body, "spec", each) for each in ("podTemplateOverrides", "runtimePatches"))
+    changed = any(read.objects(body, "spec", each) for each in ("podTemplateOverrides", "runtimePatches"))
     if not runtime:
         return Made(None, f"{_BY_TRAINER}, or give the {named} too")
-    if changed or read_object(runtime, "spec", "mlPolicy", "mpi"):
+    if changed or read.fields(runtime, "spec", "mlPolicy", "mpi"):
         return Made(None, _BY_TRAINER)
-    template = read_object(runtime, "spec", "template")
-    nodes = read_number(runtime, "spec", "mlPolicy", "numNodes", default=1)
-    nodes = read_number(body, "spec", "trainer", "numNodes", default=nodes)
-    jobs = [_write_trainer(each, body, nodes) for each in read_objects(template, "spec", "replicatedJobs")]
-    spec = {**read_object(template, "spec"), "suspend": read_flag(body, "spec", "suspend"), "replicatedJobs": jobs}
+    template = read.fields(runtime, "spec", "template")
+    nodes = read.number(runtime, "spec", "mlPolicy", "numNodes", default=1)
+    nodes = read.number(body, "spec", "trainer", "numNodes", default=nodes)
+    jobs = [_write_trainer(each, body, nodes) for each in read.objects(template, "spec", "replicatedJobs")]
+    spec = {**read.fields(template, "spec"), "suspend": read.flag(body, "spec", "suspend"), "replicatedJobs": jobs}
     jobset = _write("jobset.x-k8s.io/v1alpha2", "JobSet", _name(body), body, spec)
     for part in ("labels", "annotations"):
-        jobset["metadata"][part] |= read_texts(template, "metadata", part) | read_texts(body, "spec", part)
+        jobset["metadata"][part] |= read.texts(template, "metadata", part) | read.texts(body, "spec", part)
     return Made(jobset, f"from the {named}")
 
 
 def _find_runtime(body: Json) -> tuple[str, Json]:
     """Return the name of a TrainJob's runtime, and the runtime; empty if it is not there."""
-    reference = read_object(body, "spec", "runtimeRef")
-    kind, name = read_text(reference, "kind") or "ClusterTrainingRuntime", read_text(reference, "name")
-    home = read_text(body, "metadata", "namespace") if kind == "TrainingRuntime" else "default"
+    reference = read.fields(body, "spec", "runtimeRef")
+    kind, name = read.text(reference, "kind") or "ClusterTrainingRuntime", read.text(reference, "name")
+    home = read.text(body, "metadata", "namespace") if kind == "TrainingRuntime" else "default"
     runtimes = {
-        (each["kind"], _name(each), read_text(each, "metadata", "namespace") or "default"): each
-        for each in read_objects(body, RUNTIMES)
+        (each["kind"], _name(each), read.text(each, "metadata", "namespace") or "default"): each
+        for each in read.objects(body, RUNTIMES)
     }
     return f"{kind} {name}", runtimes.get((kind, name, home), {})
 
 
 def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
     """Return a replicated job of a runtime with the nodes and the resources of a TrainJob."""
-    step = read_texts(job, "template", "metadata", "labels").get("trainer.kubeflow.org/trainjob-ancestor-step")
-    pods = read_object(job, "template", "spec", "template")
-    resources = read_object(body, "spec", "trainer", "resourcesPerNode")
+    step = read.texts(job, "template", "metadata", "labels").get("trainer.kubeflow.org/trainjob-ancestor-step")
+    pods = read.fields(job, "template", "spec", "template")
+    resources = read.fields(body, "spec", "trainer", "resourcesPerNode")
     containers = [
-        {**each, "resources": resources} if resources and read_text(each, "name") == "node" else each
-        for each in read_objects(pods, "spec", "containers")
+        {**each, "resources": resources} if resources and read.text(each, "name") == "node" else each
+        for each in read.objects(pods, "spec", "containers")
     ]
-    spec = dict(read_object(job, "template", "spec"))
-    spec["template"] = {**pods, "spec": {**read_object(pods, "spec"), "containers": containers}}
+    spec = dict(read.fields(job, "template", "spec"))
+    spec["template"] = {**pods, "spec": {**read.fields(pods, "spec"), "containers": containers}}
     if step == "trainer":
-        slices = max(read_number(job, "replicas", default=1), 1)
+        slices = max(read.number(job, "replicas", default=1), 1)
         if nodes % slices:
             raise UnexpectedValue("spec.trainer.numNodes", nodes, f"a multiple of its {slices} slices")
         spec |= {"parallelism": nodes // slices, "completions": nodes // slices}
-    return {**job, "template": {**read_object(job, "template"), "spec": spec}}
+    return {**job, "template": {**read.fields(job, "template"), "spec": spec}}
 
 
 def _leave_to_controller(_body: Json) -> Made:

@@ -16,7 +16,8 @@ from shared.edges import kubernetes
 from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.objects import Json, read_number, read_objects, read_text, read_texts
+from shared.kinds import read
+from shared.kinds.read import Json
 from shared.kinds.table import (
     KINDS,
     PARENT,
@@ -114,7 +115,7 @@ class KubernetesCluster:
         except NotFound:
             return None
         with kubernetes.reading(str(parent)):
-            uid, keeps = read_text(body, "metadata", "uid"), judge_parent(body)
+            uid, keeps = read.text(body, "metadata", "uid"), judge_parent(body)
         return structs.replace(parent, keeps=keeps) if uid == parent.uid else None
 
     def get_namespace(self, name: str) -> Namespace | None:
@@ -212,8 +213,8 @@ class KubernetesCluster:
         """Count up an Event that exists, unless that was done just now; return when it was."""
         with kubernetes.reading(f"the Event {path}"):
             event = self._api.get(path, JsonObject)
-            count, text = read_number(event, "count", default=1), read_text(event, "message")
-            written_at = parse_time(read_text(event, "lastTimestamp")) or 0.0
+            count, text = read.number(event, "count", default=1), read.text(event, "message")
+            written_at = parse_time(read.text(event, "lastTimestamp")) or 0.0
         if text == message and now - written_at < NOTICE_FRESH_SECONDS:
             return written_at
         change = {"count": count + 1, "lastTimestamp": format_time(now), "message": message}
@@ -276,7 +277,7 @@ def view_node(node: Node) -> PoolNode:
     ready = [each for each in conditions if (each.type, each.status) == ("Ready", "True")]
     marks = [
         (float(taint["value"]), taint.get("effect") == CLOSED)
-        for taint in read_objects(node.spec, "taints")
+        for taint in read.objects(node.spec, "taints")
         if taint.get("key") == labels.SURPLUS and re.fullmatch("[0-9]+", str(taint.get("value")))
     ]
     idle_since, closed = marks[0] if marks else (None, False)
@@ -292,7 +293,7 @@ def view_node(node: Node) -> PoolNode:
 
 def format_taints(node: Node, since: float | None, *, closed: bool) -> list[Json]:
     """Return a node's taints with ours of that time, or with none; those of others stay."""
-    taints = read_objects(node.spec, "taints")
+    taints = read.objects(node.spec, "taints")
     others = [taint for taint in taints if taint.get("key") != labels.SURPLUS]
     if since is None:
         return others
@@ -323,15 +324,15 @@ def _read_claim(get: Get, namespace: str, claim: str) -> Disk | None:
     body = _find(get, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
     if body is None:
         return Disk(claim=claim, unbound="does not exist")
-    if read_text(body, "metadata", "deletionTimestamp"):
+    if read.text(body, "metadata", "deletionTimestamp"):
         return Disk(claim=claim, unbound="is being deleted")
-    if name := read_text(body, "spec", "volumeName"):
+    if name := read.text(body, "spec", "volumeName"):
         volume = _find(get, f"/api/v1/persistentvolumes/{name}")
         if volume is None:
             return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
         zones = _find_volume_zones(volume)
         return Disk(claim=claim, zones=zones) if zones else None
-    return _read_class(get, claim, read_text(body, "spec", "storageClassName"))
+    return _read_class(get, claim, read.text(body, "spec", "storageClassName"))
 
 
 def _read_class(get: Get, claim: str, name: str) -> Disk | None:
@@ -340,10 +341,10 @@ def _read_class(get: Get, claim: str, name: str) -> Disk | None:
     unbound = "is not bound to a volume yet"
     if storage is None:
         return Disk(claim=claim, unbound=f"{unbound}, and StorageClass {name} does not exist")
-    if read_text(storage, "volumeBindingMode") != "WaitForFirstConsumer":
+    if read.text(storage, "volumeBindingMode") != "WaitForFirstConsumer":
         hint = "" if name else ", and names no StorageClass that would make one"
         return Disk(claim=claim, unbound=f"{unbound}{hint}")
-    terms = read_objects(storage, "allowedTopologies")
+    terms = read.objects(storage, "allowedTopologies")
     zones = _find_zones(terms, "matchLabelExpressions")
     return Disk(claim=claim, zones=zones) if zones else None
 
@@ -362,8 +363,8 @@ def _find_volume_zones(volume: Json) -> tuple[str, ...]:
     https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity. A regional disk
     has two zones in its label: https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers.
     """
-    terms = read_objects(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
-    own_labels = read_texts(volume, "metadata", "labels")
+    terms = read.objects(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+    own_labels = read.texts(volume, "metadata", "labels")
     labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
     zones = tuple(sorted({*labelled.split("__")} - {""}))
     return _find_zones(terms, "matchExpressions") or zones
@@ -375,9 +376,9 @@ def _find_zones(terms: Sequence[Json], field: str) -> tuple[str, ...]:
     for term in terms:
         sets = [
             set(kubernetes.read_values(each))
-            for each in read_objects(term, field)
+            for each in read.objects(term, field)
             # A class has no operator, because it can only list values.
-            if read_text(each, "operator") in ("", "In") and read_text(each, "key") in ZONE_KEYS
+            if read.text(each, "operator") in ("", "In") and read.text(each, "key") in ZONE_KEYS
         ]
         if not sets:
             return ()

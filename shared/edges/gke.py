@@ -30,14 +30,8 @@ from shared.edges.connection import Connection, GkeConnection, TokenFile
 from shared.edges.google import TIMEOUT_SECONDS, GoogleAccount, GoogleSession, bound_session
 from shared.edges.kubernetes import AGENT, KubernetesApi
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.objects import (
-    Json,
-    UnexpectedValue,
-    read_flag,
-    read_object,
-    read_objects,
-    read_text,
-)
+from shared.kinds import read
+from shared.kinds.read import Json, UnexpectedValue
 from shared.model import labels
 from shared.model.errors import JSON_ERRORS, ClusterNotFound, NotFound, Unavailable
 from shared.model.pools import FillError, Machines, NodePool, Operation, parse_status
@@ -332,7 +326,7 @@ class InstanceGroups(GoogleSession):
             raise Unavailable(f"GKE's answer names an instance group with an unknown path: {url}")
         group = path[0]
         rows = self._list_instances(group)
-        absent = [each for each in rows if read_text(each, "instanceStatus") in _ABSENT]
+        absent = [each for each in rows if read.text(each, "instanceStatus") in _ABSENT]
         present = len(rows) - len(absent)
         failed = [list(_list_errors(row, "lastAttempt", "errors", "errors")) for row in absent]
         of_bulk, in_vain = ([], False) if present else self._read_bulk(group)
@@ -345,10 +339,10 @@ class InstanceGroups(GoogleSession):
     def _read_bulk(self, group: str) -> tuple[list[FillError], bool]:
         """Return why the operation that makes all machines or none failed, and if it goes on."""
         answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}"))
-        bulk = read_object(answer, "status", "bulkInstanceOperation")  # assumes: bulk-operation
-        check = read_object(bulk, "lastProgressCheck")
-        errors = list(_list_errors(check, "error", "errors", at=read_text(check, "timestamp")))
-        goes_on = read_flag(bulk, "inProgress")
+        bulk = read.fields(answer, "status", "bulkInstanceOperation")  # assumes: bulk-operation
+        check = read.fields(bulk, "lastProgressCheck")
+        errors = list(_list_errors(check, "error", "errors", at=read.text(check, "timestamp")))
+        goes_on = read.flag(bulk, "inProgress")
         return errors, goes_on and bool(errors)
 
     def _list_instances(self, group: str) -> list[Json]:
@@ -359,8 +353,8 @@ class InstanceGroups(GoogleSession):
             answer = _ANSWER.decode(
                 self.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
             )
-            rows += read_objects(answer, "managedInstances")
-            token = read_text(answer, "nextPageToken")
+            rows += read.objects(answer, "managedInstances")
+            token = read.text(answer, "nextPageToken")
             if not token:  # assumes: group-pages
                 return [each for each in rows if not _is_leaving(each)]
             page = f"?pageToken={quote(token, safe='')}"
@@ -368,22 +362,22 @@ class InstanceGroups(GoogleSession):
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
         answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}/listErrors"))
-        for each in read_objects(answer, "items"):  # assumes: group-errors
-            if error := read_object(each, "error"):
-                yield _make_error(error, read_text(each, "timestamp"))
+        for each in read.objects(answer, "items"):  # assumes: group-errors
+            if error := read.fields(each, "error"):
+                yield _make_error(error, read.text(each, "timestamp"))
 
 
 def _is_leaving(row: Json) -> bool:
-    if not read_text(row, "instance"):
+    if not read.text(row, "instance"):
         raise UnexpectedValue("managedInstances.instance", "", "a name")
-    return read_text(row, "currentAction").startswith(_LEAVING)
+    return read.text(row, "currentAction").startswith(_LEAVING)
 
 
 def _list_errors(body: Json, *path: str, at: str = "") -> Iterator[FillError]:
-    for error in read_objects(body, *path):
+    for error in read.objects(body, *path):
         yield _make_error(error, at)
 
 
 def _make_error(error: Json, at: str) -> FillError:
-    words = filter(None, (read_text(error, "code"), read_text(error, "message")))
+    words = filter(None, (read.text(error, "code"), read.text(error, "message")))
     return FillError(": ".join(words)[:_GROUP_WORDS_MAX], parse_time(at))

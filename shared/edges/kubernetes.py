@@ -20,7 +20,7 @@ import urllib3
 from shared import VERSION
 from shared.edges.connection import Connection
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.read import UnexpectedValue
 from shared.model import errors
 from shared.model.decisions import Reason
 from shared.model.errors import JSON_ERRORS

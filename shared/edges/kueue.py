@@ -14,17 +14,9 @@ from typing import Any, TypeVar
 from shared.edges.kubernetes import JsonObject, KubernetesApi, reading
 from shared.edges.pods import read_workload
 from shared.edges.process import SYSTEM_CLOCK
+from shared.kinds import read
 from shared.kinds.kind import Kind
-from shared.kinds.objects import (
-    Json,
-    read_controller,
-    read_held_conditions,
-    read_number,
-    read_object,
-    read_objects,
-    read_text,
-    read_texts,
-)
+from shared.kinds.read import Json
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Rejected, StaleView, refuse
@@ -47,19 +39,19 @@ _MESSAGE_LENGTH_MAX = 1024
 
 def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
-    if read_text(body, "spec", "controllerName") != CONTROLLER:
+    if read.text(body, "spec", "controllerName") != CONTROLLER:
         return None
-    conditions = read_objects(body, "status", "conditions")
-    words = {read_text(each, "type"): read_text(each, "message") for each in conditions}
-    marks, seconds, problem = read_texts(body, "metadata", "annotations"), SECONDS, ""
+    conditions = read.objects(body, "status", "conditions")
+    words = {read.text(each, "type"): read.text(each, "message") for each in conditions}
+    marks, seconds, problem = read.texts(body, "metadata", "annotations"), SECONDS, ""
     try:
         seconds = find_seconds(marks, labels.CAPACITY_CHECK_SECONDS, SECONDS)
     except Rejected as error:
         problem = str(error)
     return Check(
-        name=read_text(body, "metadata", "name"),
-        active="Active" in read_held_conditions(body),
-        generation=read_number(body, "metadata", "generation"),
+        name=read.text(body, "metadata", "name"),
+        active="Active" in read.held_conditions(body),
+        generation=read.number(body, "metadata", "generation"),
         seconds=seconds,
         problem=problem,
         words=words.get("Active", ""),
@@ -68,33 +60,33 @@ def read_check(body: Json) -> Check | None:
 
 def read_flavor(body: Json) -> Json:
     """Return what a ResourceFlavor adds to pods; one with a topology is `Rejected`."""
-    topology = read_text(body, "spec", "topologyName")
+    topology = read.text(body, "spec", "topologyName")
     if topology:
         raise refuse("flavor_with_topology", topology)
-    return read_object(body, "spec")
+    return read.fields(body, "spec")
 
 
 def read_queued(body: Json) -> QueuedWorkload:
     """Return a Workload."""
-    held = read_held_conditions(body)
-    controller, namespace = read_controller(body), read_text(body, "metadata", "namespace")
-    owner = {field: read_text(controller, field) for field in ("kind", "name", "uid")}
-    ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
-    active = read_object(body, "spec").get("active") is not False
-    checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
+    held = read.held_conditions(body)
+    controller, namespace = read.controller(body), read.text(body, "metadata", "namespace")
+    owner = {field: read.text(controller, field) for field in ("kind", "name", "uid")}
+    ended = {"Evicted", "Finished"} & set(held) or read.text(body, "metadata", "deletionTimestamp")
+    active = read.fields(body, "spec").get("active") is not False
+    checks = tuple(_read_state(each) for each in read.objects(body, "status", "admissionChecks"))
     losing = any(each.state in ("Retry", "Rejected") for each in checks)
-    assigned = read_objects(body, "status", "admission", "podSetAssignments")
+    assigned = read.objects(body, "status", "admission", "podSetAssignments")
     return QueuedWorkload(
         namespace=namespace,
-        name=read_text(body, "metadata", "name"),
-        uid=read_text(body, "metadata", "uid"),
-        version=read_text(body, "metadata", "resourceVersion"),
+        name=read.text(body, "metadata", "name"),
+        uid=read.text(body, "metadata", "uid"),
+        version=read.text(body, "metadata", "resourceVersion"),
         owner=ObjectName(namespace=namespace, **owner),
         flavors={
-            read_text(each, "name"): tuple(dict.fromkeys(read_texts(each, "flavors").values()))
+            read.text(each, "name"): tuple(dict.fromkeys(read.texts(each, "flavors").values()))
             for each in assigned
         },
-        counts={read_text(each, "name"): read_number(each, "count") for each in assigned},
+        counts={read.text(each, "name"): read.number(each, "count") for each in assigned},
         unmarked=tuple(_list_unmarked(body)),
         checks=checks,
         reserved_at=held.get("QuotaReserved"),
@@ -107,29 +99,29 @@ def read_queued(body: Json) -> QueuedWorkload:
 
 def _list_unmarked(body: Json) -> Iterator[str]:
     """Yield the pod sets whose pods do not have the label of a capacity check by themselves."""
-    for each in read_objects(body, "spec", "podSets"):
-        if labels.CAPACITY_CHECKED not in read_texts(each, "template", "metadata", "labels"):
-            yield read_text(each, "name")
+    for each in read.objects(body, "spec", "podSets"):
+        if labels.CAPACITY_CHECKED not in read.texts(each, "template", "metadata", "labels"):
+            yield read.text(each, "name")
 
 
 def _find_loss(body: Json) -> float | None:
     """Return since when a Workload has no quota, or is evicted; None if neither is so."""
     lost = (("QuotaReserved", "False"), ("Evicted", "True"))
     times = [
-        parse_time(read_text(each, "lastTransitionTime"))
-        for each in read_objects(body, "status", "conditions")
-        if (read_text(each, "type"), read_text(each, "status")) in lost
+        parse_time(read.text(each, "lastTransitionTime"))
+        for each in read.objects(body, "status", "conditions")
+        if (read.text(each, "type"), read.text(each, "status")) in lost
     ]
     return max((at for at in times if at is not None), default=None)
 
 
 def _read_state(body: Json) -> CheckState:
     return CheckState(
-        name=read_text(body, "name"),
-        state=read_text(body, "state"),
-        message=read_text(body, "message"),
-        since=read_text(body, "lastTransitionTime"),
-        retries=read_number(body, "retryCount"),
+        name=read.text(body, "name"),
+        state=read.text(body, "state"),
+        message=read.text(body, "message"),
+        since=read.text(body, "lastTransitionTime"),
+        retries=read.number(body, "retryCount"),
     )
 
 
@@ -142,7 +134,7 @@ def inject_flavors(
     template that selects another value is refused: Kueue never resumes such a workload.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(body))
-    marks = read_texts(changed, "metadata", "annotations")
+    marks = read.texts(changed, "metadata", "annotations")
     for role, template in kind.list_templates(changed):
         pod_set = role.lower()
         owned: Any = template  # of the copy, so it may be changed
@@ -156,11 +148,11 @@ def inject_flavors(
 def _add_flavor(spec: dict[str, Any], name: str, flavor: Json) -> None:
     """Let the pods of a template select what a flavor has, and tolerate what it says."""
     selector = dict(spec.get("nodeSelector") or {})
-    for key, value in read_texts(flavor, "nodeLabels").items():
+    for key, value in read.texts(flavor, "nodeLabels").items():
         if selector.setdefault(key, value) != value:
             raise refuse("flavor_contradicts", str(selector[key]), key=key, name=name, wanted=value)
     tolerations = list(spec.get("tolerations") or ())
-    own = read_objects(flavor, "tolerations")
+    own = read.objects(flavor, "tolerations")
     tolerations += [each for each in own if each not in tolerations]
     spec |= {"nodeSelector": selector, "tolerations": tolerations}
 

@@ -26,15 +26,9 @@ from shared.edges.kubernetes import (
     read_values,
     reading,
 )
+from shared.kinds import read
 from shared.kinds.kind import Json, Kind
-from shared.kinds.objects import (
-    UnexpectedValue,
-    read_number,
-    read_object,
-    read_objects,
-    read_text,
-    read_texts,
-)
+from shared.kinds.read import UnexpectedValue
 from shared.model.labels import GPU_RESOURCE, HOSTNAME, HUGE_PAGES, TPU_RESOURCE, rename
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
@@ -191,7 +185,7 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
-    terms = read_objects(spec.affinity or {}, "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
+    terms = read.objects(spec.affinity or {}, "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
     node_terms = tuple(tuple(_read_requirements(each, rename)) for each in terms)
     annotations = meta.annotations or {}
     return PodTemplate(
@@ -246,12 +240,12 @@ def _read_affinity(terms: tuple[tuple[Requirement, ...], ...]) -> dict[str, tupl
 def _list_topology_terms(spec: PodSpec) -> Iterator[TopologyTerm]:
     """Yield the terms that can keep a pod off a node; a port of the host is there for one pod."""
     for kind in (TermKind.AFFINITY, TermKind.ANTI_AFFINITY):
-        for each in read_objects(spec.affinity or {}, kind.rpartition(".")[2], _REQUIRED):
-            key, selector = rename(read_text(each, "topologyKey")), _read_pods(each)
+        for each in read.objects(spec.affinity or {}, kind.rpartition(".")[2], _REQUIRED):
+            key, selector = rename(read.text(each, "topologyKey")), _read_pods(each)
             yield TopologyTerm(kind=kind, key=key, selector=selector)
     for each in spec.topology_spread_constraints or ():
-        if read_text(each, "whenUnsatisfiable") in ("", "DoNotSchedule"):
-            key, least = rename(read_text(each, "topologyKey")), read_number(each, "minDomains")
+        if read.text(each, "whenUnsatisfiable") in ("", "DoNotSchedule"):
+            key, least = rename(read.text(each, "topologyKey")), read.number(each, "minDomains")
             yield TopologyTerm(kind=TermKind.SPREAD, key=key, domains_min=max(least, 1))
     if _takes_ports(spec):
         yield TopologyTerm(kind=TermKind.ANTI_AFFINITY, key=HOSTNAME, selector=())
@@ -260,22 +254,22 @@ def _list_topology_terms(spec: PodSpec) -> Iterator[TopologyTerm]:
 def _takes_ports(spec: PodSpec) -> bool:
     sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
     ports = [port for each in (*spec.containers, *sidecars) for port in each.ports or ()]
-    return any(spec.host_network or read_number(port, "hostPort") for port in ports)
+    return any(spec.host_network or read.number(port, "hostPort") for port in ports)
 
 
 def _read_pods(term: Json) -> tuple[Requirement, ...] | None:
     """Return which pods a term is about: None for none, and no requirement for all."""
     if term.get("labelSelector") is None:
         return None
-    selector = read_object(term, "labelSelector")
-    equal = read_texts(selector, "matchLabels").items()
+    selector = read.fields(term, "labelSelector")
+    equal = read.texts(selector, "matchLabels").items()
     of_labels = (Requirement(key, "In", (value,)) for key, value in equal)
     return (*of_labels, *_read_requirements(selector, str))
 
 
 def _read_requirements(selector: Json, name: Callable[[str], str]) -> Iterator[Requirement]:
-    for each in read_objects(selector, "matchExpressions"):
-        key, operator = name(read_text(each, "key")), read_text(each, "operator")
+    for each in read.objects(selector, "matchExpressions"):
+        key, operator = name(read.text(each, "key")), read.text(each, "operator")
         yield Requirement(key, operator, read_values(each))
 
 

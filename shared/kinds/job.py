@@ -12,14 +12,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from shared.kinds import read
 from shared.kinds.kind import Json, Kind, TemplateReader, is_free, is_mistaken, is_one_host
-from shared.kinds.objects import (
-    is_index_below,
-    parse_index,
-    read_controller,
-    read_number,
-    read_text,
-)
+from shared.kinds.read import is_index_below, parse_index
 from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -42,8 +37,8 @@ class Job(Kind):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a Job, with the object of which it is a part."""
-        owner = read_controller(body)
-        kind, name = read_text(owner, "kind"), read_text(owner, "name")
+        owner = read.controller(body)
+        kind, name = read.text(owner, "kind"), read.text(owner, "name")
         whole = "" if kind == "CronJob" else f"{kind} {name}".strip()
         return structs.replace(super().read(body, read_template), part_of=whole)
 
@@ -69,15 +64,15 @@ JOB = Job()
 
 
 def _read_group(body: Json, template: PodTemplate) -> SliceGroup:
-    parallelism = read_number(body, "spec", "parallelism", default=1)
+    parallelism = read.number(body, "spec", "parallelism", default=1)
     # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
-    completions = read_number(body, "spec", "completions", default=max(parallelism, 1))
+    completions = read.number(body, "spec", "completions", default=max(parallelism, 1))
     at_once = max(min(parallelism, completions), 0)
     group = SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template)
     if is_free(template):  # not one slice, so the nodes of pods that have succeeded may go
-        pods = min(at_once, max(completions - read_number(body, "status", "succeeded"), 1))
+        pods = min(at_once, max(completions - read.number(body, "status", "succeeded"), 1))
         return structs.replace(group, pods=pods)
-    indexed = read_text(body, "spec", "completionMode") == "Indexed"
+    indexed = read.text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
         left = max(completions - _count_ended(body, completions), 0)
@@ -94,7 +89,7 @@ def _count_ended(body: Json, completions: int) -> int:
     """
     ended = 0
     for field in ("completedIndexes", "failedIndexes"):
-        for part in filter(None, read_text(body, "status", field).split(",")):
+        for part in filter(None, read.text(body, "status", field).split(",")):
             first, dash, last = part.partition("-")
             low, high = parse_index(first), parse_index(last if dash else first)
             if low is None or high is None or not low <= high < completions:

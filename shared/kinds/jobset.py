@@ -10,15 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from shared.kinds import read
 from shared.kinds.kind import Json, Kind
-from shared.kinds.objects import (
-    is_index_below,
-    read_number,
-    read_object,
-    read_objects,
-    read_text,
-    read_texts,
-)
+from shared.kinds.read import is_index_below
 from shared.model import labels
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -73,19 +67,19 @@ class JobSet(Kind):
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of each replicated job."""
         return [
-            (read_text(job, "name"), read_object(job, *_POD_TEMPLATE))
-            for job in read_objects(body, "spec", "replicatedJobs")
+            (read.text(job, "name"), read.fields(job, *_POD_TEMPLATE))
+            for job in read.objects(body, "spec", "replicatedJobs")
         ]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the replicated jobs, each with how many of its Jobs have ended."""
         ended = {
-            read_text(each, "name"): read_number(each, "succeeded")
-            for each in read_objects(body, "status", "replicatedJobsStatus")
+            read.text(each, "name"): read.number(each, "succeeded")
+            for each in read.objects(body, "status", "replicatedJobsStatus")
         }
         groups = [
-            _read_group(body, job, templates[read_text(job, "name")])
-            for job in read_objects(body, "spec", "replicatedJobs")
+            _read_group(body, job, templates[read.text(job, "name")])
+            for job in read.objects(body, "spec", "replicatedJobs")
         ]
         over = [min(ended.get(group.name, 0), group.replicas) for group in groups]
         return [
@@ -132,23 +126,23 @@ def _find_host(groups: list[SliceGroup], guest: SliceGroup) -> str:
 def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
     # Those of placement count there and not on the pod template:
     # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
-    of_jobset = read_texts(body, "metadata", "annotations")
-    annotations = of_jobset | read_texts(job, "template", "metadata", "annotations")
+    of_jobset = read.texts(body, "metadata", "annotations")
+    annotations = of_jobset | read.texts(job, "template", "metadata", "annotations")
     exclusive = annotations.get(EXCLUSIVE_TOPOLOGY, "")
     pinned = bool(exclusive) and NODE_SELECTOR_STRATEGY in annotations
     if exclusive not in ("", labels.NODE_POOL) and not pinned:
         # JobSet's webhook adds it to the leaders.
         template = template.keep_together(exclusive)
     own = {
-        JOBSET_NAME_ON_POD: read_text(body, "metadata", "name"),
-        JOBSET_UID_ON_POD: read_text(body, "metadata", "uid"),
-        REPLICATED_JOB_ON_POD: read_text(job, "name"),
+        JOBSET_NAME_ON_POD: read.text(body, "metadata", "name"),
+        JOBSET_UID_ON_POD: read.text(body, "metadata", "uid"),
+        REPLICATED_JOB_ON_POD: read.text(job, "name"),
     }
-    parallelism = read_number(job, "template", "spec", "parallelism", default=1)
-    completions = read_number(job, "template", "spec", "completions", default=max(parallelism, 1))
+    parallelism = read.number(job, "template", "spec", "parallelism", default=1)
+    completions = read.number(job, "template", "spec", "completions", default=max(parallelism, 1))
     return SliceGroup(
-        name=read_text(job, "name"),
-        replicas=read_number(job, "replicas", default=1) if parallelism else 0,
+        name=read.text(job, "name"),
+        replicas=read.number(job, "replicas", default=1) if parallelism else 0,
         template=structs.replace(template, labels=template.labels | own),
         pinned=pinned,
         whole=exclusive == labels.NODE_POOL,

@@ -13,15 +13,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from shared.kinds.objects import (
-    read_flag,
-    read_held_conditions,
-    read_number,
-    read_object,
-    read_suspend_set_at,
-    read_text,
-    read_texts,
-)
+from shared.kinds import read
 from shared.model import labels
 from shared.model.errors import Rejected, refuse
 from shared.model.times import parse_time
@@ -129,25 +121,25 @@ class Kind(Resource, ABC):
         return True
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
-        """Return a workload from the API's JSON; `objects.UnexpectedValue` for a wrong field."""
-        listed, conditions = self.list_templates(body), read_held_conditions(body)
+        """Return a workload from the API's JSON; `read.UnexpectedValue` for a wrong field."""
+        listed, conditions = self.list_templates(body), read.held_conditions(body)
         templates = {role: read_template(template) for role, template in listed}
         ending = self.find_ending(body, conditions)
-        suspended = read_flag(body, "spec", "suspend")
-        deleted = read_text(body, "metadata", "deletionTimestamp")
+        suspended = read.flag(body, "spec", "suspend")
+        deleted = read.text(body, "metadata", "deletionTimestamp")
         return WorkloadView(
             kind=self.name,
-            namespace=read_text(body, "metadata", "namespace"),
-            name=read_text(body, "metadata", "name"),
-            uid=read_text(body, "metadata", "uid"),
-            generation=read_number(body, "metadata", "generation"),
+            namespace=read.text(body, "metadata", "namespace"),
+            name=read.text(body, "metadata", "name"),
+            uid=read.text(body, "metadata", "uid"),
+            generation=read.number(body, "metadata", "generation"),
             marks={
                 key: value
                 for place in ("annotations", "labels")
-                for key, value in read_texts(body, "metadata", place).items()
+                for key, value in read.texts(body, "metadata", place).items()
                 if key.startswith(labels.OWN_DOMAIN)
             },
-            created_at=parse_time(read_text(body, "metadata", "creationTimestamp")),
+            created_at=parse_time(read.text(body, "metadata", "creationTimestamp")),
             deleting=bool(deleted),
             deleting_since=parse_time(deleted),
             groups=tuple(
@@ -158,15 +150,15 @@ class Kind(Resource, ABC):
             templates=templates,
             suspended=suspended,
             suspended_since=conditions.get(self.suspension),
-            suspend_set_at=read_suspend_set_at(body) if suspended else None,
+            suspend_set_at=read.suspend_set_at(body) if suspended else None,
             terminal=ending,
             terminal_since=conditions.get(ending),
-            managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", self.controller),
+            managed_elsewhere=read.text(body, "spec", "managedBy") not in ("", self.controller),
         )
 
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the pod templates of the spec by role, which is the name of Kueue's pod set."""
-        return [("main", read_object(body, "spec", "template"))]
+        return [("main", read.fields(body, "spec", "template"))]
 
     @abstractmethod
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> Iterable[SliceGroup]:

@@ -11,18 +11,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from shared.kinds import read
 from shared.kinds.kind import Json, Kind, is_free, merge_requests
-from shared.kinds.objects import (
-    UnexpectedValue,
-    is_index_below,
-    parse_index,
-    read_held_conditions,
-    read_number,
-    read_object,
-    read_surge,
-    read_text,
-    read_texts,
-)
+from shared.kinds.read import UnexpectedValue, is_index_below, parse_index
 from shared.model import labels
 from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
@@ -74,17 +65,17 @@ class LeaderWorkerSet(Kind):
 
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of leaders, which may be the workers', and of workers."""
-        inner = read_object(body, "spec", "leaderWorkerTemplate")
-        workers = read_object(inner, "workerTemplate")
-        return [(_LEADERS, read_object(inner, "leaderTemplate") or workers), (_WORKERS, workers)]
+        inner = read.fields(body, "spec", "leaderWorkerTemplate")
+        workers = read.fields(inner, "workerTemplate")
+        return [(_LEADERS, read.fields(inner, "leaderTemplate") or workers), (_WORKERS, workers)]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the slices, by sub-group; or leaders and workers that share elastic pools."""
         terms = _read_exclusion(body)
         leaders, workers = (template.keep_together(*terms) for template in templates.values())
-        inner, replicas = read_object(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
-        size = read_number(inner, "size", default=1)
-        annotations = read_texts(body, "metadata", "annotations")
+        inner, replicas = read.fields(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
+        size = read.number(inner, "size", default=1)
+        annotations = read.texts(body, "metadata", "annotations")
         keys = (EXCLUSIVE_TOPOLOGY, SUBGROUP_EXCLUSIVE_TOPOLOGY)
         whole = labels.NODE_POOL in map(annotations.get, keys)
         free = [] if whole else [each for each in (leaders, workers) if is_free(each)]
@@ -146,8 +137,8 @@ LEADERWORKERSET = LeaderWorkerSet()
 
 def _read_exclusion(body: Json) -> list[str]:
     """Return the labels by which the controller's webhook keeps pods on the same nodes."""
-    annotations = read_texts(body, "metadata", "annotations")
-    has_subgroups = bool(read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
+    annotations = read.texts(body, "metadata", "annotations")
+    has_subgroups = bool(read.fields(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
     keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
     domains = (annotations.get(each, labels.NODE_POOL) for each in keys)
     return [each for each in domains if each != labels.NODE_POOL]
@@ -166,7 +157,7 @@ def _read_subgroups(
             template = merge_requests(leaders, workers)
         # In sub-groups of one pod a leader without chips is alone in the first.
         if hosts or len(counts) < size or size == 1:
-            name = str(subgroup) if read_object(inner, "subGroupPolicy") else ""
+            name = str(subgroup) if read.fields(inner, "subGroupPolicy") else ""
             groups.append(SliceGroup(name=name, hosts=hosts, template=template))
     return groups
 
@@ -178,7 +169,7 @@ def _count_workers(inner: Json, size: int) -> list[int]:
     (``getSubGroupIndex``): the leader is one of the first sub-group, or additional to full ones.
     In sub-groups of one pod it is not: https://github.com/kubernetes-sigs/lws/pull/918.
     """
-    each = read_number(inner, "subGroupPolicy", "subGroupSize")
+    each = read.number(inner, "subGroupPolicy", "subGroupSize")
     if each <= 0 or size == 1:
         return [size - 1]
     additional = each > 1 and (size - 1) % each == 0
@@ -195,19 +186,19 @@ def _count_replicas(body: Json) -> int:
     A partitioned update may be reported as finished while its surplus groups stay, so they count
     too.
     """
-    replicas = read_number(body, "spec", "replicas", default=1)
-    surplus = read_number(body, "status", "replicas") > replicas
-    if not surplus and "UpdateInProgress" not in read_held_conditions(body):
+    replicas = read.number(body, "spec", "replicas", default=1)
+    surplus = read.number(body, "status", "replicas") > replicas
+    if not surplus and "UpdateInProgress" not in read.held_conditions(body):
         return replicas
     path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
-    return replicas + min(read_surge(body, *path, replicas=replicas, default=0), replicas)
+    return replicas + min(read.surge(body, *path, replicas=replicas, default=0), replicas)
 
 
 def _is_apart(inner: Json, leaders: PodTemplate, workers: PodTemplate) -> bool:
     """Return whether leaders cannot use their workers' slice, though they need accelerators."""
     if not leaders.wants_accelerator or not workers.wants_accelerator:
         return False
-    excluded = read_text(inner, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
+    excluded = read.text(inner, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
     return (excluded and leaders.units > 0) or bool(_list_differences(leaders, workers))
 
 

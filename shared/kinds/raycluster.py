@@ -19,16 +19,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from shared.kinds import read
 from shared.kinds.kind import Json, Kind, Resource, TemplateReader, is_mistaken, name_slice
-from shared.kinds.objects import (
-    parse_index,
-    read_controller,
-    read_flag,
-    read_number,
-    read_object,
-    read_objects,
-    read_text,
-)
+from shared.kinds.read import parse_index
 from shared.model import labels
 from shared.model.errors import refuse
 from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
@@ -86,26 +79,26 @@ class RayCluster(Kind):
 
     def read(self, body: Json, read_template: TemplateReader) -> WorkloadView:
         """Return a cluster, with the RayJob that made it. It has no terminal state."""
-        owner, view = read_controller(body), super().read(body, read_template)
-        if read_text(owner, "kind") != RAYJOB.name:
+        owner, view = read.controller(body), super().read(body, read_template)
+        if read.text(owner, "kind") != RAYJOB.name:
             return view
-        name, uid = read_text(owner, "name"), read_text(owner, "uid")
+        name, uid = read.text(owner, "name"), read.text(owner, "uid")
         parent = Parent(kind=RAYJOB.name, namespace=view.namespace, name=name, uid=uid)
         return structs.replace(view, parent=parent)
 
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of the head, and of each worker group."""
         workers = [
-            (read_text(group, "groupName"), read_object(group, "template"))
-            for group in read_objects(body, "spec", "workerGroupSpecs")
+            (read.text(group, "groupName"), read.fields(group, "template"))
+            for group in read.objects(body, "spec", "workerGroupSpecs")
         ]
-        return [(HEAD, read_object(body, "spec", "headGroupSpec", "template")), *workers]
+        return [(HEAD, read.fields(body, "spec", "headGroupSpec", "template")), *workers]
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the worker groups, and a head with GPUs."""
         groups = [
-            _read_group(body, each, templates[read_text(each, "groupName")])
-            for each in read_objects(body, "spec", "workerGroupSpecs")
+            _read_group(body, each, templates[read.text(each, "groupName")])
+            for each in read.objects(body, "spec", "workerGroupSpecs")
         ]
         head = templates[HEAD]
         if head.gpus:
@@ -165,16 +158,16 @@ def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
     KubeRay counts in the same way: GetWorkerGroupDesiredReplicas in
     https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/utils/util.go.
     """
-    hosts = read_number(body, "numOfHosts", default=1)
-    most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
-    least = max(0, read_number(body, "minReplicas"))
-    replicas = min(max(read_number(body, "replicas"), least), most)
-    name = read_text(body, "groupName")
-    scales = read_flag(cluster, "spec", "enableInTreeAutoscaling")
-    own = {CLUSTER: read_text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
+    hosts = read.number(body, "numOfHosts", default=1)
+    most = max(0, read.number(body, "maxReplicas", default=_REPLICAS_MAX))
+    least = max(0, read.number(body, "minReplicas"))
+    replicas = min(max(read.number(body, "replicas"), least), most)
+    name = read.text(body, "groupName")
+    scales = read.flag(cluster, "spec", "enableInTreeAutoscaling")
+    own = {CLUSTER: read.text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
     return SliceGroup(
         name=name,
-        replicas=0 if read_flag(body, "suspend") or hosts < 1 else replicas,
+        replicas=0 if read.flag(body, "suspend") or hosts < 1 else replicas,
         slots=most,
         grows=most if most < _REPLICAS_MAX and (scales or not replicas) else 0,
         hosts=max(hosts, 1),
@@ -208,13 +201,13 @@ def judge_rayjob(body: Json) -> str:
     has said what is to stay. KubeRay decides in
     https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
     """
-    ended = read_text(body, "status", "jobDeploymentStatus")
-    chosen = read_flag(body, "spec", "shutdownAfterJobFinishes") or read_object(
+    ended = read.text(body, "status", "jobDeploymentStatus")
+    chosen = read.flag(body, "spec", "shutdownAfterJobFinishes") or read.fields(
         body, "spec", "deletionStrategy"
     )
     if ended not in _JOB_ENDED or (chosen and ended != _JOB_INVALID):
         return ""
-    identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
+    identity = f"{read.text(body, 'metadata', 'namespace')}/{read.text(body, 'metadata', 'name')}"
     remedy = (
         "KubeRay does not delete them: "
         if ended == _JOB_INVALID

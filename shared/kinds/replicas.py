@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shared.kinds import read
 from shared.kinds.kind import Json, Kind, is_mistaken, is_one_host
-from shared.kinds.objects import read_number, read_surge, read_text
 from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -59,17 +59,17 @@ def _share_pool(template: PodTemplate, pods: int) -> SliceGroup:
 
 
 def _read_replicas(body: Json) -> int:
-    return max(read_number(body, "spec", "replicas", default=1), 0)
+    return max(read.number(body, "spec", "replicas", default=1), 0)
 
 
 def _count_pods(body: Json) -> int:
     """Return the number of pods: the spec's, and in a rollout the status's, up to maxSurge more."""
     replicas = _read_replicas(body)
-    if replicas <= 0 or read_text(body, "spec", "strategy", "type") == "Recreate":
+    if replicas <= 0 or read.text(body, "spec", "strategy", "type") == "Recreate":
         return replicas
-    shown = read_number(body, "status", "replicas")
+    shown = read.number(body, "status", "replicas")
     path = ("spec", "strategy", "rollingUpdate")
-    surge = read_surge(body, *path, replicas=replicas, default=_SURGE_DEFAULT)
+    surge = read.surge(body, *path, replicas=replicas, default=_SURGE_DEFAULT)
     return max(replicas, min(shown, replicas + surge))
 
 
@@ -86,7 +86,7 @@ class StatefulSet(Kind):
         (template,), replicas = templates.values(), _read_replicas(body)
         if template.gpus or is_one_host(template) or is_mistaken(template):
             return [_share_pool(template, replicas)]
-        at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL
+        at_once = read.text(body, "spec", "podManagementPolicy") == _PARALLEL
         slots = None if at_once or replicas <= 1 else _IN_TURN
         slices = min(replicas, 1)
         return [

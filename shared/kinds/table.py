@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from shared.kinds import read
 from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
 from shared.kinds.kind import Json, Kind
 from shared.kinds.leaderworkerset import LEADERWORKERSET
-from shared.kinds.objects import read_controller, read_text
 from shared.kinds.raycluster import RAYCLUSTER, RAYJOB, judge_rayjob
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
 from shared.model.errors import refuse
@@ -47,14 +47,14 @@ class BarePod(Kind):
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return one elastic pool of one node, for a pod without controller."""
-        if read_controller(body):
+        if read.controller(body):
             return []
         (template,) = templates.values()
         return [SliceGroup(name="", hosts=1, template=template, elastic=True)]
 
     def find_ending(self, body: Json, _conditions: Collection[str]) -> str:
         """Return the phase of a pod that has ended."""
-        phase = read_text(body, "status", "phase")
+        phase = read.text(body, "status", "phase")
         return phase if phase in _OVER else ""
 
     def find_group(self, pod: PodView, workload: WorkloadView) -> SliceGroup | None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.edges.pods import parse_quantity, read_template
-from shared.kinds.objects import UnexpectedValue, read_number
+from shared.kinds import read
+from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.times import (
@@ -61,13 +62,13 @@ def test_a_percentage_is_rounded_up_and_bounded(whole: int, text: str, part: int
 @pytest.mark.parametrize(("number", "bounded"), [(5, 5), (10**400, COUNT_MAX), (-(10**400), -COUNT_MAX)])
 def test_a_number_of_an_object_is_bounded(number: int, bounded: int) -> None:
     assert bound_count(number) == bounded
-    assert read_number({"spec": {"replicas": number}}, "spec", "replicas") == bounded
+    assert read.number({"spec": {"replicas": number}}, "spec", "replicas") == bounded
 
 
 @pytest.mark.parametrize("wrong", [True, 1.5, float("nan"), float("inf"), "3", [3]])
 def test_what_is_no_whole_number_is_refused_by_its_path(wrong: object) -> None:
     with pytest.raises(UnexpectedValue, match=r"spec\.replicas"):
-        read_number({"spec": {"replicas": wrong}}, "spec", "replicas")
+        read.number({"spec": {"replicas": wrong}}, "spec", "replicas")
 
 
 @pytest.mark.parametrize("surge", [f"{HUGE}%", f"{LONGER_THAN_PYTHON_READS}%", 10**400], ids=range(3))

@@ -10,7 +10,7 @@ from msgspec import structs
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.jobset import JOBSET
 from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, SUBGROUPS_MAX, WORKER_INDEX
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
 from shared.model.decisions import Decision, Reason

@@ -9,8 +9,8 @@ import pytest
 from shared.edges.pods import Pod, read_template, view_pod
 from shared.kinds.job import JOB
 from shared.kinds.leaderworkerset import GROUP_INDEX, LEADERWORKERSET, SET_NAME, WORKER_INDEX
-from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER
+from shared.kinds.read import UnexpectedValue
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
 from shared.model import labels

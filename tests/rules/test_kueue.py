@@ -14,7 +14,7 @@ from shared.edges.kueue import (
     read_flavor,
     read_queued,
 )
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model import labels
 from shared.model.decisions import Reason

@@ -6,7 +6,6 @@ import pytest
 from msgspec import structs
 
 from shared.edges.pods import read_template
-from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import (
     CLUSTER,
     GROUP,
@@ -17,6 +16,7 @@ from shared.kinds.raycluster import (
     REPLICA_OF_WEBHOOK,
     judge_rayjob,
 )
+from shared.kinds.read import UnexpectedValue
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import Parent, PodView, WorkloadView

@@ -9,7 +9,7 @@ import pytest
 from shared.edges import pods
 from shared.edges.pods import Pod, view_pod
 from shared.kinds.jobset import JOBSET
-from shared.kinds.objects import UnexpectedValue
+from shared.kinds.read import UnexpectedValue
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm

@@ -34,37 +34,37 @@ def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T 
     return value
 
 
-def read_text(body: Json, *path: str) -> str:
+def text(body: Json, *path: str) -> str:
     """Return a text; empty when it is absent."""
     return _read(body, path, str, "a text") or ""
 
 
-def read_number(body: Json, *path: str, default: int = 0) -> int:
+def number(body: Json, *path: str, default: int = 0) -> int:
     """Return a whole number within the bounds of `counts`, or `default` when it is absent."""
     number = _read(body, path, int, "a whole number")
     return default if number is None else bound_count(number)
 
 
-def read_flag(body: Json, *path: str) -> bool:
+def flag(body: Json, *path: str) -> bool:
     """Return a truth value; False when it is absent."""
     return bool(_read(body, path, bool, "true or false"))
 
 
-def read_object(body: Json, *path: str) -> Json:
+def fields(body: Json, *path: str) -> Json:
     """Return an object; empty when it is absent."""
     return _read(body, path, dict, "an object") or {}
 
 
-def read_texts(body: Json, *path: str) -> dict[str, str]:
+def texts(body: Json, *path: str) -> dict[str, str]:
     """Return an object whose values are texts, for example labels; empty when it is absent."""
-    texts = read_object(body, *path)
+    texts = fields(body, *path)
     for key, value in texts.items():
         if not isinstance(value, str):
             raise UnexpectedValue(".".join((*path, key)), value, "a text")
     return dict(texts)
 
 
-def read_objects(body: Json, *path: str) -> list[Json]:
+def objects(body: Json, *path: str) -> list[Json]:
     """Return a list of objects; empty when it is absent."""
     objects: list[Any] = _read(body, path, list, "a list") or []
     for each in objects:
@@ -73,9 +73,9 @@ def read_objects(body: Json, *path: str) -> list[Json]:
     return objects
 
 
-def read_surge(body: Json, *path: str, replicas: int, default: int | str) -> int:
+def surge(body: Json, *path: str, replicas: int, default: int | str) -> int:
     """Return ``maxSurge`` of an update: a number, or a percentage of replicas, rounded up."""
-    value = read_object(body, *path).get("maxSurge", default)
+    value = fields(body, *path).get("maxSurge", default)
     if isinstance(value, int) and not isinstance(value, bool):
         return max(bound_count(value), 0)
     surge = take_percent(replicas, value) if isinstance(value, str) else None
@@ -85,33 +85,33 @@ def read_surge(body: Json, *path: str, replicas: int, default: int | str) -> int
     return surge
 
 
-def read_controller(body: Json) -> Json:
+def controller(body: Json) -> Json:
     """Return the reference to what controls an object; empty without one."""
-    owners = read_objects(body, "metadata", "ownerReferences")
-    return next((each for each in owners if read_flag(each, "controller")), {})
+    owners = objects(body, "metadata", "ownerReferences")
+    return next((each for each in owners if flag(each, "controller")), {})
 
 
-def list_suspend_writes(body: Json) -> list[Json]:
+def suspend_writes(body: Json) -> list[Json]:
     """Return the API server's records of the programs that wrote ``spec.suspend``."""
-    records = read_objects(body, "metadata", "managedFields")
-    return [each for each in records if "f:suspend" in read_object(each, "fieldsV1", "f:spec")]
+    records = objects(body, "metadata", "managedFields")
+    return [each for each in records if "f:suspend" in fields(each, "fieldsV1", "f:spec")]
 
 
-def read_suspend_set_at(body: Json) -> float | None:
+def suspend_set_at(body: Json) -> float | None:
     """Return when ``spec.suspend`` was last written, or later: a record has one time for all of it.
 
     https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
     """
-    times = [parse_time(read_text(each, "time")) for each in list_suspend_writes(body)]
+    times = [parse_time(text(each, "time")) for each in suspend_writes(body)]
     return max(filter(None, times), default=None)
 
 
-def read_held_conditions(body: Json) -> dict[str, float | None]:
+def held_conditions(body: Json) -> dict[str, float | None]:
     """Return the conditions that are ``True``, with the unix seconds of their last transition."""
     return {
-        read_text(each, "type"): parse_time(read_text(each, "lastTransitionTime"))
-        for each in read_objects(body, "status", "conditions")
-        if read_text(each, "status") == "True"
+        text(each, "type"): parse_time(text(each, "lastTransitionTime"))
+        for each in objects(body, "status", "conditions")
+        if text(each, "status") == "True"
     }
 
 
