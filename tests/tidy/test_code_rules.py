@@ -16,8 +16,8 @@ BUDGETS = {
     "shared/needs": (1_530, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_554, 1_950),
-    "shared/edges": (2_513, 2_100),
-    "shared/kinds": (1_353, 1_300),
+    "shared/edges": (2_494, 2_100),
+    "shared/kinds": (1_318, 1_300),
     "shared/shapes": (767, 760),
     "demo": (2_628, 2_500),
     "benchmarks": (1_899, 1_900),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_620, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (15_137, 14_000),
+    " ".join(DEPLOYED): (15_083, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
