@@ -87,9 +87,9 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     )
 
 
-def a_gpu_pool_body() -> dict[str, Any]:
+def a_gpu_pool_body(sharing: dict[str, Any] | None = None) -> dict[str, Any]:
     """Build the body of a pool with a GPU in each node, of which GKE may make three."""
-    gpu = {"acceleratorType": "nvidia-l4", "acceleratorCount": "1"}
+    gpu = {"acceleratorType": "nvidia-l4", "acceleratorCount": "1"} | (sharing or {})
     config = {"machineType": "g2-standard-12", "accelerators": [gpu]}
     scaling = {"enabled": True, "minNodeCount": 0, "maxNodeCount": 3}
     name = f"gpu{next(NUMBERS)}"

@@ -117,14 +117,19 @@ def test_a_pool_that_may_grow_counts_what_it_may_grow_to(gke: Gke) -> None:
     assert (pool.node_count, pool.owner is not None) == (4, True)
 
 
-def test_the_gpus_and_machines_of_a_pool_are_read(gke: Gke) -> None:
-    body = a_gpu_pool_body()
+TIMES = {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}}
+
+
+@pytest.mark.parametrize(("sharing", "is_read"), [({}, ""), (TIMES, "/TIME_SHARING/4")])
+def test_the_gpus_and_machines_of_a_pool_are_read(gke: Gke, sharing: Body, is_read: str) -> None:
+    body = a_gpu_pool_body(sharing)
     gke.edge.create(CLUSTER, body)
     gke.advance(5000)
     pool = gke.edge.get(CLUSTER, body["name"])
 
     assert pool is not None
     assert (pool.gpus_per_node, gke.edge.read_machines(pool)) == (1, Machines(present=1))
+    assert pool.sharing == is_read
 
 
 @pytest.mark.parametrize("how", ["drop", "unavailable", "deadline"])
