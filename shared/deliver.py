@@ -31,7 +31,7 @@ from shared.engine.budget import Budget, Key
 from shared.engine.outside import Ports, Role
 from shared.engine.tell import Outcome
 from shared.engine.threads import Crew
-from shared.engine.wakes import Work, count_verbs, tick, work_on, work_on_end
+from shared.engine.wakes import Work, tick, work_on, work_on_end
 from shared.model import errors
 from shared.model.decisions import Verdict
 from shared.model.messages import EventType, decode, parse_entry, parse_message
@@ -322,7 +322,8 @@ def deliver_tick(role: Role, cluster: str, ports: Ports) -> tuple[Answer, dict[s
         answer = journal.write_error(error, about)
         if not isinstance(error, errors.KindAbsent):  # no later try installs a kind
             status = max(status, answer.status)
-    counts = count_verbs(done)
+    verdicts = Counter(str(outcome.decision.verdict) for outcome in done.outcomes)
+    counts = {"errors": len(done.errors), "left": done.left, **verdicts}
     reasons = Counter(str(outcome.decision.reason) for outcome in done.outcomes)
     fields = {"cluster": cluster, "counts": counts, "reasons": dict(reasons), **done.figures}
     journal.write(logging.INFO, "ticked", fields)

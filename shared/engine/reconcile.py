@@ -6,7 +6,7 @@ are raised, are first counted against limits and slots. A refusal is a fact of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,11 +63,9 @@ def reconcile(key: Key, ports: Ports, lists: Lists = LIVE) -> Run:
     return run
 
 
-def plan_for(
-    key: Key, ports: Ports, lists: Lists = LIVE, look: Look | None = None
-) -> tuple[Look, Plan]:
-    """Return a look, a new one if there is none, and the plan; a kind of fact is asked for once."""
-    look = look or take_look(key, ports, lists)
+def plan_for(key: Key, ports: Ports, lists: Lists = LIVE) -> tuple[Look, Plan]:
+    """Return a look and the plan; a kind of fact is asked for once."""
+    look = take_look(key, ports, lists)
     serves = key.kind in ports.settings.kinds
     for _ in range(ROUNDS_MAX):
         look.scene = view(look, ports.settings)
@@ -93,13 +91,7 @@ class Run(Struct):
         """Do what adds. After a refusal at once the next way of the same slot follows."""
         if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
             self._look_anew()  # the lists of a tick are old
-        acts, looks = list(self.plan.adds), 0
-        if self.look.scene.queue and not self._hold_room():
-            answers = [
-                explain_answer(Answer(Reason.LIMIT_REACHED, act.need), self.look) for act in acts
-            ]
-            self.done += [note(each, self.look) for each in answers]
-            return
+        acts, looks = self._hold_room(), 0
         while acts:
             late, refused = self._send(acts, self.look)
             self.books.acted[self.key] = self.ports.clock.now()
@@ -107,31 +99,24 @@ class Run(Struct):
             if looks == LOOKS_MAX:
                 self._tell_late(late)
                 return
-            acts = self._plan_again([*late, *refused], fresh=bool(late))
+            again = {_place(act) for act in (*late, *refused)}
+            if again:
+                self._look_anew()
+            acts = [act for act in self.plan.adds if _place(act) in again]
 
-    def _hold_room(self) -> bool:
-        """Return whether there is room for all that a gang lacks; no other takes it then."""
-        scene = self.look.scene
-        begins = self.plan.adds or scene.pools
+    def _hold_room(self) -> list[Act]:
+        """Return what adds; of a gang only if there is room for all that it lacks, which is held."""
+        scene, acts = self.look.scene, list(self.plan.adds)
+        if not scene.queue:
+            return acts
         census, now = Census(scene), self.ports.clock.now()
-        lacking = (want.need for want in census.demanded.unserved if begins)
+        lacking = [want.need for want in census.demanded.unserved if acts or scene.pools]
         chips = sum(count_chips(census, need) for need in lacking)
-        return self.books.hold(self.key, chips, now, begun=bool(scene.pools))
-
-    def _plan_again(self, acts: Sequence[Act], *, fresh: bool) -> list[Act]:
-        """Return what follows in the places of acts that were not done.
-
-        Where GKE has answered at once, only its refusals are new, so the look serves once more.
-        """
-        if not acts:
-            return []
-        if fresh:
-            self._look_anew()
-        else:
-            self.look.refusals = self.books.list_refused(self.ports.clock.now())
-            self.look, self.plan = plan_for(self.key, self.ports, look=self.look)
-        again = {_place(act) for act in acts}
-        return [act for act in self.plan.adds if _place(act) in again]
+        if self.books.hold(self.key, chips, now, begun=bool(scene.pools)):
+            return acts
+        answers = [Answer(Reason.LIMIT_REACHED, act.need) for act in acts]
+        self.done += [note(explain_answer(each, self.look), self.look) for each in answers]
+        return []
 
     def _look_anew(self) -> None:
         until = Lists(until=self.look.until)
@@ -196,19 +181,17 @@ def _place(act: Act) -> tuple[str, str, Slot]:
     return act.pool, act.need, act.slot
 
 
-def _cut(acts: Sequence[Act], look: Look) -> Iterator[list[Act]]:
-    """Yield acts in parts that one fresh look may serve."""
-    part: list[Act] = []
-    nodes = 0
+def _cut(acts: Sequence[Act], look: Look) -> list[list[Act]]:
+    """Return acts in parts that one fresh look may serve."""
+    parts: list[list[Act]] = []
     for act in acts:
-        more = len(look.nodes.get(act.pool, ()))
-        if part and (len(part) >= POOLS_PER_LOOK or nodes + more > NODES_PER_LOOK):
-            yield part
-            part, nodes = [], 0
-        part.append(act)
-        nodes += more
-    if part:
-        yield part
+        part = [*parts[-1], act] if parts else [act]
+        nodes = sum(len(look.nodes.get(each.pool, ())) for each in part)
+        if parts and len(part) <= POOLS_PER_LOOK and nodes <= NODES_PER_LOOK:
+            parts[-1] = part
+        else:
+            parts.append([act])
+    return parts
 
 
 def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:

@@ -8,7 +8,7 @@ queued workloads, `collect` from the owners of pools.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -260,7 +260,9 @@ def _list_demands(lists: Lists, ports: Ports, done: Tick) -> list[Key]:
 
     A pod that waits or runs on an idle pool takes its mark away.
     """
-    names = [*list_waiting(lists, ports.clock.now()), *_list_idle(lists)]
+    names, owners = _list_waiting(lists, ports.clock.now()), lists.inventory.by_owner.items()
+    marked = {node.pool for node in chain.from_iterable(lists.nodes.values()) if node.idle_since}
+    names += [owner for owner, pools in owners if marked & {pool.name for pool in pools}]
     try:
         queued = list_queued(lists.cluster, ports)
         done.errors += tend_checks(lists.cluster, queued, ports)
@@ -272,7 +274,7 @@ def _list_demands(lists: Lists, ports: Ports, done: Tick) -> list[Key]:
     return [Key(lists.cluster, *name) for name in dict.fromkeys(names)]
 
 
-def list_waiting(lists: Lists, now: float) -> list[WorkloadName]:
+def _list_waiting(lists: Lists, now: float) -> list[WorkloadName]:
     """Return the workloads whose pods wait: those without a pool first, then the longest wait."""
     since: dict[WorkloadName, float] = {}
     for owner, pods in lists.pods.items():
@@ -280,13 +282,6 @@ def list_waiting(lists: Lists, now: float) -> list[WorkloadName]:
         if now - min(waits, default=now) >= FRESH_SECONDS:
             since[owner] = min(waits)
     return sorted(since, key=lambda owner: (owner in lists.inventory.by_owner, since[owner]))
-
-
-def _list_idle(lists: Lists) -> list[WorkloadName]:
-    """Return the owners of pools whose nodes have our mark."""
-    marked = {node.pool for node in chain.from_iterable(lists.nodes.values()) if node.idle_since}
-    owners = lists.inventory.by_owner.items()
-    return [owner for owner, pools in owners if marked & {pool.name for pool in pools}]
 
 
 def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports, done: Tick) -> None:
@@ -358,9 +353,3 @@ def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
             decision = say(Reason.LIMIT_PASSED, subject=subject, chips=chips, most=most)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
     return outcomes
-
-
-def count_verbs(done: Tick) -> dict[str, int]:
-    """Return how many decisions of each verdict a tick made, for its answer."""
-    verdicts = Counter(str(outcome.decision.verdict) for outcome in done.outcomes)
-    return {"errors": len(done.errors), "left": done.left, **verdicts}
