@@ -105,7 +105,7 @@ class Run(Struct):
             acts = [act for act in self.plan.adds if _place(act) in again]
 
     def _hold_room(self) -> list[Act]:
-        """Return what adds; of a gang only if there is room for all that it lacks, which is held."""
+        """Return what adds; of a gang only if room for all that it lacks could be held."""
         scene, acts = self.look.scene, list(self.plan.adds)
         if not scene.queue:
             return acts

@@ -269,8 +269,11 @@ def _list_demands(lists: Lists, ports: Ports, done: Tick) -> list[Key]:
     except ProvisionerError as error:  # pods that wait are served without Kueue too
         done.errors.append((f"Workloads of {lists.cluster}", error))
     else:
-        answered = (each for each in queued if is_answered(each.owner.kind))
-        names += [(each.owner.kind, each.namespace, each.owner.name) for each in answered]
+        names += [
+            (each.owner.kind, each.namespace, each.owner.name)
+            for each in queued
+            if is_answered(each.owner.kind)
+        ]
     return [Key(lists.cluster, *name) for name in dict.fromkeys(names)]
 
 
