@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/model": (1_880, 1_600),
     "shared/needs": (1_530, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_554, 1_950),
+    "shared/engine": (2_529, 1_950),
     "shared/edges": (2_494, 2_100),
     "shared/kinds": (1_318, 1_300),
     "shared/shapes": (767, 760),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_620, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (15_083, 14_000),
+    " ".join(DEPLOYED): (15_059, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
