@@ -6,7 +6,6 @@ import pytest
 
 LONGEST = (
     "tests/loop/test_lives.py",
-    "demo/tests/test_demo_scarce.py",
     "demo/tests/test_demo.py",
     "demo/tests/test_stack_commands.py",
     "tests/loop/test_chaos.py",

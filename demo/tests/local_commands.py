@@ -14,7 +14,7 @@ from rich.console import Console
 from demo.feed import Outcome, View
 from demo.following import Run, RunOptions
 from demo.manifests import load
-from demo.settings import ClusterKind, StackSettings
+from demo.settings import StackSettings
 from demo.stack import Stack
 from tests.program_runs import run_python
 
@@ -65,22 +65,10 @@ def list_processes(folder: Path) -> list[str]:
     return found
 
 
-def perform(
-    home: Path, patterns: list[str], cluster: ClusterKind, *, options: RunOptions | None = None, **chosen: object
-) -> tuple[Outcome, str]:
+def perform(home: Path, pattern: str, settings: StackSettings, options: RunOptions) -> tuple[Outcome, str]:
     """Run manifests on a stack of their own; return what it came to, and what a person saw."""
-    settings = StackSettings(cluster=cluster, **chosen)  # type: ignore[arg-type]
     console = Console(record=True, width=300, file=io.StringIO())
     view = View(console)
     with Stack(home / "stack", settings, say=view.say) as stack:
-        outcome = Run(stack, view, options or RunOptions()).perform(load(patterns))
+        outcome = Run(stack, view, options).perform(load([pattern]))
     return outcome, console.export_text()
-
-
-def list_stories(outcome: Outcome, workload: str) -> list[tuple[int, str, str, str, int]]:
-    """Return nodes, machine, topology, tier and attempt of each pool of a workload."""
-    stories = [each for each in outcome.stories.values() if each.row.owner.startswith(workload)]
-    stories.sort(key=lambda each: (each.row.slot, each.row.attempt))
-    return [
-        (each.nodes, each.row.machine_type, each.row.topology, each.row.tier, each.row.attempt) for each in stories
-    ]

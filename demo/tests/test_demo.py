@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from demo.settings import ClusterKind
-from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, list_processes, run, start
+from demo.following import RunOptions
+from demo.settings import ClusterKind, StackSettings
+from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, list_processes, perform, run, start
 
 INPUTS = ROOT / "tests/field/inputs"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
@@ -91,3 +92,39 @@ def test_a_controller_that_makes_no_pods_is_quoted(tmp_path: Path) -> None:
     assert "FailedCreate: " in answer.stdout
     assert 'serviceaccount "kinetic" not found' in answer.stdout
     assert "Verified: 0 node pools" in answer.stdout
+
+
+def read_option(name: str) -> str:
+    """Return what docs/capacity.md gives the demo of scarce capacity for an option."""
+    page = (ROOT / "docs/capacity.md").read_text()
+    command = re.search(r"^make demo JOBSET=examples/scarce(?:.*\\\n)*.*", page, re.MULTILINE)
+    assert command
+    value = re.search(rf"\b{name}=([\w/.-]+)", command[0], re.IGNORECASE)
+    assert value, name
+    return value[1]
+
+
+def test_each_slice_goes_on_until_there_is_room(cluster_kind: ClusterKind, tmp_path: Path) -> None:
+    settings = StackSettings(
+        cluster=cluster_kind,
+        faults=str(ROOT / read_option("faults")),
+        idle_seconds_max=int(read_option("idle-seconds-max")),
+    )
+    jobsets = str(ROOT / "examples/scarce/three-jobsets.yaml")
+    outcome, shown = perform(tmp_path, jobsets, settings, RunOptions(timeout_seconds=400))
+
+    assert (outcome.problems, outcome.refusals) == ([], []), shown[-6000:]
+    workloads = ("default/pretrain", "default/tune", "default/evaluate")
+    assert outcome.endings == dict.fromkeys(workloads, "Completed")
+    pools = {name: [each for each in outcome.stories.values() if each.row.owner == name] for name in workloads}
+    # The reservation has room for one slice, which keeps its pool and waits for the other one. That
+    # one goes on with its list, and its pool is filled when there are on-demand machines.
+    pretrain = [(each.row.tier, each.row.attempt) for each in pools["default/pretrain"] if each.nodes == 4]
+    assert ("reservation", 0) in pretrain
+    assert sorted(tier for tier, _ in pretrain) == ["on-demand", "reservation"]
+    errors = [error for each in pools["default/pretrain"] for error in each.errors]
+    assert any("reservation train does not have available resources" in error for error in errors)
+    # GKE's autoscaler finds no spot machines, at first in one zone and later in the other.
+    tune = sorted((each.row.attempt, each.row.tier) for each in pools["default/tune"])
+    assert tune == [(0, "spot"), (1, "spot"), (2, "on-demand")]
+    assert pools["default/evaluate"] == []  # it runs on the pool that tune left

@@ -33,7 +33,7 @@ BUDGETS = {
 MARGIN = 20
 """A room above its goal may have so many more lines: a row of a table is no debt."""
 ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)
-COMPLEXITY_MAX, PARAMETERS_MAX = 10, 5
+COMPLEXITY_MAX, PARAMETERS_MAX, FILE_LINES_MIN = 10, 5, 60
 JUDGES = ("shared/plan/", "shared/deliver.py", "shared/engine/tell.py", "shared/model/decisions.py")
 """Where a reason may decide what happens next."""
 PRODUCT = (*DEPLOYED, "cli", "infra")
@@ -101,6 +101,13 @@ def test_a_room_keeps_its_budget(room: str) -> None:
     most = max(goal, now + MARGIN)
 
     assert lines <= most, f"{room}: {lines} lines, at most {most}; the goal is {goal}"
+
+
+def test_no_file_of_the_stand_ins_is_a_fragment() -> None:
+    sizes = {str(path.relative_to(ROOT)): count_lines(path) for path in list_modules("standins demo benchmarks")}
+    entries = ("__init__.py", "__main__.py")
+
+    assert [name for name, lines in sizes.items() if lines < FILE_LINES_MIN and not name.endswith(entries)] == []
 
 
 @pytest.mark.parametrize("room", [*ROOMS, "cli"])
