@@ -84,8 +84,8 @@ class Followed:
         if body is not None:
             self.ending = find_ending(body)
             self.over = bool(self.ending)
-        pools = [row for row in status.pools if self.owns(row)]
-        waiting = [row for row in status.waiting if self.owns(row)]
+        pools = list(filter(self.owns, status.pools))
+        waiting = list(filter(self.owns, status.waiting))
         state = (
             body and body["metadata"].get("resourceVersion"),
             [(row.pool, row.state, row.decision, row.nodes, row.hosts_busy) for row in pools],
@@ -93,9 +93,8 @@ class Followed:
         )
         if state != self.seen:
             self.seen, self.changed_at = state, now
-        runs = bool(pools) and not waiting and all(0 < row.nodes == row.hosts_busy for row in pools)
-        if runs and self.ran_at is None:
-            self.ran_at = now
+        runs = pools and not waiting and all(0 < row.nodes == row.hosts_busy for row in pools)
+        self.ran_at = self.ran_at or (now if runs else None)
 
 
 def find_ending(body: dict[str, Any]) -> str:

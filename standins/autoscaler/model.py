@@ -86,41 +86,39 @@ class Autoscaler:
 
     def _give_up(self, now: float, seen: Seen) -> Iterator[Action]:
         """Yield what ends each growth that failed, or that took too long."""
+        waiting = [pod for pod in seen.pods if pod.unschedulable]
         for group in seen.groups:
-            failed = [each for each in group.instances if each.creating and each.error is not None]
-            late = [each for each in group.instances if not group.queued and self._is_late(each, now)]
-            if failed:
-                errors = dict.fromkeys(describe_error(each.error) for each in failed if each.error is not None)
-                words = ", ".join(errors)
-            elif late:
-                words, failed = describe_timeout(group.id.rpartition("/")[2]), late
-            else:
+            words, failed = self._find_failure(group, now)
+            if not failed:
                 continue
-            whole = group.instances if group.all_or_none else failed
-            yield GiveUp(group, tuple(each.name for each in whole))
+            yield GiveUp(group, tuple(each.name for each in (group.instances if group.all_or_none else failed)))
             self._backoff.fail(group.id, now)
             request = self._requests.pop(group.id, None)
-            waiting = [pod for pod in seen.pods if pod.unschedulable]
-            asked = {pod.uid for pod in request} if request is not None else None
+            # Of a growth that nobody remembers all pods are told that could run there.
+            fitting = (pod for pod in waiting if pod.matches_node(group.template.labels))
+            asked = {pod.uid for pod in (fitting if request is None else request)}
             for pod in waiting:
-                hit = pod.matches_node(group.template.labels) if asked is None else pod.uid in asked
-                if hit:
+                if pod.uid in asked:
                     yield Event(pod, "FailedScaleUp", describe_failure(group.zone, words), "Warning")
 
-    def _is_late(self, instance: Instance, now: float) -> bool:
-        return now - self._missing.get(instance.name, now) >= self.times.provision_max
+    def _find_failure(self, group: Group, now: float) -> tuple[str, list[Instance]]:
+        """Return why instances of a group do not come, and which; none while all may come."""
+        failed = [each for each in group.instances if each.creating and each.error is not None]
+        if failed:
+            return ", ".join(dict.fromkeys(describe_error(each.error) for each in failed if each.error)), failed
+        late = [
+            each
+            for each in group.instances
+            if now - self._missing.get(each.name, now) >= self.times.provision_max and not group.queued
+        ]
+        return describe_timeout(group.id.rpartition("/")[2]), late
 
     def _scale_up(self, now: float, seen: Seen) -> Iterator[Action]:
         """Yield what serves the pods that wait and that no node will take, those that come too."""
         waiting = [pod for pod in seen.pods if pod.unschedulable]
         if not waiting:
             return
-        placing = Placing((each for each in seen.nodes if each.ready), seen.pods)
-        nodes = {each.name for each in seen.nodes}
-        for group in seen.groups:
-            missing = group.target - sum(each.name in nodes for each in group.instances)
-            for index in range(missing):
-                placing.add(group.template, f"coming-{index}-{group.id}")
+        placing = _imagine_coming(seen)
         waiting = [pod for pod in waiting if placing.place(pod) is None]
         grown: set[str] = set()
         while waiting and len(grown) < self.times.scale_ups_max:
@@ -173,6 +171,17 @@ class Autoscaler:
     def _is_news(self, event: Event, now: float) -> bool:
         key = (event.pod.uid, event.reason, event.message)
         return self._told.setdefault(key, now) == now
+
+
+def _imagine_coming(seen: Seen) -> Placing:
+    """Return the nodes that are Ready with their pods, and those that the groups wait for."""
+    placing = Placing((each for each in seen.nodes if each.ready), seen.pods)
+    nodes = {each.name for each in seen.nodes}
+    for group in seen.groups:
+        missing = group.target - sum(each.name in nodes for each in group.instances)
+        for index in range(missing):
+            placing.add(group.template, f"coming-{index}-{group.id}")
+    return placing
 
 
 def _try(placing: Placing, group: Group, waiting: list[Pod]) -> tuple[int, list[Pod]]:
