@@ -85,22 +85,11 @@ def load(patterns: Iterable[str]) -> list[Document]:
     except BadInput as error:
         raise BadManifest(str(error)) from error
     documents = [document for name, text in texts.items() for document in _read(name, text)]
-    workloads = [document for document in documents if document.is_workload]
-    if not workloads:
+    if not any(document.is_workload for document in documents):
         kinds = ", ".join(sorted({document.kind for document in documents})) or "no objects"
         valid = ", ".join(each.name for each in KINDS)
         raise BadManifest(f"{', '.join(texts)}: contains no workload (found: {kinds}); valid: {valid}")
-    _check_order(workloads)
     return documents
-
-
-def _check_order(workloads: Iterable[Document]) -> None:
-    """Raise `BadManifest` where one waits for the end of another that is not created at once."""
-    names = {(each.namespace, each.name) for each in workloads if not each.after}
-    for each in workloads:
-        if each.after and (each.namespace, each.after) not in names:
-            where = f"{each.where}: metadata.annotations {APPLY_AFTER}"
-            raise BadManifest(f"{where}: names no workload that is created at once (got {each.after!r})")
 
 
 def _read(name: str, text: str) -> Iterator[Document]:

@@ -91,7 +91,7 @@ def exporter(layout: Layout, settings: StackSettings, addresses: Addresses) -> C
     access: dict[str, str] = {}
     if settings.is_real:
         access["TPU_PROVISIONER_CA_FILE"] = str(layout.authority)
-        access["TPU_PROVISIONER_TOKEN_FILE"] = str(layout.account_token("tpu-provisioner-exporter"))
+        access["TPU_PROVISIONER_TOKEN_FILE"] = str(layout.accounts / "tpu-provisioner-exporter.token")
     return _run_module(
         "exporter",
         "exporter",
@@ -116,7 +116,7 @@ def function(layout: Layout, settings: StackSettings, name: str, addresses: Addr
     """
     access: dict[str, str] = {}
     if settings.is_real:
-        token = layout.account_token(f"tpu-provisioner-{name}")
+        token = layout.accounts / f"tpu-provisioner-{name}.token"
         access = {"ca_file": str(layout.authority), "token_file": str(token)}
     clusters = {CLUSTER_PATH: {"endpoint": addresses.kubernetes, "zone": ZONE, **access}}
     port = addresses.functions[name].rstrip("/").rpartition(":")[2]

@@ -138,10 +138,6 @@ class Layout:
         self.state = home / "stack.json"
         """What runs, written whenever it changes; `tpu-provisioner` finds the stack by it."""
 
-    def account_token(self, account: str) -> Path:
-        """Return the bare token of one service account."""
-        return self.accounts / f"{account}.token"
-
     def log(self, name: str) -> Path:
         """Return the log file of one process."""
         return self.logs / f"{name}.log"
