@@ -1,26 +1,15 @@
 """Makes the scenario of a seed: a few workloads, what is done to them, and what fails meanwhile."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
 from tests.simulation.sim_faults import GKE, OUTCOMES
 from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
 
-LENGTH_SECONDS = 2400.0
+LENGTH_SECONDS, GROWTH_LENGTH_SECONDS = 2400.0, 1500.0
 TICK_SECONDS_MIN = 45.0
-STOPPED_SHARE = 0.05
-BLIND_SHARE = 0.15
-LIST_SHARE = 0.37
-TIERS_SHARE, FEW_SHARE, SLOW_SHARE = 0.4, 0.08, 0.1
-SEVERAL_SHARE, DIFFER_SHARE = 0.1, 0.1
-QUEUE_SHARE, MINUTES_SHARE = 0.12, 0.15
-REFUSED_SHARE, STALE_SHARE = 0.3, 0.05
-SCARCE_SHARE = 0.06
-STOCK_SHARE = 0.5
-QUOTA_SHARE = 0.6
-WARM_SHARE = 0.1
-GROWTH_SHARE, GROWTH_LENGTH_SECONDS = 0.05, 1500.0
 _KINDS = (
     ("JobSet", 30),
     ("RayCluster", 20),
@@ -56,43 +45,51 @@ _ONCE = (
 )
 
 
+@dataclass(slots=True)
+class Draft:
+    """A scenario on its way, to which one ability after the other is added."""
+
+    seed: int
+    clusters: int
+    acts: list[Act]  # the first one is the birth of the first workload
+    faults: list[Fault]
+    ticks: list[float]
+    stock: list[Stock] = field(default_factory=list)
+    candidates: int = 0
+    tiers: tuple[str, ...] = ()
+    limit_chips: int = 0
+    idle_seconds: int = 0
+    quota_pods: int = 0
+
+
 def make_scenario(seed: int) -> Scenario:
     """Return the scenario of a seed; the same for the same seed in every process."""
     rng = Random(f"story {seed}")
     clusters = 2 if rng.random() < 0.15 else 1
-    acts = _make_acts(rng, clusters) + _make_stop(seed, clusters)
-    faults = _make_faults(rng, clusters) + _make_blindness(seed, acts)
+    acts, faults = _make_acts(rng, clusters), _make_faults(rng, clusters)
     ticks = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
-    rng_of_list = Random(f"story {seed} candidates")
-    candidates = rng_of_list.choice((2, 3)) if rng_of_list.random() < LIST_SHARE else 0
-    _add_scarcity(seed, acts, faults, ticks, candidates)
-    faults += _make_doubles(seed, acts[0], candidates)
-    stock = _make_stock(seed, candidates, ticks)
-    idle_seconds, tight = _add_warmth(seed, acts, ticks)
-    narrow = () if stock else _add_growth(seed, acts, ticks)
-    if narrow and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
-        stock, candidates = narrow, max(candidates, 2)  # the policy's list is none for pods that select spot
+    draft = Draft(seed, clusters, acts, faults, ticks)
+    for stream, shares, add in _ABILITIES:
+        own = Random(stream.format(seed=seed))
+        if own.random() < shares[not draft.candidates]:
+            add(draft, own)
     drawn = rng.random()
-    mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
-    limit = rng.choice((8, 16)) if rng.random() < 0.06 else tight
-    queue = _add_queue(seed, acts, clusters)
-    if Random(f"minutes {seed}").random() < MINUTES_SHARE:
-        ticks = [_round(each) for each in range(30, int(LENGTH_SECONDS), 60)]
+    limit = rng.choice((8, 16)) if rng.random() < 0.06 else draft.limit_chips
     scenario = Scenario(
         seed=seed,
-        acts=tuple(sorted(acts, key=lambda act: act.at)),
-        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
-        ticks=_thin(ticks),
+        acts=tuple(sorted(draft.acts, key=lambda act: act.at)),
+        faults=tuple(sorted(draft.faults, key=lambda fault: fault.at)),
+        ticks=_thin(draft.ticks),
         clusters=clusters,
-        mode=mode,
+        mode="report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active",
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
         limit_chips=limit,
-        candidates=candidates,
-        tiers=_draw_tiers(seed, candidates),
-        stock=stock,
-        idle_seconds=idle_seconds,
+        candidates=draft.candidates,
+        tiers=draft.tiers,
+        stock=tuple(sorted(draft.stock, key=lambda each: each.at)),
+        idle_seconds=draft.idle_seconds,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
-        quota_pods=queue,
+        quota_pods=draft.quota_pods,
     )
     return _add_instances(_add_slowness(scenario))
 
@@ -100,7 +97,7 @@ def make_scenario(seed: int) -> Scenario:
 def _add_slowness(scenario: Scenario) -> Scenario:
     """Let calls be slow in some stories, and GKE run few operations at one time in others."""
     rng = Random(f"slowness {scenario.seed}")
-    slow, few = rng.random() < SLOW_SHARE, rng.random() < FEW_SHARE
+    slow, few = rng.random() < 0.1, rng.random() < 0.08
     return replace(
         scenario,
         latency_seconds=rng.choice((1.0, 3.0, 3.0)) if slow else 0.4,
@@ -113,7 +110,7 @@ def _add_slowness(scenario: Scenario) -> Scenario:
 def _add_instances(scenario: Scenario) -> Scenario:
     """Let functions have several instances in one story of ten, and other settings in others."""
     rng = Random(f"instances {scenario.seed}")
-    several, differ = rng.random() < SEVERAL_SHARE, rng.random() < DIFFER_SHARE
+    several, differ = rng.random() < 0.1, rng.random() < 0.1
     rollouts = []
     for _ in range(rng.randint(1, 3) if several else 0):
         at, seconds = _round(rng.random() ** 1.5 * LENGTH_SECONDS), rng.choice((60.0, 300.0, 900.0))
@@ -126,25 +123,6 @@ def _add_instances(scenario: Scenario) -> Scenario:
         collect_settings=rng.choice((0, 1, 2)) if differ else 0,
         collect_release=release,
     )
-
-
-def _add_queue(seed: int, acts: list[Act], clusters: int) -> int:
-    """Let Kueue hold workloads back in some stories; return for how many pods it has quota."""
-    rng = Random(f"queue {seed}")
-    if rng.random() >= QUEUE_SHARE:
-        return 0
-    at = 5.0
-    for index in range(rng.randint(1, 3)):
-        kind, name = rng.choice(("JobSet", "JobSet", "Job")), f"q{index}"
-        shape = rng.choice(_SHAPES[kind])
-        cluster = rng.randrange(clusters)
-        count = rng.randint(1, 3)
-        acts.append(Act(_round(at), "queue", cluster, name, kind, shape, count, rng.random() < 0.3))
-        for _ in range(rng.randint(0, 2)):
-            verb = rng.choice(("evict-queued", "complete", "delete", "preempt", "restart"))
-            acts.append(Act(_round(at + 60 + rng.random() * 1500), verb, cluster, name, count=rng.randint(0, 2)))
-        at += rng.random() * 300
-    return rng.choice((2, 4, 8))
 
 
 def _thin(ticks: list[float]) -> tuple[float, ...]:
@@ -163,8 +141,7 @@ def _round(seconds: float) -> float:
 def _make_acts(rng: Random, clusters: int) -> list[Act]:
     acts: list[Act] = []
     count = rng.choices((1, 2, 3, 6), (55, 30, 12, 3))[0]
-    many = count > 3
-    end = _round(600 + rng.random() * 900)
+    many, end = count > 3, _round(600 + rng.random() * 900)
     first = ""
     for index in range(count):
         kind = rng.choices([name for name, _ in _KINDS], [weight for _, weight in _KINDS])[0]
@@ -186,21 +163,21 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
     return acts
 
 
+_VERBS_OF_QUEUES = "evict-queued", "complete", "delete", "preempt", "restart"
+_VERBS = (
+    (("", *_SHAPES), "delete recreate recreate evict preempt preempt degrade remove-pool relabel visitor"),
+    (SUSPENDED, "suspend suspend resume"),
+    (ENDING, "complete complete"),
+    (SCALED, "scale scale scale respec"),
+    (RESTARTED, "restart restart"),
+    (("JobSet",), "go-pool finish-slice static-pool"),
+)
+
+
 def _make_life(rng: Random, birth: Act) -> list[Act]:
     """Return what is done to one workload during the scenario."""
     kind, acts = birth.kind, []
-    verbs = ["delete", "recreate", "recreate", "evict", "preempt", "preempt", "degrade", "remove-pool"]
-    verbs += ["relabel", "visitor"]
-    if kind in SUSPENDED:
-        verbs += ["suspend", "suspend", "resume"]
-    if kind in ENDING:
-        verbs += ["complete", "complete"]
-    if kind in SCALED:
-        verbs += ["scale", "scale", "scale", "respec"]
-    if kind in RESTARTED:
-        verbs += ["restart", "restart"]
-    if kind == "JobSet":
-        verbs += ["go-pool", "finish-slice", "static-pool"]
+    verbs = [verb for kinds, words in _VERBS if kind in kinds for verb in words.split()]
     for _ in range(rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]):
         verb = rng.choice(verbs)
         at = _round(birth.at + 5 + rng.random() ** 1.5 * (LENGTH_SECONDS - birth.at))
@@ -221,13 +198,163 @@ def _make_event(rng: Random, cluster: int) -> Act:
     return Act(at, verb, cluster, "", count=rng.choice((60, 600, 3000)), flag=rng.random() < 0.5)
 
 
-def _make_stop(seed: int, clusters: int) -> list[Act]:
-    """Return the emergency stop of some scenarios."""
-    rng = Random(f"stop {seed}")
-    if rng.random() >= STOPPED_SHARE:
-        return []
+# --- abilities ------------------------------------------------------------------------------------
+
+
+def _add_stop(draft: Draft, rng: Random) -> None:
+    """Set the emergency stop for a while."""
     at, seconds = _round(rng.random() * 1500), rng.choice((60, 400, 1200))
-    return [Act(at, "stop", rng.randrange(clusters), "", count=seconds, flag=rng.random() < 0.5)]
+    draft.acts.append(Act(at, "stop", rng.randrange(draft.clusters), "", count=seconds, flag=rng.random() < 0.5))
+
+
+def _add_blindness(draft: Draft, rng: Random) -> None:
+    """Take the right to read workloads away while a pool is empty."""
+    empties = [act for act in draft.acts if act.verb in ("suspend", "restart")]
+    if empties:
+        act = rng.choice(empties)
+        seconds = _round(60 + rng.random() * 600)
+        draft.faults.append(Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, seconds))
+
+
+def _add_list(draft: Draft, rng: Random) -> None:
+    """Let the operator's policy list zones."""
+    draft.candidates = rng.choice((2, 3))
+
+
+def _add_scarcity(draft: Draft, rng: Random) -> None:
+    """Let there be no stock for a while, with ticks each minute and messages again.
+
+    With a list of capacity it is often a part of its zones that has none. Without one it is often a
+    quota of Compute Engine, which lets each creation fail within a minute.
+    """
+    zones = Random(f"dry zones {draft.seed}")
+    dry = zones.choice(("", "a", "ab", "b")) if draft.candidates else ""
+    cluster, until = draft.acts[0].cluster, rng.choice((200.0, 500.0, 1500.0))
+    soon = not draft.candidates and zones.random() < 0.6
+    draft.faults.append(Fault(0.0, "no-chips" if soon else "no-stock", dry, cluster, until))
+    if rng.random() < 0.3:
+        draft.faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
+    draft.acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
+    draft.ticks += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
+
+
+def _add_doubles(draft: Draft, rng: Random) -> None:
+    """Let the first message come twice, with what makes the second one dangerous.
+
+    With a list, GKE refuses the first candidate at once. Without one, GKE's next answer about the
+    pool is stale.
+    """
+    at, cluster = draft.acts[0].at, draft.acts[0].cluster
+    draft.faults.append(Fault(at, "duplicate", cluster=cluster, seconds=rng.choice((1.0, 3.0, 30.0))))
+    stale = Fault(at, "stale", "get", cluster, 60.0)
+    draft.faults.append(Fault(at, "quota", "create", cluster) if draft.candidates else stale)
+
+
+def _add_stock(draft: Draft, rng: Random) -> None:
+    """Let the machines of zones come and go at any moment, with ticks meanwhile.
+
+    At the end each zone has none, some or enough, and that lasts.
+    """
+    for zone in "abc"[: draft.candidates]:
+        at = 0.0
+        while at < LENGTH_SECONDS:
+            draft.stock.append(Stock(_round(at), zone, rng.choice((0, 0, 1, 2, 4, 30))))
+            at += 60 + rng.random() * 900
+    draft.ticks += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
+
+
+def _add_warmth(draft: Draft, rng: Random) -> None:
+    """Let pools stay idle, where one workload after the other wants the same.
+
+    With a limit of chips the last workload wants another shape.
+    """
+    first, acts = draft.acts[0], draft.acts
+    kind = first.kind if first.kind in ("RayCluster", "LeaderWorkerSet") else rng.choice(("JobSet", "Job"))
+    at = first.at
+    for index in range(rng.randint(1, 3)):
+        ends = _round(at + 200 + rng.random() * 600)
+        verb = "complete" if kind in ENDING and rng.random() < 0.5 else "delete"
+        acts.append(Act(ends, verb, first.cluster, f"s{index - 1}" if index else first.name, count=1))
+        at = _round(ends + rng.random() * 400 - 60)
+        pinned = kind in ("RayCluster", "LeaderWorkerSet") and rng.random() < 0.8  # their pods share one pool
+        acts.append(Act(at, "create", first.cluster, f"s{index}", kind, first.shape, max(first.count, 1), pinned))
+    draft.ticks += [_round(each + rng.random()) for each in range(60, int(at) + 300, rng.choice((60, 60, 300)))]
+    draft.idle_seconds, draft.limit_chips = rng.choice((120, 600, 900)), rng.choice((0, 8, 16))
+    if draft.limit_chips:
+        shape, spot, rest = acts[-1].shape.partition("+")
+        other = {"one": "two", "two": "one", "gpu": "one"}[shape] + spot + rest
+        acts.append(Act(_round(at + rng.random() * 60), "create", first.cluster, "tight", "JobSet", other, 1))
+
+
+def _add_growth(draft: Draft, rng: Random) -> None:
+    """Let an elastic pool grow where its zone has room for a part of it only.
+
+    At the end each zone has none, some or enough, and that lasts.
+    """
+    if draft.stock:
+        return
+    cluster, at, first = draft.acts[0].cluster, _round(rng.random() * 100), rng.randint(1, 3)
+    kind = rng.choice(("Deployment", "Deployment", "RayCluster"))
+    draft.acts.append(Act(at, "create", cluster, "grows", kind, "gpu", first))
+    rows = [Stock(0.0, zone, first + rng.choice((0, 0, 1, 2)) if zone == "a" else 30) for zone in "ab"]
+    for _ in range(rng.randint(1, 4)):
+        verb = rng.choice(("scale", "scale", "scale", "preempt", "restart", "suspend", "remove-pool"))
+        when = _round(at + 300 + rng.random() * GROWTH_LENGTH_SECONDS)
+        draft.acts.append(Act(when, verb, cluster, "grows", count=rng.randint(0, 6), flag=rng.random() < 0.3))
+    draft.acts.append(Act(_round(at + 400), "scale", cluster, "grows", count=first + rng.randint(1, 4)))
+    for _ in range(rng.randint(0, 5)):
+        when = _round(rng.random() * GROWTH_LENGTH_SECONDS)
+        rows.append(Stock(when, rng.choice("ab"), rng.choice((0, 1, 2, 3, 4, 6, 30))))
+    draft.ticks += [_round(each + rng.random()) for each in range(60, int(GROWTH_LENGTH_SECONDS) + 1800, 60)]
+    # The policy's list is none for pods that select spot.
+    if not any(act.shape.endswith(("spot", "spot-intolerant")) for act in draft.acts):
+        draft.stock, draft.candidates = rows, max(draft.candidates, 2)
+
+
+def _add_queue(draft: Draft, rng: Random) -> None:
+    """Let Kueue hold workloads back, with quota for so many pods."""
+    at = 5.0
+    for index in range(rng.randint(1, 3)):
+        kind, name = rng.choice(("JobSet", "JobSet", "Job")), f"q{index}"
+        shape = rng.choice(_SHAPES[kind])
+        cluster = rng.randrange(draft.clusters)
+        count = rng.randint(1, 3)
+        draft.acts.append(Act(_round(at), "queue", cluster, name, kind, shape, count, rng.random() < 0.3))
+        for _ in range(rng.randint(0, 2)):
+            verb, when = rng.choice(_VERBS_OF_QUEUES), _round(at + 60 + rng.random() * 1500)
+            draft.acts.append(Act(when, verb, cluster, name, count=rng.randint(0, 2)))
+        at += rng.random() * 300
+    draft.quota_pods = rng.choice((2, 4, 8))
+
+
+def _add_minutes(draft: Draft, rng: Random) -> None:
+    """Let ticks come each minute, as in production."""
+    del rng
+    draft.ticks = [_round(each) for each in range(30, int(LENGTH_SECONDS), 60)]
+
+
+def _add_tiers(draft: Draft, rng: Random) -> None:
+    """Let zones of the list be other tiers than on-demand."""
+    draft.tiers = tuple(rng.choice(("", "", "reservation", "flex-start")) for _ in range(draft.candidates))
+
+
+_ABILITIES: tuple[tuple[str, tuple[float, float], Callable[[Draft, Random], None]], ...] = (
+    ("stop {seed}", (0.05, 0.05), _add_stop),
+    ("blindness {seed}", (0.15, 0.15), _add_blindness),
+    ("story {seed} candidates", (0.37, 0.37), _add_list),
+    ("scarcity {seed}", (0.5, 0.06), _add_scarcity),
+    ("doubles {seed}", (0.3, 0.05), _add_doubles),
+    ("stock {seed}", (0.5, 0.0), _add_stock),
+    ("warmth {seed}", (0.1, 0.1), _add_warmth),
+    ("growth {seed}", (0.05, 0.05), _add_growth),
+    ("queue {seed}", (0.12, 0.12), _add_queue),
+    ("minutes {seed}", (0.15, 0.15), _add_minutes),
+    ("tiers {seed}", (0.4, 0.4), _add_tiers),
+)
+"""By random stream: how often a story with a fallback list has the ability, and one without."""
+
+
+# --- faults ---------------------------------------------------------------------------------------
 
 
 def _make_faults(rng: Random, clusters: int) -> list[Fault]:
@@ -246,127 +373,6 @@ def _make_faults(rng: Random, clusters: int) -> list[Fault]:
         else:
             faults.append(_make_window(rng, at, cluster))
     return faults
-
-
-def _make_blindness(seed: int, acts: list[Act]) -> list[Fault]:
-    """Return the loss of the right to read workloads, in some scenarios while a pool is empty."""
-    rng = Random(f"blindness {seed}")
-    empties = [act for act in acts if act.verb in ("suspend", "restart")]
-    if not empties or rng.random() >= BLIND_SHARE:
-        return []
-    act = rng.choice(empties)
-    return [Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, _round(60 + rng.random() * 600))]
-
-
-def _make_doubles(seed: int, birth: Act, candidates: int) -> list[Fault]:
-    """Let the first message come twice in some scenarios, with what makes the second one dangerous.
-
-    With a list, GKE refuses the first candidate at once. Without one, GKE's next answer about the
-    pool is stale.
-    """
-    rng = Random(f"doubles {seed}")
-    if rng.random() >= (REFUSED_SHARE if candidates else STALE_SHARE):
-        return []
-    again = Fault(birth.at, "duplicate", cluster=birth.cluster, seconds=rng.choice((1.0, 3.0, 30.0)))
-    if candidates:
-        return [again, Fault(birth.at, "quota", "create", birth.cluster)]
-    return [again, Fault(birth.at, "stale", "get", birth.cluster, 60.0)]
-
-
-def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], ticks: list[float], candidates: int) -> None:
-    """Let some scenarios have no stock for a while, with ticks each minute and messages again.
-
-    With a list of capacity it is often a part of its zones that has none. Without one it is often a
-    quota of Compute Engine, which lets each creation fail within a minute.
-    """
-    rng, rng_of_zones = Random(f"scarcity {seed}"), Random(f"dry zones {seed}")
-    if rng.random() >= (0.5 if candidates else SCARCE_SHARE):
-        return
-    dry = rng_of_zones.choice(("", "a", "ab", "b")) if candidates else ""
-    cluster, until = acts[0].cluster, rng.choice((200.0, 500.0, 1500.0))
-    soon = not candidates and rng_of_zones.random() < QUOTA_SHARE
-    faults.append(Fault(0.0, "no-chips" if soon else "no-stock", dry, cluster, until))
-    if rng.random() < 0.3:
-        faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
-    acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
-    ticks += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
-
-
-def _make_stock(seed: int, candidates: int, ticks: list[float]) -> tuple[Stock, ...]:
-    """Let the machines of some scenarios' zones come and go at any moment, with ticks meanwhile.
-
-    At the end each zone has none, some or enough, and that lasts.
-    """
-    rng = Random(f"stock {seed}")
-    if not candidates or rng.random() >= STOCK_SHARE:
-        return ()
-    rows = []
-    for zone in "abc"[:candidates]:
-        at = 0.0
-        while at < LENGTH_SECONDS:
-            rows.append(Stock(_round(at), zone, rng.choice((0, 0, 1, 2, 4, 30))))
-            at += 60 + rng.random() * 900
-    ticks += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
-    return tuple(sorted(rows, key=lambda each: each.at))
-
-
-def _draw_tiers(seed: int, candidates: int) -> tuple[str, ...]:
-    """Return the tier of each zone of a list; in most stories with one, each is on-demand."""
-    rng = Random(f"tiers {seed}")
-    if rng.random() >= TIERS_SHARE:
-        return ()
-    return tuple(rng.choice(("", "", "reservation", "flex-start")) for _ in range(candidates))
-
-
-def _add_warmth(seed: int, acts: list[Act], ticks: list[float]) -> tuple[int, int]:
-    """Let pools stay idle in some scenarios, where one workload after the other wants the same.
-
-    Return for how long, and the limit of chips: with one, the last workload wants another shape.
-    """
-    rng = Random(f"warmth {seed}")
-    if rng.random() >= WARM_SHARE:
-        return 0, 0
-    first = acts[0]
-    kind = first.kind if first.kind in ("RayCluster", "LeaderWorkerSet") else rng.choice(("JobSet", "Job"))
-    at = first.at
-    for index in range(rng.randint(1, 3)):
-        ends = _round(at + 200 + rng.random() * 600)
-        verb = "complete" if kind in ENDING and rng.random() < 0.5 else "delete"
-        acts.append(Act(ends, verb, first.cluster, f"s{index - 1}" if index else first.name, count=1))
-        at = _round(ends + rng.random() * 400 - 60)
-        pinned = kind in ("RayCluster", "LeaderWorkerSet") and rng.random() < 0.8  # their pods share one pool
-        acts.append(Act(at, "create", first.cluster, f"s{index}", kind, first.shape, max(first.count, 1), pinned))
-    ticks += [_round(each + rng.random()) for each in range(60, int(at) + 300, rng.choice((60, 60, 300)))]
-    idle_seconds, tight = rng.choice((120, 600, 900)), rng.choice((0, 8, 16))
-    if tight:
-        shape, spot, rest = acts[-1].shape.partition("+")
-        other = {"one": "two", "two": "one", "gpu": "one"}[shape] + spot + rest
-        acts.append(Act(_round(at + rng.random() * 60), "create", first.cluster, "tight", "JobSet", other, 1))
-    return idle_seconds, tight
-
-
-def _add_growth(seed: int, acts: list[Act], ticks: list[float]) -> tuple[Stock, ...]:
-    """Let an elastic pool grow in some scenarios where its zone has room for a part of it only.
-
-    Return the machines of zones. At the end each zone has none, some or enough, and that lasts.
-    """
-    rng = Random(f"growth {seed}")
-    if rng.random() >= GROWTH_SHARE:
-        return ()
-    cluster, at, first = acts[0].cluster, _round(rng.random() * 100), rng.randint(1, 3)
-    kind = rng.choice(("Deployment", "Deployment", "RayCluster"))
-    acts.append(Act(at, "create", cluster, "grows", kind, "gpu", first))
-    rows = [Stock(0.0, zone, first + rng.choice((0, 0, 1, 2)) if zone == "a" else 30) for zone in "ab"]
-    for _ in range(rng.randint(1, 4)):
-        verb = rng.choice(("scale", "scale", "scale", "preempt", "restart", "suspend", "remove-pool"))
-        when = _round(at + 300 + rng.random() * GROWTH_LENGTH_SECONDS)
-        acts.append(Act(when, verb, cluster, "grows", count=rng.randint(0, 6), flag=rng.random() < 0.3))
-    acts.append(Act(_round(at + 400), "scale", cluster, "grows", count=first + rng.randint(1, 4)))
-    for _ in range(rng.randint(0, 5)):
-        when = _round(rng.random() * GROWTH_LENGTH_SECONDS)
-        rows.append(Stock(when, rng.choice("ab"), rng.choice((0, 1, 2, 3, 4, 6, 30))))
-    ticks += [_round(each + rng.random()) for each in range(60, int(GROWTH_LENGTH_SECONDS) + 1800, 60)]
-    return tuple(sorted(rows, key=lambda each: each.at))
 
 
 def _make_once(rng: Random, at: float, cluster: int) -> Fault:
