@@ -16,17 +16,8 @@ from shared.edges import kubernetes
 from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds import read
+from shared.kinds import read, table
 from shared.kinds.read import Json
-from shared.kinds.table import (
-    KINDS,
-    PARENT,
-    find_kind_of_pod,
-    get_kind,
-    is_pod_of,
-    judge_parent,
-    select_pods_of,
-)
 from shared.model import labels
 from shared.model.decisions import Notice
 from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, Rejected
@@ -43,7 +34,7 @@ _NOT_OF_NODES = "!pod-template-generation"  # assumes: daemonset-label
 """The label of every DaemonSet's pods; without them a list of a large cluster is much shorter."""
 _PODS, _NODES = "/api/v1/pods", "/api/v1/nodes"
 _API_VERSIONS = {"Pod": "v1"} | {
-    each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)
+    each.name: each.api_version for kind in table.KINDS for each in (kind, *kind.parents)
 }
 _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event:
@@ -71,7 +62,7 @@ class KubernetesCluster:
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None if Kubernetes says that it does not exist."""
-        entry = get_kind(kind)
+        entry = table.get_kind(kind)
         body = self._find(entry.path_of(namespace, name), name, JsonObject)
         return read_workload(entry, body) if body is not None else None
 
@@ -94,7 +85,7 @@ class KubernetesCluster:
 
         One that cannot be read is left out; whoever reads it by its name learns why.
         """
-        entry = get_kind(kind)
+        entry = table.get_kind(kind)
         workloads: list[WorkloadView] = []
         pages = islice(self._api.list_pages(entry.path, msgspec.Raw), len(names))
         with suppress(NotFound):  # the kind is not installed
@@ -111,11 +102,11 @@ class KubernetesCluster:
     def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
         try:
-            body = self._api.get(PARENT.path_of(parent.namespace, parent.name), JsonObject)
+            body = self._api.get(table.PARENT.path_of(parent.namespace, parent.name), JsonObject)
         except NotFound:
             return None
         with kubernetes.reading(str(parent)):
-            uid, keeps = read.text(body, "metadata", "uid"), judge_parent(body)
+            uid, keeps = read.text(body, "metadata", "uid"), table.judge_parent(body)
         return structs.replace(parent, keeps=keeps) if uid == parent.uid else None
 
     def get_namespace(self, name: str) -> Namespace | None:
@@ -132,15 +123,15 @@ class KubernetesCluster:
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods."""
         path = f"/api/v1/namespaces/{workload.namespace}/pods"
-        selector = {"labelSelector": select_pods_of(workload)}
+        selector = {"labelSelector": table.select_pods_of(workload)}
         pods = self._api.read_each(path, Pod, view_pod, selector)
-        return [pod for pod in pods if is_pod_of(workload, pod)]
+        return [pod for pod in pods if table.is_pod_of(workload, pod)]
 
     def list_accelerator_pods(self) -> Iterator[PodView]:
         """Yield all unfinished accelerator pods of the cluster, page by page, of any kind."""
         query = {"fieldSelector": _UNFINISHED, "labelSelector": _NOT_OF_NODES}
         for pod in self._api.read_each(_PODS, Pod, view_pod, query):
-            if pod.template.wants_accelerator and not pod.finished and find_kind_of_pod(pod):
+            if pod.template.wants_accelerator and not pod.finished and table.find_kind_of_pod(pod):
                 yield pod
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:

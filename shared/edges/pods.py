@@ -17,15 +17,7 @@ from typing import Any
 
 import msgspec
 
-from shared.edges.kubernetes import (
-    Condition,
-    JsonObject,
-    ObjectMeta,
-    OwnerReference,
-    Record,
-    read_values,
-    reading,
-)
+from shared.edges import kubernetes
 from shared.kinds import read
 from shared.kinds.kind import Json, Kind
 from shared.kinds.read import UnexpectedValue
@@ -43,33 +35,33 @@ from shared.model.workloads import (
 )
 
 MIRROR_POD = "kubernetes.io/config.mirror"
-_NOBODY = OwnerReference()
+_NOBODY = kubernetes.OwnerReference()
 
 
-class Resources(Record):
+class Resources(kubernetes.Record):
     """Requests and limits; quantities are texts or numbers."""
 
     requests: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
 
 
-class Container(Record):
+class Container(kubernetes.Record):
     """One container."""
 
     name: str = ""
-    ports: list[JsonObject] | None = None
+    ports: list[kubernetes.JsonObject] | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
     """``Always`` makes an init container a sidecar, which runs beside the others."""
 
 
-class VolumeClaimSource(Record):
+class VolumeClaimSource(kubernetes.Record):
     """The PersistentVolumeClaim of a volume."""
 
     claim_name: str = ""
 
 
-class Volume(Record):
+class Volume(kubernetes.Record):
     """One volume of a pod, as far as it has a PersistentVolumeClaim."""
 
     name: str = ""
@@ -79,36 +71,36 @@ class Volume(Record):
     https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#persistentvolumeclaim-naming."""
 
 
-class PodSpec(Record):
+class PodSpec(kubernetes.Record):
     """What a pod asks for."""
 
     node_name: str = ""
     host_network: bool = False
     node_selector: dict[str, str] | None = None
-    affinity: JsonObject | None = None
+    affinity: kubernetes.JsonObject | None = None
     containers: tuple[Container, ...] = ()
     init_containers: list[Container] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
     tolerations: tuple[Toleration, ...] | None = None
-    topology_spread_constraints: list[JsonObject] | None = None
+    topology_spread_constraints: list[kubernetes.JsonObject] | None = None
     resource_claims: list[dict[str, Any]] | None = None
     resources: Resources | None = None
     overhead: dict[str, Any] | None = None
     volumes: list[Volume] | None = None
 
 
-class PodStatus(Record):
+class PodStatus(kubernetes.Record):
     """What became of a pod."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[kubernetes.Condition] | None = None
 
 
-class Pod(Record):
+class Pod(kubernetes.Record):
     """A pod; its template is one without a status."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: kubernetes.ObjectMeta = msgspec.field(default_factory=kubernetes.ObjectMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
@@ -144,7 +136,7 @@ def view_pod(pod: Pod) -> PodView:
     )
 
 
-def _find_controller(meta: ObjectMeta) -> OwnerReference:
+def _find_controller(meta: kubernetes.ObjectMeta) -> kubernetes.OwnerReference:
     """Return the controller; empty without one.
 
     The API server lets the name of an owner be any text, also a path to objects of others.
@@ -155,7 +147,7 @@ def _find_controller(meta: ObjectMeta) -> OwnerReference:
     return _NOBODY
 
 
-def find_refusal(status: PodStatus) -> Condition | None:
+def find_refusal(status: PodStatus) -> kubernetes.Condition | None:
     """Return the scheduler's word that it finds no node; None for any other reason."""
     for each in status.conditions or ():
         if each.type == "PodScheduled":
@@ -180,11 +172,11 @@ def read_template(body: Json) -> PodTemplate:
 
 def read_workload(kind: Kind, body: Json) -> WorkloadView:
     """Return a workload of one kind from the API's JSON, else `Unreadable`."""
-    with reading(kind.name):
+    with kubernetes.reading(kind.name):
         return kind.read(body, read_template)
 
 
-def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
+def _view_template(meta: kubernetes.ObjectMeta, spec: PodSpec) -> PodTemplate:
     terms = read.objects(spec.affinity or {}, "nodeAffinity", _REQUIRED, "nodeSelectorTerms")
     node_terms = tuple(tuple(_read_requirements(each, rename)) for each in terms)
     annotations = meta.annotations or {}
@@ -270,7 +262,7 @@ def _read_pods(term: Json) -> tuple[Requirement, ...] | None:
 def _read_requirements(selector: Json, name: Callable[[str], str]) -> Iterator[Requirement]:
     for each in read.objects(selector, "matchExpressions"):
         key, operator = name(read.text(each, "key")), read.text(each, "operator")
-        yield Requirement(key, operator, read_values(each))
+        yield Requirement(key, operator, kubernetes.read_values(each))
 
 
 _QUANTITY = re.compile(
