@@ -10,17 +10,7 @@ from msgspec import structs
 from shared.model import labels
 from shared.model.errors import Rejected, refuse
 from shared.model.workloads import PodTemplate, SliceGroup, Taint, WorkloadView
-from shared.shapes.catalogue import (
-    DISK_GB_DEFAULT,
-    GIB,
-    NEAREST_SHOWN,
-    Room,
-    Shape,
-    describe_size,
-    find_disk_size,
-    measure_allocatable,
-    measure_storage,
-)
+from shared.shapes import catalogue
 from shared.shapes.gpus import GPU_KEYS, NODES_MAX, find_gpu_shape
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
 
@@ -31,8 +21,8 @@ GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
 
 
 def find_slice_shape(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
-) -> Shape:
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: catalogue.Room
+) -> catalogue.Shape:
     """Return the nodes of one slice or elastic pool of a group."""
     for amount in template.unreadable_amounts:
         raise _refuse_amount(amount)
@@ -48,8 +38,8 @@ def find_slice_shape(
 
 
 def _find_tpus(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
-) -> Shape:
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: catalogue.Room
+) -> catalogue.Shape:
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
@@ -63,15 +53,15 @@ def _find_tpus(
     elif shape.node_count > 1:
         raise refuse("slice_for_single_pods", shape.topology, shape=shape)
     machine = shape.machine
-    cpu, memory = measure_allocatable(machine, room)
+    cpu, memory = catalogue.measure_allocatable(machine, room)
     if template.cpu_millis > cpu or template.memory_bytes > memory:
-        size = describe_size(template.cpu_millis, template.memory_bytes)
-        most = describe_size(cpu, memory)
+        size = catalogue.describe_size(template.cpu_millis, template.memory_bytes)
+        most = catalogue.describe_size(cpu, memory)
         raise refuse("tpu_pods_too_large", size, machine=machine, most=most)
     return structs.replace(shape, node_count=group.replicas) if group.elastic else shape
 
 
-def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
+def _find_gpus(group: SliceGroup, template: PodTemplate, room: catalogue.Room) -> catalogue.Shape:
     pods = min(group.replicas, NODES_MAX) if group.elastic else group.hosts or group.pods
     shape = find_gpu_shape(template, pods=max(pods, 1), room=room)
     if shape.topology and (group.elastic or shape.chips > count_chips(shape.topology)):
@@ -84,7 +74,7 @@ def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
     return shape
 
 
-def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None:
+def _check_hosts(group: SliceGroup, template: PodTemplate, shape: catalogue.Shape) -> None:
     """Accept a slice with one pod for each host, or with fewer where that is meant."""
     pods, hosts = group.hosts or (group.pods if group.template.chips else 0), shape.node_count
     if pods in (0, hosts):
@@ -102,13 +92,13 @@ def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None
         )
 
 
-def _list_remedies(pods: int, group: SliceGroup, shape: Shape) -> Iterator[str]:
+def _list_remedies(pods: int, group: SliceGroup, shape: catalogue.Shape) -> Iterator[str]:
     """Yield what would be right in place of so many pods for each slice."""
     hosts, all_chips = shape.node_count, pods * shape.machine.chips
     yield str(hosts)
     fitting = [each for each in list_topologies(shape.family) if count_chips(each) == all_chips]
     if fitting and shape.machine.multi_host:
-        shown = " or ".join(fitting[:NEAREST_SHOWN])
+        shown = " or ".join(fitting[: catalogue.NEAREST_SHOWN])
         yield f"{labels.TOPOLOGY} {shown}, which has {_name_hosts(pods)}"
     if group.replicas * pods == hosts:
         yield f"one slice with all {hosts} pods in place of {group.replicas} slices"
@@ -121,7 +111,7 @@ def _name_hosts(number: int) -> str:
     return f"{number} host{'s' * (number != 1)}"
 
 
-def _is_half_used(pods: int, shape: Shape) -> bool:
+def _is_half_used(pods: int, shape: catalogue.Shape) -> bool:
     """Return whether a slice has one pod for each eight chips.
 
     Examples of the Go TPU Provisioner (https://github.com/ai-on-gke/tpu-provisioner/tree/main/examples)
@@ -132,7 +122,7 @@ def _is_half_used(pods: int, shape: Shape) -> bool:
 
 
 def _check_sharers(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, shape: Shape
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, shape: catalogue.Shape
 ) -> None:
     """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
     taint = GPU_TAINT if shape.gpus else TPU_TAINT
@@ -151,7 +141,7 @@ def _selects_alike(one: PodTemplate, other: PodTemplate) -> bool:
 
 
 def _check_chipless(
-    template: PodTemplate, workload: WorkloadView, taint: Taint, shape: Shape
+    template: PodTemplate, workload: WorkloadView, taint: Taint, shape: catalogue.Shape
 ) -> None:
     """Accept pods without chips or GPUs only if they can run on the nodes of pods that have some.
 
@@ -187,24 +177,26 @@ def _find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
     return 0
 
 
-def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> int:
+def find_disk(
+    template: PodTemplate, shape: catalogue.Shape, room: catalogue.Room, usual: int
+) -> int:
     """Return the boot disk in GB with which the pods of a node fit; 0, also as `usual`: GKE's own.
 
     With local SSDs the pods may fit though they need more than the settings allow.
     """
     if not template.storage_bytes:
         return usual
-    least, most = usual or DISK_GB_DEFAULT, room.disk_gb
-    size = find_disk_size(template.storage_bytes * shape.pods_per_node, least)
+    least, most = usual or catalogue.DISK_GB_DEFAULT, room.disk_gb
+    size = catalogue.find_disk_size(template.storage_bytes * shape.pods_per_node, least)
     if size <= least or (size > most and shape.family.local_disks):
         return usual
     if size > most:
         raise refuse(
             "disk_too_large",
-            f"{math.ceil(template.storage_bytes / GIB)}Gi",
+            f"{math.ceil(template.storage_bytes / catalogue.GIB)}Gi",
             size=size,
             most=most,
-            room=measure_storage(most) // GIB,
+            room=catalogue.measure_storage(most) // catalogue.GIB,
             shape=shape,
         )
     return size
