@@ -7,7 +7,6 @@ another one. Words: https://cloud.google.com/kubernetes-engine/docs/reference/cr
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -28,8 +27,7 @@ class UnreadableList(ValueError):
     """The text is no fallback list; it says what is wrong, where, and what would be valid."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityPolicy:
+class CapacityPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's list for the pods of some namespaces and accelerators."""
 
     ways: tuple[Way, ...]  # as the text says: without a zone or a run time where it names none
@@ -42,39 +40,43 @@ class CapacityPolicy:
 _STRICT: Any = {"rename": "camel", "kw_only": True, "forbid_unknown_fields": True, "frozen": True}
 
 
-class _Words(msgspec.Struct, **_STRICT):
-    pass
-
-
-class _SubBlock(_Words):
+class _SubBlock(msgspec.Struct, **_STRICT):
     name: str
 
 
-class _Block(_Words):
+class _Block(msgspec.Struct, **_STRICT):
     name: str
     reservation_sub_block: _SubBlock = _SubBlock(name="")
 
 
-class _Specific(_Words):
+class _Specific(msgspec.Struct, **_STRICT):
     name: str
     project: str = ""
     reservation_block: _Block = _Block(name="")
 
+    def name_part(self) -> Reservation:
+        """Return the reservation, or the part of it that is named."""
+        block = self.reservation_block
+        subblock = block.reservation_sub_block.name
+        return Reservation(
+            name=self.name, project=self.project, block=block.name, subblock=subblock
+        )
 
-class _Reservations(_Words):
+
+class _Reservations(msgspec.Struct, **_STRICT):
     specific: Annotated[tuple[_Specific, ...], msgspec.Meta(min_length=1)]
     affinity: Literal["Specific"] = "Specific"
 
 
-class _Location(_Words):
+class _Location(msgspec.Struct, **_STRICT):
     zones: tuple[str, ...] = ()
 
 
-class _FlexStart(_Words):
+class _FlexStart(msgspec.Struct, **_STRICT):
     enabled: bool
 
 
-class _Item(_Words):
+class _Item(msgspec.Struct, **_STRICT):
     spot: bool = False
     flex_start: _FlexStart = _FlexStart(enabled=False)
     max_run_duration_seconds: Annotated[
@@ -85,10 +87,9 @@ class _Item(_Words):
     nodes_from: NodeSource | None = None
 
     def __post_init__(self) -> None:
-        tiers = self._list_tiers()
+        tiers, flexible = self._list_tiers(), self.flex_start.enabled
         if len(tiers) > 1:
             raise ValueError(f"{' and '.join(tiers)} exclude each other; valid: one of them")
-        flexible = self.flex_start.enabled
         if self.max_run_duration_seconds and not flexible:
             what, valid = "is for flex-start only", "with flexStart: {enabled: true}"
             raise ValueError(f"maxRunDurationSeconds {what}; valid: {valid}")
@@ -98,39 +99,34 @@ class _Item(_Words):
 
     def _list_tiers(self) -> dict[str, Tier]:
         """Return the tiers that the item names, by the word for each."""
-        named = {
-            "spot": (Tier.SPOT, self.spot),
-            "flexStart": (Tier.FLEX_START, self.flex_start.enabled),
-            "reservations": (Tier.RESERVATION, self.reservations is not None),
-        }
-        return {word: tier for word, (tier, on) in named.items() if on}
+        named = (
+            ("spot", Tier.SPOT, self.spot),
+            ("flexStart", Tier.FLEX_START, self.flex_start.enabled),
+            ("reservations", Tier.RESERVATION, self.reservations is not None),
+        )
+        return {word: tier for word, tier, on in named if on}
 
     def list_ways(self) -> list[Way]:
         """Return one way for each zone and reservation."""
         tier = next(iter(self._list_tiers().values()), Tier.ON_DEMAND)
         way = Way(tier, run_seconds=self.max_run_duration_seconds, nodes_from=self.nodes_from)
-        reservations = [NO_RESERVATION]
-        if self.reservations is not None:
-            reservations = [
-                Reservation(
-                    name=each.name,
-                    project=each.project,
-                    block=each.reservation_block.name,
-                    subblock=each.reservation_block.reservation_sub_block.name,
-                )
-                for each in self.reservations.specific
-            ]
+        reserved = self.reservations.specific if self.reservations else ()
         return [
             dataclasses.replace(way, zone=zone, reservation=reservation)
             for zone in self.location.zones or ("",)
-            for reservation in reservations
+            for reservation in [each.name_part() for each in reserved] or [NO_RESERVATION]
         ]
 
 
-class _Policy(_Words):
+class _Policy(msgspec.Struct, **_STRICT):
     priorities: tuple[_Item, ...]
     namespaces: tuple[str, ...] = ("*",)
     accelerators: tuple[str, ...] = ("*",)
+
+    def read(self) -> CapacityPolicy:
+        """Return the policy with the ways of its list."""
+        ways = _list_ways(self.priorities)
+        return CapacityPolicy(ways=ways, namespaces=self.namespaces, accelerators=self.accelerators)
 
 
 _LEARNT = msgspec.json.Decoder(tuple[_Policy, ...])  # two threads that learn it at once crash
@@ -144,14 +140,7 @@ def read_ways(text: str) -> tuple[Way, ...]:
 
 def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
     """Return the operator's policies, in their order; `UnreadableList` for any other text."""
-    return tuple(
-        CapacityPolicy(
-            ways=_list_ways(each.priorities),
-            namespaces=each.namespaces,
-            accelerators=each.accelerators,
-        )
-        for each in _decode(text, tuple[_Policy, ...])
-    )
+    return tuple(each.read() for each in _decode(text, tuple[_Policy, ...]))
 
 
 def _list_ways(items: tuple[_Item, ...]) -> tuple[Way, ...]:
