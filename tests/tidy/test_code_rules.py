@@ -16,9 +16,9 @@ BUDGETS = {
     "shared/needs": (1_530, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_529, 1_950),
-    "shared/edges": (2_494, 2_100),
+    "shared/edges": (2_477, 2_100),
     "shared/kinds": (1_318, 1_300),
-    "shared/shapes": (767, 760),
+    "shared/shapes": (759, 760),
     "demo": (2_579, 2_500),
     "benchmarks": (1_899, 1_900),
     "standins/controlplane": (1_255, 1_900),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_580, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (15_059, 14_000),
+    " ".join(DEPLOYED): (15_023, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
