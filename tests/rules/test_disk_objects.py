@@ -22,9 +22,9 @@ Json = dict[str, Any]
 
 
 class Answering(KubernetesApi):
-    """Answers reads from a table of paths, and keeps what was asked."""
+    """Answers reads from a table of paths, where some are errors, and keeps what was asked."""
 
-    def __init__(self, objects: dict[str, Json]) -> None:
+    def __init__(self, objects: dict[str, Any]) -> None:
         super().__init__(Connection(url="http://127.0.0.1:9"))
         self.objects, self.asked = objects, list[str]()
 
@@ -32,9 +32,10 @@ class Answering(KubernetesApi):
         """Return the object of a path."""
         assert not params
         self.asked.append(path)
-        if path not in self.objects:
-            raise NotFound(f"404: {path}")
-        return msgspec.convert(self.objects[path], kind)
+        found = self.objects.get(path, NotFound(f"404: {path}"))
+        if isinstance(found, Exception):
+            raise found
+        return msgspec.convert(found, kind)
 
 
 def term(key: str, *zones: str, operator: str = "In") -> Json:
@@ -48,7 +49,7 @@ def a_volume(*terms: list[Json], labels: dict[str, str] | None = None) -> dict[s
     return BOUND | {VOLUME: {"metadata": {"creationTimestamp": MADE, "labels": labels}, "spec": spec}}
 
 
-def find(objects: dict[str, Json]) -> Disk | None:
+def find(objects: dict[str, Any]) -> Disk | None:
     return read_disk(Answering(objects).get, "team-a", "data")
 
 
@@ -99,10 +100,7 @@ def test_without_a_known_zone_there_is_no_pin(objects: dict[str, Json]) -> None:
         ),
         "its class is gone": (UNBOUND, "is not bound to a volume yet, and StorageClass fast"),
         "its volume is gone": (BOUND, "names PersistentVolume pv-1, which does not exist"),
-        "it is being deleted": (
-            a_volume([term(GOOGLES, A)]) | {CLAIM: {"metadata": {"deletionTimestamp": MADE}}},
-            "is being deleted",
-        ),
+        "it is being deleted": (BOUND | {CLAIM: {"metadata": {"deletionTimestamp": MADE}}}, "is being deleted"),
         "it binds at once": (UNBOUND | {CLASS: {"allowedTopologies": []}}, "is not bound"),
     },
 )
@@ -114,17 +112,16 @@ def test_a_claim_that_must_be_bound_before_its_pod_says_why_it_is_not(objects: d
 
 
 @pytest.mark.parametrize("spec", [{"volumeName": "../secrets"}, {"storageClassName": "a?b"}])
-def test_a_name_that_is_a_path_is_that_of_an_absent_disk(monkeypatch: pytest.MonkeyPatch, spec: Json) -> None:
+def test_a_name_that_is_a_path_is_that_of_an_absent_disk(spec: Json) -> None:
     api = KubernetesApi(Connection(url="http://127.0.0.1:9"))
     disk = read_disk(api.get, "team-a", "../../victim/persistentvolumeclaims/data")
     assert disk is not None
     assert disk.unbound == "does not exist"
 
-    def get(path: str, kind: Any, send: Any = api.get) -> Any:
-        return msgspec.convert({"spec": spec}, kind) if path == CLAIM else send(path, kind)
+    def get(path: str, kind: Any) -> Any:
+        return msgspec.convert({"spec": spec}, kind) if path == CLAIM else api.get(path, kind)
 
-    monkeypatch.setattr(api, "get", get)
-    found = read_disk(api.get, "team-a", "data")
+    found = read_disk(get, "team-a", "data")
     assert found is None or not found.zones
 
 
@@ -146,16 +143,8 @@ def test_a_bound_claim_takes_two_reads_and_never_its_class() -> None:
 
 
 @pytest.mark.parametrize("path", [CLAIM, VOLUME])
-def test_what_may_not_be_read_makes_its_pods_wait_and_is_told(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    api = Answering(a_volume([term(GOOGLES, A)]))
+def test_what_may_not_be_read_makes_its_pods_wait_and_is_told(path: str) -> None:
+    denied = {path: Denied(f"GET {path}: 403 Forbidden")}
 
-    def get(asked: str, kind: Any, send: Any = api.get) -> Any:
-        if asked == path:
-            raise Denied(f"GET {path}: 403 Forbidden")
-        return send(asked, kind)
-
-    monkeypatch.setattr(api, "get", get)
-
-    disk = read_disk(api.get, "team-a", "data")
-
+    disk = find(a_volume([term(GOOGLES, A)]) | denied)
     assert disk == Disk(claim="data", unbound=f"cannot be judged: GET {path}: 403 Forbidden")

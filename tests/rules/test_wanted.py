@@ -16,11 +16,11 @@ from shared.model.workloads import PodView, SliceGroup, Taint, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import want
-from tests.rules.live_pods import OF_CPU, ONE_HOST, a_body, a_leader, a_workload, change, plan
+from tests.rules.asked_shapes import expect_words
+from tests.rules.live_pods import L4, OF_CPU, ONE_HOST, a_body, a_leader, a_workload, change, plan
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 SPOT = {labels.SPOT: "true"}
-CPU: dict[str, Any] = {"accelerator": None, "topology": None, "chips": 0, "tolerations": ()}
 
 
 def of_groups(*groups: SliceGroup) -> WorkloadView:
@@ -35,11 +35,11 @@ def tiers(needs: tuple[Need, ...]) -> dict[Tier, int]:
     return {need.ways[0].tier: need.most for need in needs}
 
 
-# --- the spec -------------------------------------------------------------------------------------
+# --- the spec ---
 
 
-def test_groups_whose_pods_ask_the_same_are_one_need() -> None:
-    alike = want(of_groups(a_group("a", 2), a_group("b", 3))).needs
+def test_groups_whose_pods_ask_the_same_are_one_need_without_the_slices_that_have_ended() -> None:
+    alike = want(of_groups(a_group("a", 2), structs.replace(a_group("b", 5), over=2))).needs
     other = want(of_groups(a_group("a", 2), a_group("b", 3, selectors=SPOT))).needs
 
     assert [(need.most, need.hosts) for need in alike] == [(5, 4)]
@@ -58,12 +58,6 @@ def test_each_pinned_slice_is_a_need_of_its_own_whose_pool_only_it_may_use() -> 
         assert demand.node_labels == {jobset_keys.NAMESPACED_JOB: f"default_{need.pin}"}
 
 
-def test_slices_that_have_ended_leave_the_count() -> None:
-    (need,) = want(of_groups(structs.replace(a_group("a", 5), over=2))).needs
-
-    assert need.most == 3
-
-
 def test_a_group_without_accelerators_is_none_of_its_workload() -> None:
     parts = [
         {"name": name, "template": {"spec": {"template": template}}}
@@ -74,31 +68,24 @@ def test_a_group_without_accelerators_is_none_of_its_workload() -> None:
     assert [group.name for group in JOBSET.read(body, read_template).groups] == ["workers"]
 
 
-def test_a_part_that_somebody_else_serves_holds_no_other_part_back() -> None:
+def test_a_part_that_is_served_elsewhere_holds_no_other_back_and_one_that_never_is_says_so() -> None:
     wanted = want(of_groups(a_group("theirs", selectors={labels.COMPUTE_CLASS: "c"}), a_group("ours", 2)))
+    never, served = want(of_groups(a_group("a", selectors={"cloud.google.com/no": "x"}), a_group("b"))).needs
 
     assert [(need.most, need.never) for need in wanted.needs] == [(2, None)]
     assert [other.reason for _, other in wanted.left] == [Reason.DEMAND_LEFT_TO_GKE]
-
-
-def test_a_part_that_can_never_be_served_says_so_and_keeps_what_fits_it() -> None:
-    never, served = want(of_groups(a_group("a", selectors={"cloud.google.com/no": "x"}), a_group("b"))).needs
-
-    assert never.never is not None
-    assert (never.never.reason, served.never) == (Reason.SELECTOR_UNSUPPORTED, None)
-    assert never.asks.shape == served.asks.shape
+    expect_words(never.never, Reason.SELECTOR_UNSUPPORTED)
+    assert (served.never, served.asks.shape) == (None, never.asks.shape)
 
 
 def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_operator_lists_it() -> None:
     asked: dict[str, Any] = {"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}
-    workload = a_workload("JobSet", a_body(**asked))
     (refused,), (listed,) = (
-        want(workload, use=use).needs for use in (settings(), settings(node_resources=("example.com/*",)))
+        want(a_workload("JobSet", a_body(**asked)), use=use).needs
+        for use in (settings(), settings(node_resources=("example.com/*",)))
     )
 
-    assert refused.never is not None
-    assert refused.never.reason == Reason.RESOURCE_UNKNOWN
-    assert "resources.example.com/fpga" in refused.never.message
+    expect_words(refused.never, Reason.RESOURCE_UNKNOWN, "resources.example.com/fpga")
     assert (listed.never, listed.key) == (None, refused.key)
 
 
@@ -119,9 +106,8 @@ def test_a_thousand_slices_are_listed_in_a_third_of_a_second(annotations: dict[s
 def a_set_of(replicas: int) -> WorkloadView:
     """A LeaderWorkerSet of several groups of four hosts."""
     workload = a_workload("LeaderWorkerSet", a_body())
-    return structs.replace(
-        workload, groups=tuple(structs.replace(each, replicas=replicas) for each in workload.groups)
-    )
+    groups = tuple(structs.replace(each, replicas=replicas) for each in workload.groups)
+    return structs.replace(workload, groups=groups)
 
 
 def in_group(index: int, **selectors: str) -> PodView:
@@ -133,35 +119,27 @@ def in_group(index: int, **selectors: str) -> PodView:
 
 
 def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -> None:
-    workload = a_set_of(4)
     pods = [in_group(index, **SPOT) for index in range(3)]
-    wanted = want(workload, *pods)
+    wanted = want(a_set_of(4), *pods)
+    (spot,) = (need for need in wanted.needs if need.ways[0].tier == Tier.SPOT)
 
     assert tiers(wanted.needs) == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
-    (spot,) = (need for need in wanted.needs if need.ways[0].tier == Tier.SPOT)
     assert {pod.need for pod in wanted.pods} == {spot.key}
     assert (labels.SPOT, "true") in spot.asks.labels
     assert wanted.refusals == ()
-
-
-def test_slices_with_pods_of_one_flavor_are_one_need_and_pods_beyond_the_spec_make_it_no_larger() -> None:
-    pods = [in_group(index, **SPOT) for index in range(2)]
-
-    assert tiers(want(a_set_of(2), *pods).needs) == {Tier.SPOT: 2}
-    assert sum(need.most for need in want(a_set_of(2), *pods, in_group(7)).needs) == 2
+    assert tiers(want(a_set_of(2), *pods[:2]).needs) == {Tier.SPOT: 2}
+    assert sum(need.most for need in want(a_set_of(2), *pods[:2], in_group(7)).needs) == 2, "beyond the spec"
 
 
 def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
-    body = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
-    pod = a_leader("Deployment", change(body, {**SPOT}))
-    (need,) = want(a_workload("Deployment", body), pod).needs
+    pod = a_leader("Deployment", change(ONE_HOST, {**SPOT}))
+    (need,) = want(a_workload("Deployment", ONE_HOST), pod).needs
 
     assert (need.ways[0].tier, need.nodes) == (Tier.SPOT, 4)
 
 
 def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key() -> None:
-    gpu = {labels.GPU_ACCELERATOR: "nvidia-l4"}
-    spec, pod = (a_body(chips=0, gpus=1, selectors=gpu, cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
+    spec, pod = (a_body(chips=0, gpus=1, selectors=L4, cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
     workload = a_workload("Job", spec, hosts=1)
     before, after = want(workload), want(workload, a_leader("Job", pod))
     machines = [each.demands[each.needs[0].key].shape.machine.name for each in (before, after)]
@@ -188,12 +166,11 @@ def test_a_pod_that_belongs_to_no_slice_holds_its_pool_and_only_a_waiting_one_is
 
 
 def test_a_workload_of_which_no_slice_is_clear_is_refused_with_the_reason() -> None:
-    job = a_workload("Job", a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"}))
+    job = a_workload("Job", ONE_HOST)
     unindexed = structs.replace(job, groups=(structs.replace(job.groups[0], slots=0),))
     (need,) = want(unindexed).needs
 
-    assert need.never is not None
-    assert need.never.reason == Reason.SLICE_UNKNOWN
+    expect_words(need.never, Reason.SLICE_UNKNOWN)
     assert len(plan(unindexed)) == 1
 
 
