@@ -131,6 +131,7 @@ class NodePool(Struct, frozen=True, kw_only=True, dict=True):
             labels.INSTANCE_TYPE: self.machine_type,
             labels.SPOT: "true" if self.spot else "",
             labels.FLEX_START: "true" if self.flex_start else "",
+            labels.PROVISIONING: "spot" * self.spot or "flex-start" * self.flex_start or "standard",
             labels.RESERVATION_NAME: self.reservation.rpartition("/")[2],
             labels.PLACEMENT_POLICY: self.policy,
             labels.ZONE: self.zones[0] if len(self.zones) == 1 else "",

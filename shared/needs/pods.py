@@ -202,13 +202,17 @@ def check_pod(
     pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> None:
     """Accept a live pod that says what the template of its workload's spec says, perhaps more."""
-    if (pod.chips, pod.gpus) != (spec.chips, spec.gpus):
-        field = "accelerators (sum over containers)"
-        raise _refuse(field, _count(pod), _count(spec), workload)
     own, base = _read_selection(pod), _read_selection(spec)
+    amounts = "accelerators (sum over containers)"
+    own[amounts], base[amounts] = map(_count, (pod, spec))
     for key in sorted(base.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
         if not _agrees(own.get(key), base[key]):
-            raise _refuse(key, _show(own.get(key)), _show(base[key]), workload)
+            value, spec_value = (" or ".join(each.get(key, ())) or "none" for each in (own, base))
+            raise refuse("pod_contradicts", value, field=key, workload=workload, of_spec=spec_value)
+
+
+def _count(template: PodTemplate) -> tuple[str, ...]:
+    return (f"{template.chips} chips, {template.gpus} GPUs",)
 
 
 def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
@@ -216,15 +220,3 @@ def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
     if values is None:
         return False
     return not admitted or (bool(values) and set(values) <= set(admitted))
-
-
-def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Rejected:
-    return refuse("pod_contradicts", of_pod, field=field, workload=workload, of_spec=of_spec)
-
-
-def _count(template: PodTemplate) -> str:
-    return f"{template.chips} chips, {template.gpus} GPUs"
-
-
-def _show(values: tuple[str, ...] | None) -> str:
-    return " or ".join(values or ()) or "none"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from shared.model import labels
 from shared.model.errors import refuse
 from shared.model.needs import Tier, Way
@@ -20,26 +22,25 @@ _OF_ACCELERATOR = (
     *(labels.ACCELERATOR, labels.TOPOLOGY),
     *(labels.GPU_NODE, labels.GPU_ACCELERATOR, labels.GPU_PARTITION),
 )
-OF_SHAPE = frozenset({*_OF_ACCELERATOR, labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER})
-"""Node labels that follow from a pool's accelerators."""
-OF_TIER = frozenset(
-    {
-        *(labels.SPOT, labels.FLEX_START, labels.PROVISIONING, labels.PREEMPTIBLE),
-        *(labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
-        *(labels.RESERVATION_BLOCKS, labels.RESERVATION_SUBBLOCKS, labels.MAX_RUN_DURATION),
-    }
-)
+RESERVATION_PARTS = {
+    "name": labels.RESERVATION_NAME,
+    "project": labels.RESERVATION_PROJECT,
+    "block": labels.RESERVATION_BLOCKS,
+    "subblock": labels.RESERVATION_SUBBLOCKS,
+}
+_SHOWN_OF_TIER = {*(labels.SPOT, labels.FLEX_START, labels.PROVISIONING, labels.RESERVATION_NAME)}
+OF_TIER = _SHOWN_OF_TIER | {
+    *(labels.PREEMPTIBLE, labels.MAX_RUN_DURATION, *RESERVATION_PARTS.values())
+}
 """Node labels that follow from a pool's capacity; not read under ``force_on_demand``."""
-_OF_PLACE = frozenset(
-    {labels.ZONE, labels.REGION, labels.RESERVATION_ZONE, labels.PLACEMENT_POLICY}
-)
-_OF_MACHINE = frozenset(
-    {
-        *(labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ARCHITECTURE),
-        *(labels.OPERATING_SYSTEM, labels.OS_DISTRIBUTION, labels.METADATA_SERVER),
-    }
-)
-SET_BY_GKE = OF_SHAPE | OF_TIER | _OF_PLACE | _OF_MACHINE
+_SHOWN = _SHOWN_OF_TIER | {labels.INSTANCE_TYPE, labels.ZONE, labels.PLACEMENT_POLICY}
+"""Of the labels that GKE sets, those that a listed pool shows with the selected value."""
+_SET_BY_GKE = {
+    *(*OF_TIER, *_SHOWN, *_OF_ACCELERATOR),
+    *(labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER, labels.MACHINE_FAMILY),
+    *(labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.OS_DISTRIBUTION),
+    *(labels.METADATA_SERVER, labels.REGION, labels.RESERVATION_ZONE),
+}
 """Node labels that GKE derives from the pool's fields."""
 COPIED_FROM_SELECTORS = frozenset(
     {labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME, labels.WORKLOAD_TYPE}
@@ -47,20 +48,9 @@ COPIED_FROM_SELECTORS = frozenset(
 """GKE's own keys that GKE reads from the labels of a new pool."""
 CHECKED_BY_GKE = COPIED_FROM_SELECTORS | {labels.PLACEMENT_POLICY}
 """Those of which only GKE can say whether a value is right."""
-_COUNT = labels.ACCELERATOR_COUNT
+_COUNT, _MODELS = labels.ACCELERATOR_COUNT, (Tier.SPOT, Tier.FLEX_START)
 _SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
 """With those that GKE does not set itself."""
-_LABEL_OF_TIER = {Tier.SPOT: labels.SPOT, Tier.FLEX_START: labels.FLEX_START}
-_TIER_OF_LABEL = {
-    labels.SPOT: Tier.SPOT,
-    labels.FLEX_START: Tier.FLEX_START,
-    labels.RESERVATION_NAME: Tier.RESERVATION,
-    labels.RESERVATION_AFFINITY: Tier.RESERVATION,
-}
-_LISTED_BY_GKE = {
-    *(labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME, labels.PLACEMENT_POLICY)
-}
-"""Of `SET_BY_GKE`, those that a listed pool shows with the selected value."""
 
 
 def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[str, str]]:
@@ -68,13 +58,9 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
 
     What follows from its accelerators is compared as its shape.
     """
-    hidden = (SET_BY_GKE | _SENT) - _LISTED_BY_GKE
-    if settings.force_on_demand:
-        hidden |= OF_TIER
+    hidden = (_SET_BY_GKE | _SENT) - (_SHOWN - (OF_TIER if settings.force_on_demand else set()))
     required = {(key, values[0]) for key, values in template.selection.items() if len(values) == 1}
-    shown = frozenset((key, value) for key, value in required if key not in hidden)
-    tiers = [] if settings.force_on_demand else list_tiers(template)
-    return shown | {(_LABEL_OF_TIER[each], "true") for each in tiers[:1] if each in _LABEL_OF_TIER}
+    return frozenset((key, value) for key, value in required if key not in hidden)
 
 
 def read_node_labels(
@@ -87,7 +73,7 @@ def read_node_labels(
     """
     node_labels = _copy_pod_labels(template, settings)
     for key in template.selection:
-        if key in SET_BY_GKE:
+        if key in _SET_BY_GKE:
             continue
         value = template.find_selector(key)
         if value is not None:
@@ -186,24 +172,26 @@ def list_offered_labels(shape: Shape, way: Way, settings: Settings) -> dict[str,
     }
     if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
         return offered
-    tier, reservation = way.tier, way.reservation
+    reservation = structs.asdict(way.reservation)
     return offered | {
         labels.ZONE: way.zone,
         labels.RESERVATION_ZONE: way.zone,
-        labels.SPOT: "true" * (tier == Tier.SPOT),
-        labels.FLEX_START: "true" * (tier == Tier.FLEX_START),
+        labels.SPOT: "true" * (way.tier == Tier.SPOT),
+        labels.FLEX_START: "true" * (way.tier == Tier.FLEX_START),
         labels.PREEMPTIBLE: "",
-        labels.PROVISIONING: tier if tier in _LABEL_OF_TIER else "standard",
-        labels.RESERVATION_AFFINITY: "specific" * (tier == Tier.RESERVATION),
-        labels.RESERVATION_NAME: reservation.name,
-        labels.RESERVATION_PROJECT: reservation.project,
-        labels.RESERVATION_BLOCKS: reservation.block,
-        labels.RESERVATION_SUBBLOCKS: reservation.subblock,
+        labels.PROVISIONING: way.tier if way.tier in _MODELS else "standard",
+        labels.RESERVATION_AFFINITY: "specific" * (way.tier == Tier.RESERVATION),
+        **{key: reservation[part] for part, key in RESERVATION_PARTS.items()},
     }
 
 
 def list_tiers(template: PodTemplate) -> list[Tier]:
     """Return the tiers that a template names, of which GKE can give one."""
-    named = {tier for key, tier in _TIER_OF_LABEL.items() if template.selects(key)}
-    named.update(tier for tier in Tier if tier == template.find_selector(labels.PROVISIONING))
-    return [tier for tier in (Tier.SPOT, Tier.FLEX_START, Tier.RESERVATION) if tier in named]
+    select = template.selects
+    selected = {
+        Tier.SPOT: select(labels.SPOT),
+        Tier.FLEX_START: select(labels.FLEX_START),
+        Tier.RESERVATION: select(labels.RESERVATION_NAME) or select(labels.RESERVATION_AFFINITY),
+    }
+    model = template.find_selector(labels.PROVISIONING)
+    return [tier for tier, named in selected.items() if named or tier == model]

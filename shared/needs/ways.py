@@ -28,6 +28,7 @@ from shared.model.workloads import SPOT_TAINT, Disk, PodTemplate, SliceGroup, Wo
 from shared.needs.refusals import check_listed
 from shared.needs.selectors import (
     CHECKED_BY_GKE,
+    RESERVATION_PARTS,
     check_nodes,
     list_offered_labels,
     list_tiers,
@@ -102,12 +103,8 @@ class Wish(Struct, frozen=True, dict=True):
 
     def _read_reservation(self) -> Reservation:
         select = self.template.find_selector
-        reservation = Reservation(
-            name=select(labels.RESERVATION_NAME) or "",
-            project=select(labels.RESERVATION_PROJECT) or "",
-            block=select(labels.RESERVATION_BLOCKS) or "",
-            subblock=select(labels.RESERVATION_SUBBLOCKS) or "",
-        )
+        parts = {part: select(key) or "" for part, key in RESERVATION_PARTS.items()}
+        reservation = Reservation(**parts)
         _check_names(reservation)
         self.check_listed(reservation)
         return reservation
@@ -257,10 +254,9 @@ def _list_policy(wish: Wish) -> list[Way]:
 
 def _check_names(reservation: Reservation) -> None:
     """Accept a reservation with a name, and names of which none is a path to another one."""
-    parts = structs.asdict(reservation)
-    for part, value in parts.items():
+    for part, value in structs.asdict(reservation).items():
         if not _NAME.fullmatch(value or ("" if part == "name" else "none")):
-            raise refuse("no_reservation_name", value, part=part, pattern=_NAME.pattern)
+            raise refuse("no_reservation_name", value, field=RESERVATION_PARTS[part])
 
 
 def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:

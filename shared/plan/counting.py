@@ -39,7 +39,8 @@ def fits(pool: Pool, asks: Asks) -> bool:
 
 def _tolerates(asks: Asks, taint: Taint) -> bool:
     """Return whether pods tolerate a taint. GKE adds it to pods that select spot nodes."""
-    spot = taint.key == labels.SPOT and (labels.SPOT, "true") in asks.labels
+    of_spot = {(labels.SPOT, "true"), (labels.PROVISIONING, "spot")}
+    spot = taint.key == labels.SPOT and not of_spot.isdisjoint(asks.labels)
     usual = taint.key in _TAINTS_OF_SHAPES or spot
     return usual or any(each.covers(taint) for each in asks.tolerations)
 
