@@ -38,11 +38,6 @@ class Taint(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
 
-    @property
-    def keeps_off(self) -> bool:
-        """Return whether it keeps off new pods that do not tolerate it."""
-        return self.effect in ("NoSchedule", "NoExecute")
-
 
 SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
 

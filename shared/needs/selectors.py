@@ -60,6 +60,8 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
     """
     hidden = (_SET_BY_GKE | _SENT) - (_SHOWN - (OF_TIER if settings.force_on_demand else set()))
     required = {(key, values[0]) for key, values in template.selection.items() if len(values) == 1}
+    if (labels.PROVISIONING, Tier.SPOT) in required:
+        required.add((labels.SPOT, "true"))
     return frozenset((key, value) for key, value in required if key not in hidden)
 
 

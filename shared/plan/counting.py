@@ -33,16 +33,15 @@ def fits(pool: Pool, asks: Asks) -> bool:
         pool.ours
         and pool.shape == asks.shape
         and all(pool.node_labels.get(key) == value for key, value in asks.labels)
-        and all(_tolerates(asks, taint) for taint in pool.taints if taint.keeps_off)
+        and all(_tolerates(asks, taint) for taint in pool.taints)
     )
 
 
 def _tolerates(asks: Asks, taint: Taint) -> bool:
-    """Return whether pods tolerate a taint. GKE adds it to pods that select spot nodes."""
-    of_spot = {(labels.SPOT, "true"), (labels.PROVISIONING, "spot")}
-    spot = taint.key == labels.SPOT and not of_spot.isdisjoint(asks.labels)
-    usual = taint.key in _TAINTS_OF_SHAPES or spot
-    return usual or any(each.covers(taint) for each in asks.tolerations)
+    """Return whether pods tolerate a taint. GKE does it for pods that select spot nodes."""
+    spot = taint.key == labels.SPOT and (labels.SPOT, "true") in asks.labels
+    usual = taint.key in _TAINTS_OF_SHAPES or taint.effect == "PreferNoSchedule"
+    return usual or spot or any(each.covers(taint) for each in asks.tolerations)
 
 
 class _Index:
