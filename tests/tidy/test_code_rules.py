@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_833, 2_000),
-    "shared/model": (1_880, 1_600),
-    "shared/needs": (1_530, 1_300),
+    "shared/model": (1_876, 1_600),
+    "shared/needs": (1_508, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_529, 1_950),
     "shared/edges": (2_477, 2_100),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_580, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (15_023, 14_000),
+    " ".join(DEPLOYED): (14_997, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
