@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 
 import msgspec
 import pytest
@@ -24,9 +25,7 @@ LIST = (CapacityPolicy(ways=tuple(Way(Tier.ON_DEMAND, zone) for zone in ZONES)),
 def two(**options: object) -> World:
     """Two JobSets of one slice each that wait."""
     world = World(**options)  # type: ignore[arg-type]
-    world.set_jobset(name="second", replicas=1)
-    world.wait(0)
-    world.wait(0, jobset="second")
+    world.add("train", "second")
     return world
 
 
@@ -42,20 +41,21 @@ def test_what_was_sent_counts_before_any_list_shows_it() -> None:
     assert list_reasons(world.provisioner.work("second")) == ["pool_absent"], "after 20 minutes it counts no more"
 
 
-def test_a_create_that_gke_refused_counts_no_more() -> None:
+@pytest.mark.parametrize(
+    ("refusal", "second"),
+    [
+        (Busy("Cluster is running incompatible operation"), "pool_absent"),
+        (Unavailable("no answer"), "limit_reached"),
+    ],
+)
+def test_a_create_that_gke_refused_counts_no_more_and_one_without_an_answer_as_sent(
+    refusal: Exception, second: str
+) -> None:
     world = two(limit_chips=16)
-    world.gke.refusals = [Busy("Cluster is running incompatible operation")]
-    assert list_reasons(world.provisioner.work()) == ["gke_busy"]
-
-    assert list_reasons(world.provisioner.work("second")) == ["pool_absent"]
-
-
-def test_a_create_without_an_answer_counts_as_sent() -> None:
-    world = two(limit_chips=16)
-    world.gke.refusals = [Unavailable("no answer")]
+    world.gke.refusals = [refusal]
     assert world.provisioner.work().errors
 
-    assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
+    assert list_reasons(world.provisioner.work("second")) == [second]
 
 
 @pytest.mark.parametrize("limit", [0, 64])
@@ -85,8 +85,7 @@ def test_the_limit_of_a_namespace_is_its_own() -> None:
 
 def test_a_number_with_a_429_bounds_the_creates_under_way() -> None:
     world = two()
-    world.set_jobset(name="third", replicas=1)
-    world.wait(0, jobset="third")
+    world.add("third")
     world.gke.refusals = [FULL]
     first = world.provisioner.work()
     assert (list_reasons(first), len(world.gke.pools)) == (["no_operation_slot"], 0)
@@ -142,7 +141,6 @@ def test_one_refusal_answers_all_needs_of_its_kind_and_the_pause_doubles() -> No
 def test_a_request_that_gke_does_not_accept_is_told_with_its_words() -> None:
     world = two()
     world.gke.refusals = [InvalidRequest("Invalid value for field X")]
-
     assert "Invalid value for field X" in world.provisioner.work().outcomes[0].decision.message
 
 
@@ -150,8 +148,7 @@ def orphans(count: int, **options: object) -> World:
     """Pools of JobSets that are gone."""
     world = World(**options)  # type: ignore[arg-type]
     for number in range(count):
-        world.set_jobset(name=f"gone-{number}", replicas=1)
-        world.wait(0, jobset=f"gone-{number}")
+        world.add(f"gone-{number}")
         world.provisioner.work(f"gone-{number}")
         world.come(list(world.gke.pools)[-1])
         world.clock.time += 2
@@ -222,18 +219,13 @@ def test_a_limit_that_is_passed_is_reported_once_and_nothing_is_deleted_for_it()
 def test_threads_together_pass_no_limit() -> None:
     world = World(limit_chips=48)
     names = [f"w{number}" for number in range(12)]
-    for name in names:
-        world.set_jobset(name=name, replicas=1)
-        world.wait(0, jobset=name)
+    world.add(*names)
     function = world.provisioner
     function.ports = structs.replace(function.ports, crew=Crew())
     barrier = threading.Barrier(len(names), timeout=10)
 
-    def meet(call: str) -> None:
-        if call == "get namespace kube-system":
-            barrier.wait()  # each has planned its create, and none has sent it
-
-    world.gke.before = meet
+    # Each has planned its create, and none has sent it.
+    world.on("get namespace kube-system", barrier.wait, times=inf)
     with ThreadPoolExecutor(len(names)) as pool:
         works = list(pool.map(function.work, names))
 

@@ -28,30 +28,21 @@ def test_a_pod_that_waits_for_less_than_its_message_takes_is_left_out() -> None:
     assert list_reasons(world.provisioner.tick()) == ["pool_absent"]
 
 
-def test_what_is_refused_is_told_once_and_again_after_half_an_hour() -> None:
+def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_message() -> None:
     world = World(limit_chips=1)
     world.wait(0)
     assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
 
     assert not world.provisioner.tick().outcomes
     assert len(world.cluster.notices) == 1
+    assert list_reasons(world.provisioner.work()) == ["limit_reached"]
     world.clock.time += 1801
     assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
 
 
-def test_a_message_tells_what_it_finds_whatever_a_tick_has_told() -> None:
-    world = World(limit_chips=1)
-    world.wait(0)
-    world.provisioner.tick()
-
-    assert list_reasons(world.provisioner.work()) == ["limit_reached"]
-
-
 def test_one_workload_that_cannot_be_read_stops_no_other() -> None:
     world = World()
-    world.set_jobset(name="second", replicas=1)
-    world.wait(0)
-    world.wait(0, jobset="second")
+    world.add("train", "second")
     world.cluster.errors["get JobSet train"] = Denied("no right")
 
     done = world.provisioner.tick()
@@ -63,9 +54,7 @@ def test_one_workload_that_cannot_be_read_stops_no_other() -> None:
 def test_a_tick_goes_on_where_its_time_ended() -> None:
     world = World()
     names = [f"w{number}" for number in range(4)]
-    for name in names:
-        world.set_jobset(name=name, replicas=1)
-        world.wait(0, jobset=name)
+    world.add(*names)
 
     world.on("get JobSet*", world.pass_time(BEGIN_SECONDS / 2), times=inf)
     first = world.provisioner.tick()
@@ -125,15 +114,25 @@ def test_pods_whose_workload_does_not_exist_are_answered_themselves() -> None:
     assert not world.provisioner.tick().outcomes
 
 
-def test_a_bare_accelerator_pod_is_a_workload_of_its_own() -> None:
+def of_nobody(world: World, name: str, **fields: str) -> None:
+    """A pod without the marks of any kind."""
+    pod = a_pod(name=name, uid=name)
+    template = structs.replace(pod.template, labels={}, annotations={})
+    world.cluster.pods[name] = structs.replace(pod, template=template, **fields)
+    bare = WorkloadView(kind="Pod", namespace="default", name=name, uid=name, templates={"": template})
+    world.cluster.workloads["Pod", "default", name] = bare
+
+
+def test_a_bare_pod_is_a_workload_of_its_own_and_one_whose_controller_nobody_serves_is_answered_once() -> None:
     world = World()
-    bare = a_pod(name="alone", uid="alone")
-    template = structs.replace(bare.template, labels={}, annotations={})
-    world.cluster.pods["alone"] = structs.replace(bare, template=template, controller_kind="")
-
+    of_nobody(world, "alone", controller_kind="")
     world.provisioner.tick()
-
     assert "get Pod alone" in world.take_calls()
+    world.cluster.pods.clear()
+
+    of_nobody(world, "mpi-0", controller_kind="MPIJob", controller_name="mpi")
+    assert list_reasons(world.provisioner.tick()) == ["owner_kind_unknown"]
+    assert not world.provisioner.tick().outcomes
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -177,22 +176,9 @@ def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: P
         assert world.list_deleted() == [name]
 
 
-def test_a_pod_whose_controller_nobody_serves_is_answered_once() -> None:
-    world = World()
-    pod = a_pod(name="mpi-0", uid="mpi-0")
-    template = structs.replace(pod.template, labels={}, annotations={})
-    other = structs.replace(pod, template=template, controller_kind="MPIJob", controller_name="mpi")
-    world.cluster.pods["mpi-0"] = other
-    bare = WorkloadView(kind="Pod", namespace="default", name="mpi-0", uid="mpi-0", templates={"": template})
-    world.cluster.workloads["Pod", "default", "mpi-0"] = bare
-
-    assert list_reasons(world.provisioner.tick()) == ["owner_kind_unknown"]
-    assert not world.provisioner.tick().outcomes
-
-
-def warm_world() -> tuple[World, str]:
-    """A JobSet that is over, whose pool stays for ten minutes."""
-    world = World(idle_seconds=600)
+def warm_world(**options: int) -> tuple[World, str]:
+    """A JobSet that is over, whose pool stays for ten minutes if the setting says so."""
+    world = World(**options)
     world.set_jobset(replicas=1, template=EXCLUSIVE)
     (name,) = world.run_all()
     world.finish(replicas=1, template=EXCLUSIVE)
@@ -200,10 +186,9 @@ def warm_world() -> tuple[World, str]:
 
 
 def test_a_warm_pool_is_marked_closed_and_deleted_a_tick_later() -> None:
-    world, name = warm_world()
+    world, name = warm_world(idle_seconds=600)
     world.collector.tick()
-    marked = {(node.idle_since, node.closed) for node in world.cluster.nodes.values()}
-    assert marked == {(world.clock.time, False)}
+    assert {(node.idle_since, node.closed) for node in world.cluster.nodes.values()} == {(world.clock.time, False)}
 
     world.clock.time += 601
     world.collector.tick()
@@ -215,12 +200,8 @@ def test_a_warm_pool_is_marked_closed_and_deleted_a_tick_later() -> None:
 
 
 def test_a_pool_that_was_not_made_to_stay_goes_at_once_whatever_the_setting_says_later() -> None:
-    world = World()
-    world.set_jobset(replicas=1, template=EXCLUSIVE)
-    (name,) = world.run_all()
-    world.finish(replicas=1, template=EXCLUSIVE)
-    ports = world.collector.ports
-    world.collector.ports = structs.replace(ports, settings=settings(idle_seconds=600))
+    world, name = warm_world()
+    world.collector.ports = structs.replace(world.collector.ports, settings=settings(idle_seconds=600))
 
     world.collector.tick()
 
@@ -228,12 +209,11 @@ def test_a_pool_that_was_not_made_to_stay_goes_at_once_whatever_the_setting_says
 
 
 def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
-    world, name = warm_world()
+    world, name = warm_world(idle_seconds=600)
     world.collector.tick()
     world.set_jobset(replicas=1, template=EXCLUSIVE)
     world.wait(0)
-    for host in range(4):
-        world.change_pod(f"train-0-{host}", node_name=f"{name}-{host}", unschedulable=False)
+    world.run(0, name)
 
     world.provisioner.tick()
 
@@ -244,9 +224,7 @@ def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
 def have_many(world: World) -> list[str]:
     """Let as many JobSets run as a tick lists, each with its pool."""
     names = [f"w{number}" for number in range(LISTED_MIN)]
-    for name in names:
-        world.set_jobset(name=name, replicas=1)
-        world.wait(0, jobset=name)
+    world.add(*names)
     world.provisioner.tick()
     for name in names:
         (pool,) = [each.name for each in world.gke.pools.values() if each.owner and each.owner.name == name]
@@ -255,15 +233,22 @@ def have_many(world: World) -> list[str]:
     return names
 
 
-def test_many_workloads_of_a_kind_are_listed_and_not_read_one_by_one() -> None:
+@pytest.mark.parametrize("error", [None, Denied("no right")])
+def test_many_workloads_of_a_kind_are_listed_and_read_one_by_one_only_without_a_list(
+    error: Exception | None,
+) -> None:
     world = World()
-    have_many(world)
+    names = have_many(world)
+    world.cluster.errors = {"list JobSets": error} if error else {}
 
     done = world.collector.tick()
 
     calls = world.take_calls()
-    assert (calls.count("list JobSets"), [call for call in calls if call.startswith("get JobSet")]) == (1, [])
-    assert not done.errors
+    assert calls.count("list JobSets") == 1
+    assert {call for call in calls if call.startswith("get JobSet")} == (
+        {f"get JobSet {name}" for name in names} if error else set()
+    )
+    assert [type(each) for _, each in done.errors] == ([Denied] if error else [])
     assert not world.list_deleted()
 
 
@@ -276,21 +261,8 @@ def test_a_workload_that_a_list_does_not_show_is_read_by_its_name() -> None:
     world.collector.tick()
 
     assert f"get JobSet {names[0]}" in world.take_calls()
-    (deleted,) = world.list_deleted()
-    owner = world.gke.pools[deleted].owner
-    assert owner
-    assert owner.name == names[0]
-
-
-def test_without_a_list_every_workload_is_read_by_its_name() -> None:
-    world = World()
-    names = have_many(world)
-    world.cluster.errors["list JobSets"] = Denied("no right")
-
-    done = world.collector.tick()
-
-    assert {f"get JobSet {name}" for name in names} <= set(world.take_calls())
-    assert [type(error) for _, error in done.errors] == [Denied]
+    owners = [world.gke.pools[deleted].owner for deleted in world.list_deleted()]
+    assert [owner.name for owner in owners if owner] == names[:1]
 
 
 def count_findings(world: World, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -290,6 +290,12 @@ class World:
         """The API has a pod with other fields."""
         self.cluster.pods[name] = structs.replace(self.cluster.pods[name], **fields)
 
+    def add(self, *names: str, age: float = 35.0) -> None:
+        """JobSets of one slice each wait."""
+        for name in names:
+            self.set_jobset(name=name, replicas=1)
+            self.wait(0, jobset=name, age=age)
+
     def buy(self, *slices: int, age: float = 35.0) -> list[str]:
         """Let slices wait and get their pools; return all pools."""
         self.wait(*slices, age=age)
