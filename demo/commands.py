@@ -34,7 +34,7 @@ _INTERRUPTED, _TERMINATED = 130, 143
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help=__doc__)
 Manifests = Annotated[
     list[str] | None,
-    typer.Argument(help="Manifests with workloads: files, globs or folders. Default: a two-slice v6e JobSet."),
+    typer.Argument(help="Manifests with workloads: files or folders. Default: a two-slice v6e JobSet."),
 ]
 Home = Annotated[Path, typer.Option(help="The folder for ports, logs, kubeconfig and state.", file_okay=False)]
 Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]

@@ -1,4 +1,4 @@
-"""Manifests of a run: read from files, folders and globs, and created as ``kubectl create`` does.
+"""Manifests of a run: read from files and folders, and created as ``kubectl create`` does.
 
 Documents, lists and objects of any kind are read. Everything that is wrong is said with the file,
 the number of the document and the field; nothing is created then.
@@ -6,7 +6,6 @@ the number of the document and the field; nothing is created then.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -71,17 +70,13 @@ class Document:
         return f"{self.path}, document {self.number}"
 
 
-def load(patterns: Iterable[str]) -> list[Document]:
-    """Return every document of the files that the patterns name, in their order.
-
-    Args:
-        patterns: Paths, globs or folders; one text may hold several, separated by spaces.
+def load(paths: Iterable[str]) -> list[Document]:
+    """Return every document of some files and folders, in their order.
 
     Raises BadManifest: something is missing or wrong, or there is no workload at all.
     """
-    pieces = [piece for text in patterns for piece in ([text] if Path(text).exists() else text.split())]
     try:
-        texts = dict(text for piece in pieces for text in read_texts(piece))
+        texts = dict(text for path in paths for text in read_texts(path))
     except BadInput as error:
         raise BadManifest(str(error)) from error
     documents = [document for name, text in texts.items() for document in _read(name, text)]

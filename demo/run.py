@@ -30,14 +30,14 @@ _CONTROLLERS = {
 """The further controller of each kind that neither Kubernetes nor JobSet has."""
 
 
-def run_manifests(patterns: list[str], settings: StackSettings, options: RunOptions, report: str) -> bool:
+def run_manifests(paths: list[str], settings: StackSettings, options: RunOptions, report: str) -> bool:
     """Run manifests on a stack of their own; return whether the end is verified.
 
     Ends the command with code 2 when the input cannot be run, with 1 when the stack fails.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
     try:
-        documents = load(patterns or [str(DEFAULT_MANIFEST)])
+        documents = load(paths or [str(DEFAULT_MANIFEST)])
         check_report(report)
         controllers = choose_controllers(documents, settings.cluster)
         settings = check_settings(replace(settings, controllers=controllers))
