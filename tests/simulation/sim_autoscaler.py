@@ -183,8 +183,7 @@ def _share(operator: str, key: str) -> tuple[fitting.Term, ...]:
 
 
 def _draw_node(node: Node) -> fitting.Node:
-    closed = node.mark is not None and node.mark.closed
-    taints = ((node.pool.spot, labels.SPOT), (node.pool.pinned, _PINNED), (closed, _CLOSED))
+    taints = ((node.pool.spot, labels.SPOT), (node.pool.pinned, _PINNED), (node.closed, _CLOSED))
     return fitting.Node(
         name=node.name,
         labels=node.labels,

@@ -28,14 +28,6 @@ FIXED_NAMES = ("StatefulSet", "LeaderWorkerSet", "Pod")
 """Kinds whose next pod has the name of the one before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The taint of a warm pool on one node."""
-
-    since: float
-    closed: bool
-
-
 @dataclass(slots=True, eq=False)
 class Node:
     """One node as it is now."""
@@ -46,7 +38,8 @@ class Node:
     units: int
     created_at: float
     ready: bool = True
-    mark: Mark | None = None
+    idle_since: float | None = None  # by the taint of a warm pool
+    closed: bool = False
     pods: list[SimPod] = field(default_factory=list)
     view: PoolNode | None = None  # what the API says of it; None: it has changed
 
@@ -58,19 +51,19 @@ class Node:
                 pool=self.pool.name,
                 ready=self.ready,
                 ready_at=self.created_at if self.ready else None,
-                idle_since=self.mark.since if self.mark else None,
-                closed=self.mark is not None and self.mark.closed,
+                idle_since=self.idle_since,
+                closed=self.closed,
             )
         return self.view
 
-    def change(self, *, ready: bool, mark: Mark | None = None) -> None:
-        """Let it be Ready or not, with the taint of a warm pool or without."""
-        self.ready, self.mark, self.view = ready, mark, None
+    def leave(self) -> None:
+        """Let it be Ready no more."""
+        self.ready, self.view = False, None
 
     @property
     def free(self) -> int:
         """Return the chips or GPUs that no pod uses."""
-        return self.units - sum(pod.units for pod in self.pods if not pod.view.finished)
+        return self.units - sum(pod.units for pod in self.pods)
 
 
 @dataclass(slots=True, eq=False)
@@ -285,7 +278,8 @@ class SimCluster:
 
     def mark(self, node: Node, since: float | None, *, closed: bool) -> None:
         """Set the taint of a warm pool on a node, or take it off."""
-        node.change(ready=node.ready, mark=None if since is None else Mark(float(int(since)), closed))
+        node.idle_since = None if since is None else float(int(since))
+        node.closed, node.view = closed, None
         self.world.note_change()
         self.schedule_soon()
 
@@ -300,7 +294,7 @@ class SimCluster:
     def drain_node(self, name: str) -> None:
         """End the pods of a node, which takes no more."""
         node = self.nodes[name]
-        node.change(ready=False, mark=node.mark)
+        node.leave()
         for pod in list(node.pods):
             self.end_pod(pod, 20.0)
 
@@ -309,9 +303,7 @@ class SimCluster:
         node = self.nodes.pop(name, None)
         if node is None:
             return
-        node.change(ready=False)
-        for pod in list(node.pods):
-            self.remove_pod(pod)
+        node.leave()
         for pod in [each for each in self.pods.values() if each.node is node]:
             self.remove_pod(pod)
         self.world.gke.note_nodes(node.pool)
@@ -322,7 +314,7 @@ class SimCluster:
         return [node for node in self.nodes.values() if node.pool is pool]
 
     def list_users(self, pool: Pool) -> list[SimPod]:
-        """Return the pods with accelerators on a pool, those that have ended among them."""
+        """Return the pods with accelerators on a pool; those that have ended left it."""
         return [pod for node in self.list_nodes(pool) for pod in node.pods if pod.units]
 
     def list_nodes_of(self, pool_name: str) -> list[str]:
@@ -380,8 +372,7 @@ class SimCluster:
         key = pod.plan.pool_key
         if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
             return False
-        closed = node.mark is not None and node.mark.closed
-        return not closed and self.may_share(pod, node.pool.name)
+        return not node.closed and self.may_share(pod, node.pool.name)
 
     def may_share(self, pod: SimPod, pool_name: str) -> bool:
         """Return whether a pod may use a pool, by its own pool key and those on it."""

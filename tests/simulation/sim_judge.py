@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from shared.engine.outside import Role
@@ -47,8 +48,8 @@ class Judge:
     def __init__(self, world: World) -> None:
         self._world = world
         self.violations: list[Violation] = []
-        self.creates = self.deletes = self.acts = 0
-        self.late_bindings = self.late_creates = self.late_changes = self.passed_limits = 0
+        self.acts = 0
+        self.figures: Counter[str] = Counter()
         self._created: dict[tuple[str, ...], list[float]] = {}
         """When pools of a slot were created."""
         self._rounds: dict[tuple[str, ...], int] = {}
@@ -68,7 +69,7 @@ class Judge:
 
     def see_create(self, pool: Pool) -> None:
         """Judge a create that GKE accepts now."""
-        self.creates += 1
+        self.figures["creates"] += 1
         self.acts += 1
         self._check_stop("create", pool, adds=True)
         if pool.owner is None:
@@ -101,7 +102,7 @@ class Judge:
             text = f"{pool.name} beside {len(listed)} that are {beside} for {most} slices"
             self.report("no pool too many", f"{text} of {made.kind} {made.name}")
         elif len(serving) - strangers >= most:
-            self.late_creates += 1
+            self.figures["creates on their way"] += 1
 
     def _may_serve(self, pool: Pool) -> bool:
         """Return whether a pool serves a slice, or comes without a word of trouble."""
@@ -115,7 +116,7 @@ class Judge:
         return pool.healthy_since is not None and now - pool.healthy_since < 900
 
     def _is_taken(self, pool: Pool, made: Workload) -> bool:
-        users = self._list_users(pool)
+        users = self._world.clusters[pool.cluster].list_users(pool)
         return bool(users) and all(pod.workload is not made for pod in users)
 
     def _judge_pace(self, pool: Pool) -> None:
@@ -184,7 +185,7 @@ class Judge:
         if not limit or chips <= limit:
             return
         if self._is_several(Role.PROVISION) or self._knows_not(pool):
-            self.passed_limits += 1
+            self.figures["limits passed by two instances"] += 1
         else:
             self.report("limits", f"with {pool.name} there are {chips} chips, above {limit}")
 
@@ -217,7 +218,7 @@ class Judge:
         if adds:
             self._judge_limit(pool, nodes)
             wanted = max(count_nodes_wanted(made) if made else 0, 1)
-            others = sum(pod.workload is not made for pod in self._list_users(pool))
+            others = sum(pod.workload is not made for pod in self._world.clusters[pool.cluster].list_users(pool))
             sent = self._get_run().find_call_began()
             changed = made is not None and sent - made.changed_at < CHANGED_SECONDS
             if nodes > wanted + others and not changed:
@@ -250,16 +251,15 @@ class Judge:
             seconds = run.find_call_began() - last.answered_at
             self.report("foreign pools", f"{act} of {pool.name}, whose labels were read {seconds:.0f} s before")
         else:
-            self.late_changes += 1
+            self.figures["changes after the look"] += 1
 
     def see_delete(self, pool: Pool) -> None:
         """Judge a delete that GKE accepts now."""
-        self.deletes += 1
+        self.figures["deletes"] += 1
         self.see_change("delete", pool, adds=False)
         run = self._get_run()
-        for pod in self._list_users(pool):
-            if not pod.view.finished:
-                self._judge_bound(pool, pod, run)
+        for pod in self._world.clusters[pool.cluster].list_users(pool):
+            self._judge_bound(pool, pod, run)
         if pool.owner is not None:
             self._judge_need(pool)
             self._judge_warmth(pool)
@@ -274,7 +274,7 @@ class Judge:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)
         if pod.bound_at > look and run.find_call_began() - look <= LOOK_SECONDS:
-            self.late_bindings += 1
+            self.figures["pods bound after the look"] += 1
             return
         state = "ends" if pod.deleting_since is not None else "runs"
         when = f"bound after a look {now - look:.0f} s old" if pod.bound_at > look else "bound before the look"
@@ -290,7 +290,7 @@ class Judge:
             self._judge_coming(pool, made)
             return
         if pool.healthy_since > sent - LOOK_SECONDS:
-            self.late_changes += 1
+            self.figures["changes after the look"] += 1
             return
         if made.suspended and not made.terminal and made.deleting_since is None:
             self._judge_suspension(pool, made)
@@ -433,11 +433,6 @@ class Judge:
         stops = stops and run.find_call_began() - truth.stopped_at > STOP_SECONDS
         if stops or mode == "report-only" or (adds and mode == "no-create"):
             self.report("stop", f"{act} of {pool.name} although a label forbids it")
-
-    def _list_users(self, pool: Pool) -> list[SimPod]:
-        """Return the unfinished accelerator pods on a pool."""
-        users = self._world.clusters[pool.cluster].list_users(pool)
-        return [pod for pod in users if not pod.view.finished]
 
     def _get_run(self) -> Invocation:
         run = self._world.time.get_owner()

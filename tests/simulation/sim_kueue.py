@@ -49,7 +49,7 @@ class Entry:
 
 
 class Kueue:
-    """The queue of one cluster; it is its own port."""
+    """The queue of one cluster; it is its own port, `shared.engine.outside.Queues`."""
 
     def __init__(self, world: World, cluster: SimCluster) -> None:
         self._world, self._cluster = world, cluster
@@ -160,7 +160,6 @@ class Kueue:
     # --- what the product asks --------------------------------------------------------------------
 
     def list_checks(self) -> list[Check]:
-        """Return the one check."""
         self._world.faults.read("list_checks", self._cluster.name)
         return [Check(name=CHECK, active=True, seconds=self._world.scenario.check_seconds)]
 
@@ -168,12 +167,10 @@ class Kueue:
         """Mark nothing: the check is active."""
 
     def list_workloads(self) -> Iterable[QueuedWorkload]:
-        """Return every Workload."""
         self._world.faults.read("list_workloads", self._cluster.name)
         return [self._show(entry) for entry in self.entries.values()]
 
     def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
-        """Return the Workload of one object."""
         del namespace  # a story has one
         self._world.faults.read("list_owned", self._cluster.name)
         return [self._show(entry) for uid, entry in self.entries.items() if uid == owner_uid]
@@ -185,7 +182,6 @@ class Kueue:
         return entry.made.view if entry else None
 
     def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
-        """Write the state of our check."""
         with self._world.faults.changing("write_state", self._cluster.name):
             self._answer(queued.owner.uid, queued.version, state, retry_seconds)
 

@@ -30,7 +30,10 @@ OPERATIONS_SECONDS = 7200.0  # how long GKE lists an operation that has ended
 
 @dataclass(slots=True)
 class GkePools:
-    """The pools of each cluster of one story; the truth is `pools`. It is its own port."""
+    """The pools of each cluster of one story; the truth is `pools`. It is its own port.
+
+    `shared.engine.outside` says what each of its methods does.
+    """
 
     world: World
     pools: dict[str, dict[str, Pool]] = field(default_factory=dict)
@@ -84,7 +87,6 @@ class GkePools:
         return bool(slots) and sum(each.creates and (each.began_at or since) < since for each in running) >= slots
 
     def get(self, cluster: str, name: str) -> NodePool | None:
-        """Return one pool."""
         self.world.faults.read("get", cluster)
         self.world.note_pool_read(cluster, name)
         if self.world.faults.stale_seconds:
@@ -93,7 +95,6 @@ class GkePools:
         return pool.show() if pool else None
 
     def list(self, cluster: str) -> list[NodePool]:
-        """Return every pool."""
         self.world.faults.read("list", cluster)
         self.world.note_pool_read(cluster, "")
         if self.world.faults.stale_seconds:
@@ -101,13 +102,11 @@ class GkePools:
         return [DEFAULT_POOL, *(pool.show() for pool in self.pools[cluster].values())]
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
-        """Return every create and delete that GKE still lists."""
         self.world.faults.read("list_operations", cluster)
         since = self.world.time.now - OPERATIONS_SECONDS
         return [each for each in self.operations.get(cluster, ()) if (each.ended_at or math.inf) > since]
 
     def read_machines(self, pool: NodePool) -> Machines:
-        """Return what the instance group of a pool says of its machines."""
         named = (name for name, pools in self.pools.items() if pool.name in pools)
         cluster = next(named, self.world.cluster_names[0])
         self.world.faults.read("read_machines", cluster)
@@ -127,7 +126,6 @@ class GkePools:
         """Open nothing: there is no connection."""
 
     def delete(self, cluster: str, name: str) -> None:
-        """Begin to delete one pool."""
         with self.world.faults.changing("delete", cluster):
             self._do("delete", cluster, partial(self._delete, cluster, name))
 
@@ -164,7 +162,6 @@ class GkePools:
         raise Unavailable(f"no answer to {method} within {CALL_SECONDS:.0f} s")
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
         self._bound("raise_maximum", cluster, name, nodes, least=least)
 
     def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:

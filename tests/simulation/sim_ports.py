@@ -38,7 +38,7 @@ class SimClock:
 
 
 class ClusterPort:
-    """`shared.engine.outside.Cluster` of one story."""
+    """`shared.engine.outside.Cluster` of one story, which says what each method does."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world, self._name = world, name
@@ -49,13 +49,11 @@ class ClusterPort:
         return self._world.clusters[self._name]
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        """Return one workload."""
         del namespace  # a story has one
         made = self._begin("get_workload").workloads.get((kind, name))
         return made.view if made else None
 
     def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> list[WorkloadView]:
-        """Return workloads by namespace and name."""
         workloads = self._begin("list_workloads").workloads.values()
         views = (each.view for each in workloads)
         return [view for view in views if view.kind == kind and (view.namespace, view.name) in names]
@@ -80,18 +78,15 @@ class ClusterPort:
         return Namespace(uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels=marks)
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
-        """Return the pods of a workload."""
         selector = select_pods_of(workload)
         pods = (pod.view for pod in self._begin("list_workload_pods").pods.values())
         return [pod for pod in pods if is_selected(selector, pod) and is_pod_of(workload, pod)]
 
     def list_accelerator_pods(self) -> Iterable[PodView]:
-        """Return all unfinished accelerator pods of the cluster."""
         pods = self._begin("list_accelerator_pods").pods.values()
         return [pod.view for pod in pods if pod.units and not pod.view.finished]
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
-        """Return the nodes of these pools, or of all pools of ours."""
         nodes = self._begin("list_nodes").nodes.values()
         return [node.show() for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
 
@@ -101,10 +96,9 @@ class ClusterPort:
         self._world.note_look(self._name, truth.nodes.get(node))
         if node not in truth.nodes:
             return []
-        return [self._view(pod) for pod in truth.nodes[node].pods if not pod.view.finished]
+        return [self._view(pod) for pod in truth.nodes[node].pods]
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
-        """Set our taint on a node, or take it off."""
         with self._world.faults.changing("mark_idle", self._name):
             truth = self._world.clusters[self._name]
             marked = truth.nodes.get(node)
@@ -113,7 +107,6 @@ class ClusterPort:
                 truth.mark(marked, since, closed=closed)
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event."""
         with self._world.faults.changing("write_notice", self._name):
             self._world.tell(f"tells {notice.kind} {notice.name}: {notice.message}")
             self._world.clusters[self._name].write_event(notice)

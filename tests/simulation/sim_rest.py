@@ -271,8 +271,7 @@ def list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
     return [
         pod
         for pod in cluster.list_users(pool)
-        if not pod.view.finished
-        and not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
+        if pod.deleting_since is None or now - pod.deleting_since <= DRAIN_SECONDS
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -31,7 +32,7 @@ class Result:
     scenario: Scenario
     violations: list[Violation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    figures: dict[str, int] = field(default_factory=dict)
+    figures: Counter[str] = field(default_factory=Counter)
 
 
 def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
@@ -48,20 +49,11 @@ def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
                 _replay(world)
     finally:
         world.time.close()
-    result.violations = world.judge.violations
-    judge = world.judge
-    result.figures = {
-        "messages": len(world.sent),
-        "creates": judge.creates,
-        "deletes": judge.deletes,
-        "faults struck": world.faults.struck,
-        "pods bound after the look": judge.late_bindings,
-        "changes after the look": judge.late_changes,
-        "creates on their way": judge.late_creates,
-        "limits passed by two instances": judge.passed_limits,
-        "stories with several instances": int(bool(scenario.rollouts)),
-        "stories with Kueue": int(bool(scenario.quota_pods)),
-    }
+    result.violations, result.figures = world.judge.violations, world.judge.figures
+    result.figures["messages"] = len(world.sent)
+    result.figures["faults struck"] = world.faults.struck
+    result.figures["stories with several instances"] = int(bool(scenario.rollouts))
+    result.figures["stories with Kueue"] = int(bool(scenario.quota_pods))
     return result
 
 
@@ -133,11 +125,11 @@ def _is_refused(world: World, cluster: SimCluster) -> bool:
 
 def _replay(world: World) -> None:
     """Deliver every message again: nothing may change."""
-    before, calls = take_truth(world), (world.judge.creates, world.judge.deletes)
+    before, acts = take_truth(world), world.judge.acts
     world.replay()
     world.time.run_until(world.time.now + 90)
     after = take_truth(world)
-    if (world.judge.creates, world.judge.deletes) != calls or after != before:
+    if world.judge.acts != acts or after != before:
         world.judge.report("replay changes nothing", _describe(before, after))
 
 
