@@ -191,7 +191,7 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     has_lease = bool(settings.lease_seconds)
     return {
         **function(layout, settings, "provision", addresses).environment,
-        "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,
+        "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig if settings.is_real else "",
         "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.google_rest,
         "TPU_PROVISIONER_PROJECT": PROJECT,
         "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if has_lease else "",

@@ -1,7 +1,8 @@
 """The connections of the command line to GKE, Kubernetes and Pub/Sub, as the functions have them.
 
 The operator's identity is the only difference: the same look-up of credentials finds the login of
-the person who runs the command, and not an instance's account.
+the person who runs the command, and not an instance's account. The clients of Pub/Sub and of
+kubeconfigs are loaded at their first use: each costs as much as all the rest.
 """
 
 from __future__ import annotations
@@ -12,13 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from google.pubsub_v1.services.publisher import PublisherClient
-from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
-from google.pubsub_v1.services.subscriber import SubscriberClient
-from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import kube_config as _kube_config
 
 from cli.access.deployment import OperatorSettings, find_log_project, read_environment
 from cli.access.log_search import open_logs
@@ -42,13 +36,15 @@ if TYPE_CHECKING:
     import urllib3
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
+    from google.pubsub_v1.services.publisher import PublisherClient
+    from google.pubsub_v1.services.subscriber import SubscriberClient
     from google.pubsub_v1.types import Subscription
+    from kubernetes.client.configuration import Configuration
 
     from cli.access.log_search import OpenLogs
     from shared.settings import Settings
 
 
-_loaders: Any = _kube_config
 _BEARER = "BearerToken"  # the client's own name for the header Authorization
 
 
@@ -63,6 +59,8 @@ class ClientConnection(Connection):
     @cached_property
     def pool(self) -> urllib3.PoolManager:
         """The client's transport: trust, client certificate and proxy are in it."""
+        from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 -- see above
+
         self._configuration.connection_pool_maxsize = CONNECTIONS_MAX
         pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
         return pool
@@ -86,11 +84,13 @@ def connection_from_kubeconfig(path: Path | str) -> Connection:
 
     The client runs exec plugins here, and again before what they gave expires.
     """
+    from kubernetes.client.configuration import Configuration  # noqa: PLC0415 -- see above
+    from kubernetes.config import kube_config  # noqa: PLC0415
+
     configuration: Any = Configuration()
+    loaders: Any = kube_config
     try:
-        loader: Any = _loaders.KubeConfigLoader(
-            _loaders.KubeConfigMerger(str(path)).config, None, config_base_path=None
-        )
+        loader = loaders.KubeConfigLoader(loaders.KubeConfigMerger(str(path)).config, None, config_base_path=None)
         _check_user(loader)
         loader.load_and_set(configuration)
         return ClientConnection(configuration)
@@ -115,12 +115,18 @@ class PulledMessage(msgspec.Struct, frozen=True):
 
 def open_subscriber(endpoint: str, credentials: Credentials) -> SubscriberClient:
     """Return a client over REST."""
+    from google.pubsub_v1.services.subscriber import SubscriberClient  # noqa: PLC0415 -- see above
+    from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport  # noqa: PLC0415
+
     transport = SubscriberRestTransport(host=endpoint.rstrip("/"), credentials=credentials)
     return SubscriberClient(transport=transport)
 
 
 def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
     """Return a client over REST, which has no threads."""
+    from google.pubsub_v1.services.publisher import PublisherClient  # noqa: PLC0415 -- see above
+    from google.pubsub_v1.services.publisher.transports import PublisherRestTransport  # noqa: PLC0415
+
     transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT)
     return PublisherClient(transport=transport)
 
