@@ -52,7 +52,8 @@ def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
 
 def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Record]:
     """Return what was created or refused in a cluster: the newest 500 records of the last day."""
-    wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
+    wanted = 'severity>=NOTICE OR jsonPayload.reason="paused"'
+    wanted = f"({wanted}) AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     entries = list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)
     records = [(read_moment(each), read_record(each)) for each in entries]
     return [(at, record) for at, record in records if at is not None and isinstance(record.get("claim"), dict)]

@@ -274,7 +274,7 @@ def add_refusals(status: Status, records: Collection[Record]) -> None:
     for _, record in sorted(records, key=itemgetter(0)):
         claim = record["claim"]
         by_pool[str(record.get("pool"))] = record
-        if record.get("decision") == Verdict.CREATE or _is_refusal(record):
+        if record.get("decision") == Verdict.CREATE or _is_refusal(record) or _is_pause(record):
             owner = str(claim.get("cluster")), f"{claim.get('namespace')}/{claim.get('name')}"
             by_owner.setdefault(owner, []).append(record)
     status.waiting = [_refuse(row, by_owner.get((row.cluster, row.owner), [])) for row in status.waiting]
@@ -285,11 +285,18 @@ def _is_refusal(record: Mapping[str, Any]) -> bool:
     return record.get("decision") in _REFUSALS and record.get("reason") in _OF_GKE
 
 
+def _is_pause(record: Mapping[str, Any]) -> bool:
+    """Return whether a workload pauses; what was refused for another one only the function knows."""
+    return record.get("decision") == Verdict.WAIT and record.get("reason") == Reason.PAUSED
+
+
 def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow:
     if row.decision not in _MAY_BE_REFUSED or not records or records[-1].get("decision") == Verdict.CREATE:
         return row
-    accepted = [at for at, each in enumerate(records) if each.get("decision") == Verdict.CREATE]
     reason, message = (str(records[-1].get(key) or "") for key in ("reason", "message"))
+    if _is_pause(records[-1]):
+        return replace(row, decision=str(Verdict.WAIT), reason=reason, message=message)
+    accepted = [at for at, each in enumerate(records) if each.get("decision") == Verdict.CREATE]
     return replace(
         row,
         decision=str(Verdict.REFUSE),

@@ -121,6 +121,8 @@ def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world:
     assert tell(earlier, an_answer(5, "refuse", "limit_reached")) == ("create", "pool_absent", 0, False)
     assert tell(*refused, an_answer(5, "create", "pool_absent")) == ("create", "pool_absent", 0, False)
     assert tell() == ("create", "pool_absent", 0, False)
+    # Of another workload of this kind a create was refused, and this one pauses with it.
+    assert tell(earlier, an_answer(5, "wait", "paused")) == ("wait", "paused", 0, False)
 
 
 def test_workloads_that_cannot_be_read_are_one_error_for_each_cause(
