@@ -286,24 +286,26 @@ def _is_refusal(record: Mapping[str, Any]) -> bool:
 
 
 def _is_pause(record: Mapping[str, Any]) -> bool:
-    """Return whether a workload pauses; what was refused for another one only the function knows."""
+    """Return whether a workload pauses, maybe because of what another one was refused."""
     return record.get("decision") == Verdict.WAIT and record.get("reason") == Reason.PAUSED
 
 
 def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow:
-    if row.decision not in _MAY_BE_REFUSED or not records or records[-1].get("decision") == Verdict.CREATE:
-        return row
-    reason, message = (str(records[-1].get(key) or "") for key in ("reason", "message"))
-    if _is_pause(records[-1]):
-        return replace(row, decision=str(Verdict.WAIT), reason=reason, message=message)
     accepted = [at for at, each in enumerate(records) if each.get("decision") == Verdict.CREATE]
+    since = records[max(accepted, default=-1) + 1 :]
+    if row.decision not in _MAY_BE_REFUSED or not since:
+        return row
+    refusals = list(filter(_is_refusal, since))
+    reason, message = (str((refusals or since)[-1].get(key) or "") for key in ("reason", "message"))
+    if not refusals:
+        return replace(row, decision=str(Verdict.WAIT), reason=reason, message=message)
     return replace(
         row,
         decision=str(Verdict.REFUSE),
         reason=reason,
         message=message,
         stuck=True,
-        failures=len(records) - 1 - max(accepted, default=-1),
+        failures=len(refusals),
         failure=reason,
         error=message,
     )
