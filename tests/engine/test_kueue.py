@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import KindAbsent, Rejected
 from shared.model.kueue import Check, CheckState, QueuedWorkload
@@ -108,21 +109,14 @@ def test_a_gang_gets_all_its_pools_before_its_pods_and_is_ready_when_all_run() -
     assert not world.collector.tick().outcomes
 
 
-def test_a_gang_for_which_the_limit_has_no_room_gets_nothing() -> None:
-    world, queues = gang(limit_chips=16)
-
-    assert "pool_absent" not in list_reasons(world.provisioner.tick())
-    assert not world.gke.pools
-    assert "limit_reached" in queues.state().message
-
-
-def test_of_two_gangs_under_one_limit_one_gets_all_and_the_other_nothing() -> None:
-    world, _ = gang("train", "second", limit_chips=48)
+@pytest.mark.parametrize(("chips", "owners"), [(16, []), (48, ["train"] * 2)])
+def test_under_a_limit_a_gang_gets_all_its_pools_or_none(chips: int, owners: list[str]) -> None:
+    world, queues = gang("train", "second", limit_chips=chips)
 
     world.provisioner.tick()
 
-    owners = [pool.owner.name for pool in world.gke.pools.values() if pool.owner]
-    assert owners in (["train"] * 2, ["second"] * 2)
+    assert [pool.owner.name for pool in world.gke.pools.values() if pool.owner] == owners
+    assert "limit_reached" in queues.state("second").message
 
 
 def test_room_is_kept_for_what_a_gang_that_began_still_lacks() -> None:
@@ -191,25 +185,18 @@ def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grac
     assert len(world.list_deleted()) == 2
 
 
-def test_a_spec_that_can_never_be_served_is_rejected() -> None:
+@pytest.mark.parametrize(
+    ("how", "state"), [("never", "Rejected"), ("elsewhere", "Retry"), ("topology", "Retry"), ("kind", "Retry")]
+)
+def test_what_can_never_be_served_is_rejected_and_what_is_not_ours_given_back(how: str, state: str) -> None:
     world, queues = gang(slices=1)
-    jobset = world.cluster.workloads["JobSet", "default", "train"]
-    template = structs.replace(jobset.groups[0].template, chips=3)
-    group = structs.replace(jobset.groups[0], template=template)
-    world.cluster.workloads["JobSet", "default", "train"] = structs.replace(jobset, groups=(group,))
-
-    world.provisioner.tick()
-
-    assert queues.state().state == "Rejected"
-    assert not world.gke.pools
-
-
-@pytest.mark.parametrize("how", ["elsewhere", "topology", "kind"])
-def test_what_this_check_cannot_answer_is_given_back_with_words(how: str) -> None:
-    world, queues = gang(slices=1)
-    if how == "elsewhere":
-        jobset = world.cluster.workloads["JobSet", "default", "train"]
-        world.cluster.workloads["JobSet", "default", "train"] = structs.replace(jobset, managed_elsewhere=True)
+    key = ("JobSet", "default", "train")
+    jobset = world.cluster.workloads[key]
+    if how == "never":
+        group = structs.replace(jobset.groups[0], template=structs.replace(jobset.groups[0].template, chips=3))
+        world.cluster.workloads[key] = structs.replace(jobset, groups=(group,))
+    elif how == "elsewhere":
+        world.cluster.workloads[key] = structs.replace(jobset, managed_elsewhere=True)
     elif how == "topology":
         queues.flavor_error = Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology")
     else:
@@ -217,19 +204,18 @@ def test_what_this_check_cannot_answer_is_given_back_with_words(how: str) -> Non
 
     world.provisioner.tick()
 
-    assert queues.state().state == "Retry"
+    assert queues.state().state == state
     assert queues.state().message
     assert not world.gke.pools
 
 
 def test_nothing_is_written_while_a_stop_holds() -> None:
     world, queues = gang()
-    world.cluster.labels["default"] = {"tpu-provisioner.cloud.google.com/mode": "no-create"}
+    world.cluster.labels["default"] = {labels.MODE: "no-create"}
 
     world.provisioner.tick()
 
-    assert queues.state() == CheckState(name="capacity", state="Pending")
-    assert not world.gke.pools
+    assert (queues.state(), world.gke.pools) == (CheckState(name="capacity", state="Pending"), {})
 
 
 def test_a_check_is_marked_active_once() -> None:
