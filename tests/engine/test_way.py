@@ -10,7 +10,7 @@ from tests.builders import JOBSET_UID
 from tests.engine.world import World
 
 SHARED = str(Path(__file__).parents[2] / "shared")
-MODULES, FUNCTIONS = 33, 249
+MODULES, FUNCTIONS = 33, 250
 DELETE_MODULES, DELETE_FUNCTIONS = 18, 114
 
 
