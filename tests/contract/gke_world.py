@@ -9,14 +9,13 @@ from msgspec import structs
 from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google import GoogleAccount
 from shared.edges.process import SYSTEM_CLOCK
-from shared.model.names import Claim, Try
+from shared.model import labels
 from shared.model.times import Clock
-from shared.needs.nodepool import build_body
-from shared.needs.wanted import list_wanted
 from shared.settings import Credentials, Settings
 from standins.google.tests.fakegke_worlds import open_transport
-from tests.builders import CLUSTER, a_jobset, a_template, settings
+from tests.builders import a_claim
 from tests.contract.stand_ins import ask
+from tests.demands import a_demand, a_pool_body
 
 NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
 NUMBERS = count()
@@ -67,24 +66,9 @@ class Gke:
 
 def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     """Build a pool body of a name that no other test has."""
-    use, job = use or settings(), f"job{next(NUMBERS)}"
-    workload = a_jobset(name=job, template=a_template(**shape))
-    wanted = list_wanted(CLUSTER, workload, (), {}, use)
-    (need,) = wanted.needs
-    assert need.never is None, need.never
-    claim = Claim(
-        cluster=CLUSTER, kind="JobSet", namespace="default", name=job, owner_uid="u", need=need.key, slot=0
-    )
-    flex = "cloud.google.com/gke-flex-start" in (shape.get("selectors") or {})
-    return build_body(
-        structs.replace(wanted.demands[need.key], empty=flex),
-        claim,
-        Try(),
-        maximum=0,
-        created_at=1_800_000_000,
-        cluster_uid="u",
-        on_channel=True,
-    )
+    flex = labels.FLEX_START in (shape.get("selectors") or {})
+    claim = structs.replace(a_claim(), name=f"job{next(NUMBERS)}")
+    return a_pool_body(a_demand(use=use, **shape), claim=claim, empty=flex, created_at=1_800_000_000)
 
 
 def a_gpu_pool_body(sharing: dict[str, Any] | None = None) -> dict[str, Any]:
