@@ -13,76 +13,52 @@ CLUSTER = "projects/p/locations/us-east5/clusters/c"
 TOPIC = "projects/p/topics/workload-events"
 SINCE = "2026-11-20T10:00:00Z"
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-slice-0", "uid": "job-1", "controller": True}
-_TPU_POD = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}]}}
+LABELS = {
+    "jobset.sigs.k8s.io/jobset-name": "train",
+    "jobset.sigs.k8s.io/jobset-uid": "jobset-1",
+    "jobset.sigs.k8s.io/job-key": "4f" * 20,
+    "batch.kubernetes.io/job-completion-index": "0",
+}
+SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
+CONTAINERS = {"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}]}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+Condition = tuple[str, str, str]  # its type, its status, and since when
 
 
 def a_leader(uid: str = "pod-1", version: str = "101", **overrides: Any) -> dict[str, Any]:
     """An unschedulable leader of a JobSet slice on TPU nodes.
 
-    Overrides: labels, annotations, spec, status (merged), metadata (merged).
+    Overrides: labels, annotations; spec, status and metadata, which are merged.
     """
-    labels = {
-        "jobset.sigs.k8s.io/jobset-name": "train",
-        "jobset.sigs.k8s.io/jobset-uid": "jobset-1",
-        "jobset.sigs.k8s.io/job-key": "4f" * 20,
-        "batch.kubernetes.io/job-completion-index": "0",
+    labels = overrides.get("labels", LABELS)
+    metadata = {
+        "name": f"train-slice-0-0-{uid}",
+        "namespace": "team-a",
+        "uid": uid,
+        "resourceVersion": version,
+        "creationTimestamp": None,
+        "labels": labels,
+        "annotations": overrides.get("annotations", {}),
+        "ownerReferences": [JOB] if labels else [],
+        "managedFields": [{"manager": "kube-controller-manager", "fieldsV1": {"f:metadata": {}}}],
     }
     return {
-        "metadata": {
-            "name": f"train-slice-0-0-{uid}",
-            "namespace": "team-a",
-            "uid": uid,
-            "resourceVersion": version,
-            "creationTimestamp": None,
-            "labels": overrides.get("labels", labels),
-            "annotations": overrides.get("annotations", {}),
-            "ownerReferences": [JOB] if overrides.get("labels", labels) else [],
-            "managedFields": [{"manager": "kube-controller-manager", "fieldsV1": {"f:metadata": {}}}],
-        }
-        | overrides.get("metadata", {}),
-        "spec": {
-            "nodeSelector": {
-                "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
-                "cloud.google.com/gke-tpu-topology": "2x2x2",
-            },
-            "containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}],
-        }
-        | overrides.get("spec", {}),
+        "metadata": metadata | overrides.get("metadata", {}),
+        "spec": {"nodeSelector": SELECTOR, **CONTAINERS} | overrides.get("spec", {}),
         "status": {"phase": "Pending", "conditions": [UNSCHEDULABLE]} | overrides.get("status", {}),
     }
 
 
-def a_jobset(
-    uid: str = "jobset-1",
-    version: str = "101",
-    *,
-    conditions: tuple[tuple[str, str, str], ...] = (),
-    deleting: str = "",
-    managed_by: str | None = None,
-    replicas: int = 1,
-) -> dict[str, Any]:
-    """A JobSet; each condition is (type, status, since)."""
+def a_jobset(uid: str = "jobset-1", version: str = "101", *, replicas: int = 1, **parts: Any) -> dict[str, Any]:
+    """A JobSet; its parts: conditions, each a `Condition`, deleting and managed_by."""
+    metadata = {"name": "train", "namespace": "team-a", "uid": uid, "generation": 1, "resourceVersion": version}
+    job = {"name": "slice", "replicas": replicas, "template": {"spec": {"template": {"spec": CONTAINERS}}}}
+    names = ("type", "status", "lastTransitionTime")
+    conditions = [dict(zip(names, each, strict=True)) for each in parts.get("conditions", ())]
     return {
-        "metadata": {
-            "name": "train",
-            "namespace": "team-a",
-            "uid": uid,
-            "generation": 1,
-            "resourceVersion": version,
-            **({"deletionTimestamp": deleting} if deleting else {}),
-        },
-        "spec": {
-            "replicatedJobs": [
-                {"name": "slice", "replicas": replicas, "template": {"spec": {"template": _TPU_POD}}}
-            ],
-            **({"managedBy": managed_by} if managed_by else {}),
-        },
-        "status": {
-            "conditions": [
-                {"type": kind, "status": status, "lastTransitionTime": since} for kind, status, since in conditions
-            ]
-        },
+        "metadata": metadata | ({"deletionTimestamp": parts["deleting"]} if "deleting" in parts else {}),
+        "spec": {"replicatedJobs": [job], "managedBy": parts.get("managed_by")},
+        "status": {"conditions": conditions},
     }
 
 
@@ -96,9 +72,9 @@ def read_jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
     return read_workload(JOBSET, a_jobset(*arguments, **overrides))
 
 
-def completed(since: str = SINCE) -> tuple[str, str, str]:
+def completed(since: str = SINCE) -> Condition:
     return ("Completed", "True", since)
 
 
-def suspended(since: str = SINCE) -> tuple[str, str, str]:
+def suspended(since: str = SINCE) -> Condition:
     return ("Suspended", "True", since)

@@ -23,7 +23,7 @@ from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LATER = "2026-11-20T11:00:00Z"
 RESUMED = ("Suspended", "False", SINCE)
-LABELS = builders.a_leader()["metadata"]["labels"]
+LABELS = builders.LABELS
 
 
 def leave_out(key: str) -> dict[str, str]:
