@@ -55,22 +55,6 @@ class Container(kubernetes.Record):
     """``Always`` makes an init container a sidecar, which runs beside the others."""
 
 
-class VolumeClaimSource(kubernetes.Record):
-    """The PersistentVolumeClaim of a volume."""
-
-    claim_name: str = ""
-
-
-class Volume(kubernetes.Record):
-    """One volume of a pod, as far as it has a PersistentVolumeClaim."""
-
-    name: str = ""
-    persistent_volume_claim: VolumeClaimSource | None = None
-    ephemeral: dict[str, Any] | None = None
-    """Kubernetes makes its claim when the pod exists:
-    https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#persistentvolumeclaim-naming."""
-
-
 class PodSpec(kubernetes.Record):
     """What a pod asks for."""
 
@@ -86,7 +70,7 @@ class PodSpec(kubernetes.Record):
     resource_claims: list[dict[str, Any]] | None = None
     resources: Resources | None = None
     overhead: dict[str, Any] | None = None
-    volumes: list[Volume] | None = None
+    volumes: list[kubernetes.JsonObject] | None = None
 
 
 class PodStatus(kubernetes.Record):
@@ -194,12 +178,16 @@ def _view_template(meta: kubernetes.ObjectMeta, spec: PodSpec) -> PodTemplate:
 
 
 def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
-    """Yield the names of the PersistentVolumeClaims of a pod; it has no name in a template."""
+    """Yield the names of the PersistentVolumeClaims of a pod; it has no name in a template.
+
+    Kubernetes makes that of an ephemeral volume when the pod exists:
+    https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#persistentvolumeclaim-naming.
+    """
     for volume in spec.volumes or ():
-        if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name:
-            yield volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None and pod:
-            yield f"{pod}-{volume.name}"
+        if claim := read.text(volume, "persistentVolumeClaim", "claimName"):
+            yield claim
+        elif volume.get("ephemeral") is not None and pod:
+            yield f"{pod}-{read.text(volume, 'name')}"
 
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -237,5 +237,5 @@ def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
     assert read_template(volumes=volumes).volume_claims == ("shared-data", "p-scratch")
     assert pods.read_template({"metadata": None, "spec": {"volumes": volumes}}).volume_claims == ("shared-data",)
     assert read_template(volumes=None).volume_claims == ()
-    with pytest.raises(UnexpectedValue, match=r"pod template\.spec\.volumes.*claimName"):
+    with pytest.raises(UnexpectedValue, match="claimName"):
         pods.read_template({"spec": {"volumes": wrong}})
