@@ -16,7 +16,7 @@ BUDGETS = {
     "shared/needs": (1_508, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_529, 1_950),
-    "shared/edges": (2_477, 2_100),
+    "shared/edges": (2_465, 2_100),
     "shared/kinds": (1_318, 1_300),
     "shared/shapes": (759, 760),
     "demo": (2_574, 2_500),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_575, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (14_997, 14_000),
+    " ".join(DEPLOYED): (14_985, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
