@@ -34,7 +34,7 @@ from shared.model.errors import NotFound
 from shared.model.times import format_time
 from shared.settings import Credentials
 from tests.builders import CLUSTER, NOW
-from tests.contract.stand_ins import stand_in
+from tests.contract.stand_ins import serve_google
 from tests.engine.world import World
 
 NOWHERE = "http://127.0.0.1:9"
@@ -135,7 +135,7 @@ class CannedRest(GoogleSession):
 @contextmanager
 def logs_of(folder: Path) -> Iterator[Any]:
     """Show the lines of a folder's files as Cloud Logging does; yield what opens them."""
-    with stand_in(folder, "standins.google", "serve", f"--logs={folder}", "--project=p") as ports:
+    with serve_google(logs=folder, project="p") as ports:
         yield partial(open_logs, ports["rest"], NOBODY)
 
 

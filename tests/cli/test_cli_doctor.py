@@ -17,9 +17,10 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
 from shared.model.errors import Denied
+from standins.kit.processes import running_stand_in
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run, with_own, with_settings
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import FakeCluster
 
 CHART = "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values"
@@ -30,14 +31,14 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 @pytest.fixture(scope="module")
 def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
-    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve") as ports:
-        yield KubernetesApi(Connection(url=ports["url"]))
+    with running_stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster") as started:
+        yield KubernetesApi(Connection(url=started.addresses["url"]))
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def broker() -> Iterator[str]:
     """A Pub/Sub with the subscriptions of the deployment x; those of y lack two."""
-    with stand_in(tmp_path_factory.mktemp("broker"), "standins.google", "serve", "--pubsub") as ports:
+    with serve_google(pubsub=True) as ports:
         ask("PUT", f"{ports['rest']}/v1/{LETTERS}", {})
         names = [f"x-{part}" for part in (*PUSHED, DEAD_LETTERS)] + [f"y-{part}" for part in PUSHED[:-1]]
         for name in names:

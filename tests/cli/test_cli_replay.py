@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run, with_own
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import World
 
 P = "projects/p"
@@ -26,9 +25,9 @@ ENDS = f"{P}/topics/ends"
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def url() -> Iterator[str]:
     """A Pub/Sub with a deployment's topics and subscriptions; tests pull them."""
-    with stand_in(tmp_path, "standins.google", "serve", "--pubsub") as ports:
+    with serve_google(pubsub=True) as ports:
         subscribe(ports["rest"])
         yield ports["rest"]
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from standins.kit.processes import running_stand_in
 from tests.contract.counting_socket import Socket
 from tests.contract.gke_world import Gke
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask, serve_google
 
 
 @pytest.fixture(scope="module")
-def gke_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
-    command = ("standins.google", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
+def gke_server() -> Iterator[Gke]:
+    with serve_google(project="p", clusters=["c"], manual_clock=True, machines_everywhere=True) as ports:
         yield Gke(ports)
 
 
@@ -25,8 +25,8 @@ def gke(gke_server: Gke) -> Iterator[Gke]:
 
 @pytest.fixture(scope="module")
 def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
-        yield ports["url"]
+    with running_stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "--speed=30") as started:
+        yield started.addresses["url"]
 
 
 @pytest.fixture

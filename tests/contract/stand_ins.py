@@ -1,21 +1,25 @@
-"""Starts the stand-ins as processes and talks to their admin ends."""
+"""Starts the stand-in of Google, and talks to the admin ends of any."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import urllib3
 
-from standins.kit.processes import running_stand_in
+from standins.google.server import Google, Settings
+from standins.google.tests.fakegke_worlds import LoopThread
 
 
 @contextmanager
-def stand_in(folder: Path, *command: str) -> Iterator[dict[str, str]]:
-    """Run ``python -m COMMAND --ports-file …``, and give what it writes there once it listens."""
-    module, _serve, *arguments = command
-    with running_stand_in(folder, module, *arguments) as started:
-        yield started.addresses
+def serve_google(**settings: Any) -> Iterator[dict[str, str]]:
+    """Serve it in this process, and give its addresses; another process costs a second."""
+    loop, google = LoopThread(), Google(Settings(**settings))
+    loop.run(google.start())
+    try:
+        yield google.ports
+    finally:
+        loop.run(google.stop())
+        loop.close()
 
 
 def ask(method: str, url: str, body: Any = None) -> Any:

@@ -10,20 +10,19 @@ from cli.access.connections import open_deployment
 from shared.settings import PREFIX
 from tests.assumptions import list_questions
 from tests.builders import CLUSTER
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask, serve_google
 from tests.real import test_google as questions
 from tests.real.lab import ACCEPTED, Lab
 
-FAKE = ("standins.google", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--machines-everywhere")
 TPU, ZONE, FOREIGN = "ct6e-standard-4t:4x4", "us-east5-b", "of-another"
 OF_A_DEPLOYMENT = {"audit_entry", "push", "ingress", "user_name", "metric_names"}
 ASKED = sorted(list_questions() - {f"test_{name}" for name in (*OF_A_DEPLOYMENT, "stockout")})
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url() -> Iterator[str]:
     """A fake whose clock the test moves, in which another person has a pool."""
-    with stand_in(tmp_path_factory.mktemp("gke"), *FAKE, "--manual-clock") as ports:
+    with serve_google(project="p", clusters=["c"], manual_clock=True, machines_everywhere=True) as ports:
         body = {"nodePool": {"name": FOREIGN, "initialNodeCount": 1, "config": {"machineType": "e2-small"}}}
         ask("POST", f"{ports['rest']}/v1/{CLUSTER}/nodePools", body)
         yield ports["rest"]

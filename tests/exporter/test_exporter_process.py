@@ -16,7 +16,7 @@ import pytest
 from shared import VERSION
 from shared.model.messages import parse_message
 from standins.kit.processes import PATIENCE_SECONDS, Child, Command, wait_until
-from tests.contract.stand_ins import stand_in
+from tests.contract.stand_ins import serve_google
 from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
@@ -50,8 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pubsub(folder: Path) -> Iterator[dict[str, str]]:
-    with stand_in(folder, "standins.google", "serve", "--pubsub") as ports:
+def pubsub() -> Iterator[dict[str, str]]:
+    with serve_google(pubsub=True) as ports:
         yield ports
 
 
