@@ -129,7 +129,7 @@ class Lab:
         Those of a run of this name that was killed go too, because they have the label.
         """
         self.deadline = self.now() + CLEAN_SECONDS_MAX
-        self.wait("the deletion of its pools", lambda: not self._delete_all())
+        self.wait("the deletion of its pools", lambda: not self._delete_all(), every=10.0)
         self.made.clear()
         self.words.clear()
 
