@@ -18,7 +18,7 @@ from shared.engine.look import Look, list_takers, make_claim
 from shared.engine.outside import Cluster, Ports
 from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
-from shared.model.failures import CAUSES, classify_failure
+from shared.model.failures import classify_failure
 from shared.model.messages import EndedOperation
 from shared.model.names import Claim, build_name
 from shared.model.needs import Asks
@@ -268,9 +268,8 @@ def explain_end(ended: EndedOperation) -> Decision | None:
         return None
     if ended.created:
         return say(Reason.POOL_CREATED, pool=ended.pool)
-    reason = classify_failure(ended.problem)
-    text = f"GKE could not create node pool {ended.pool}: {CAUSES[reason]}: {ended.problem}"
-    return Decision(Verdict.WAIT, reason, text)
+    text = f"GKE could not create node pool {ended.pool}: {ended.problem}"
+    return Decision(Verdict.WAIT, classify_failure(ended.problem), text)
 
 
 def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) -> None:

@@ -21,19 +21,6 @@ import re
 
 from shared.model.decisions import Reason
 
-CAUSES = {
-    Reason.STOCKOUT: "no capacity in the zone",
-    Reason.QUOTA_EXCEEDED: "the quota is used up",
-    Reason.RESERVATION_UNFIT: "the reservation is missing, used up or does not fit",
-    Reason.ADDRESSES_EXHAUSTED: "no free IP addresses for the nodes",
-    Reason.ZONE_UNFIT: "the zone does not offer this machine",
-    Reason.REQUEST_INVALID: "GKE does not accept the node pool",
-    Reason.PERMISSION_DENIED: "a permission is missing",
-    Reason.POLICY_VIOLATED: "an organisation policy forbids it",
-    Reason.POOL_FAILED: "GKE could not create the node pool",
-}
-"""What the owner is told of each class of failed creations; the last is for all other words."""
-
 _TABLE = """
 reservation_unfit: specified reservation | requires reservation to be in ready state
 reservation_unfit: reservation not ready
