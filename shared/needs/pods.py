@@ -204,15 +204,13 @@ def check_pod(
     """Accept a live pod that says what the template of its workload's spec says, perhaps more."""
     own, base = _read_selection(pod), _read_selection(spec)
     amounts = "accelerators (sum over containers)"
-    own[amounts], base[amounts] = map(_count, (pod, spec))
+    own[amounts], base[amounts] = (
+        (f"{each.chips} chips, {each.gpus} GPUs",) for each in (pod, spec)
+    )
     for key in sorted(base.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
         if not _agrees(own.get(key), base[key]):
             value, spec_value = (" or ".join(each.get(key, ())) or "none" for each in (own, base))
             raise refuse("pod_contradicts", value, field=key, workload=workload, of_spec=spec_value)
-
-
-def _count(template: PodTemplate) -> tuple[str, ...]:
-    return (f"{template.chips} chips, {template.gpus} GPUs",)
 
 
 def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:

@@ -145,11 +145,12 @@ class Wish(Struct, frozen=True, dict=True):
         usual = self.settings.clusters[self.cluster].zone
         if not usual and _ZONE.fullmatch(location):
             usual = location
-        own, reserved = map(self.template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
-        chosen = own or reserved
-        if chosen and not self.reaches(chosen):
-            raise self.refuse_zone(chosen, f"spec.nodeSelector {labels.ZONE}")
-        zone = chosen or (usual if self.reaches(usual) else self.disk_zones[0])
+        keys = (labels.ZONE, labels.RESERVATION_ZONE)
+        own = next(filter(None, map(self.template.find_selector, keys)), "")
+        zones = self.disk_zones or [own or usual]
+        if own and own not in zones:
+            raise self.refuse_zone(own, f"spec.nodeSelector {labels.ZONE}")
+        zone = own or (usual if usual in zones else zones[0])
         if not zone:
             raise refuse("no_zone", location=location, cluster=self.cluster)
         return zone
