@@ -3,10 +3,12 @@
 import math
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
@@ -133,6 +135,7 @@ def test_100_000_identities_get_100_000_hashes_that_spread_over_all_bits() -> No
 
 
 SMALL = st.integers(min_value=0, max_value=9)
+UID_OF_CLUSTER = "uid-of-kube-system"
 
 
 @given(
@@ -148,9 +151,8 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
 ) -> None:
     namespace, name = names
     claim = a_claim(kind=kind, namespace=namespace, name=name, slot=slot)
-    written = build_owner_labels(
-        claim, tried, created_at=created_at, cluster_uid="uid-of-kube-system", warm_seconds=warm_seconds
-    )
+    when: dict[str, Any] = {"created_at": created_at, "warm_seconds": warm_seconds, "cluster_uid": UID_OF_CLUSTER}
+    written = build_owner_labels(claim, tried, **when)
 
     assert parse_owner(written) == Owner(
         kind=kind,
@@ -159,13 +161,8 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
         uid=claim.owner_uid,
         need=claim.need,
         slot=slot,
-        attempt=tried.attempt,
-        candidate=tried.candidate,
-        round=tried.round,
-        useless=tried.useless,
-        created_at=created_at,
-        cluster_uid="uid-of-kube-system",
-        warm_seconds=warm_seconds,
+        **structs.asdict(tried),
+        **when,
     )
     assert all(labels.is_owner_key(key) for key in written)
 

@@ -12,7 +12,7 @@ from shared.model.names import Owner, Try, build_name, parse_owner
 from shared.model.needs import Tier
 from shared.model.workloads import Toleration
 from shared.settings import Settings
-from shared.shapes.catalogue import TPUS
+from shared.shapes.catalogue import TPUS, Family
 from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
 from tests.rows import read_rows
@@ -104,27 +104,13 @@ def test_a_pool_is_as_its_pods_and_the_settings_say(
     assert {path: find_part(body, path) for path in gives} == gives
 
 
-def test_where_no_release_channel_forbids_it_upgrades_are_off() -> None:
-    body = a_pool_body(a_demand(), use=settings(), on_channel=False)
-
-    assert body["management"] == {"autoRepair": True, "autoUpgrade": False}
-    assert "maintenancePolicy" not in body
-
-
-@pytest.mark.parametrize(
-    ("accelerator", "topology", "chips"),
-    [
-        (family.accelerator, machine.single_host, machine.chips)
-        for family in TPUS.values()
-        for machine in family.machines
-        if machine.single_host and not machine.by_name_only
-    ],
-)
-def test_a_single_host_carries_no_placement(accelerator: str, topology: str, chips: int) -> None:
-    body = build(accelerator=accelerator, topology=topology, chips=chips)
-
-    assert "placementPolicy" not in body
-    assert body["initialNodeCount"] == 1
+@pytest.mark.parametrize("family", TPUS.values(), ids=TPUS)
+def test_a_single_host_carries_no_placement(family: Family) -> None:
+    for machine in family.machines:
+        if machine.single_host and not machine.by_name_only:
+            asked: dict[str, Any] = {"topology": machine.single_host, "chips": machine.chips}
+            body = build(accelerator=family.accelerator, **asked)
+            assert ("placementPolicy" in body, body["initialNodeCount"]) == (False, 1)
 
 
 @pytest.mark.parametrize("attempt", [0, 7, 1295])
@@ -145,11 +131,13 @@ def test_no_label_of_a_pod_overwrites_one_that_says_whose_the_pool_is() -> None:
     assert (node_labels[labels.OWNER_UID], node_labels["team"]) == (a_claim().owner_uid, "a")
 
 
-def test_a_pool_that_gke_s_autoscaler_fills_begins_empty_with_room_for_its_hosts() -> None:
-    body = a_pool_body(a_demand(), empty=True)
+def test_what_begins_empty_has_room_for_its_hosts_and_upgrades_are_off_where_no_channel_forbids_it() -> None:
+    body = a_pool_body(a_demand(), empty=True, on_channel=False)
 
     assert body["initialNodeCount"] == 0
     assert body["autoscaling"] == {"enabled": True, "maxNodeCount": 4, "locationPolicy": "ANY"}
+    assert body["management"] == {"autoRepair": True, "autoUpgrade": False}
+    assert "maintenancePolicy" not in body
 
 
 def test_every_feature_at_once_is_still_a_node_pool_of_the_official_client() -> None:

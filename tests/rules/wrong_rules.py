@@ -26,29 +26,8 @@ MODULES = [
 ]
 
 
-def find_right(name: str) -> Rule:
-    """Return the rule of the plan that has a name."""
-    rule: Rule = next(getattr(module, name) for module in MODULES if hasattr(module, name))
-    return rule
-
-
-RIGHT = {
-    name: find_right(name)
-    for name in (
-        "_hangs",
-        "_list_lacking",
-        "_waits_for_pool",
-        "count_to_keep",
-        "find_candidate",
-        "find_life",
-        "find_spare",
-        "find_taken",
-        "is_short",
-        "list_creations",
-        "list_demands",
-        "lower_maximum",
-    )
-}
+RIGHT: dict[str, Rule] = {name: rule for module in MODULES for name, rule in vars(module).items()}
+"""The plan as it is, by the names of its rules."""
 
 
 def always(value: object) -> Rule:
