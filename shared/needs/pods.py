@@ -208,13 +208,8 @@ def check_pod(
         (f"{each.chips} chips, {each.gpus} GPUs",) for each in (pod, spec)
     )
     for key in sorted(base.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
-        if not _agrees(own.get(key), base[key]):
+        values, admitted = own.get(key), set(base[key])
+        # Where the spec admits any value, a pod has to select the label all the same.
+        if values is None or (admitted and not (values and admitted.issuperset(values))):
             value, spec_value = (" or ".join(each.get(key, ())) or "none" for each in (own, base))
             raise refuse("pod_contradicts", value, field=key, workload=workload, of_spec=spec_value)
-
-
-def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
-    """Return whether a pod selects values that the spec's selector for a node label admits."""
-    if values is None:
-        return False
-    return not admitted or (bool(values) and set(values) <= set(admitted))
