@@ -13,7 +13,7 @@ DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_833, 2_000),
     "shared/model": (1_863, 1_600),
-    "shared/needs": (1_507, 1_300),
+    "shared/needs": (1_502, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_528, 1_950),
     "shared/edges": (2_465, 2_100),
@@ -27,7 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_575, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
-    " ".join(DEPLOYED): (14_970, 14_000),
+    " ".join(DEPLOYED): (14_965, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
