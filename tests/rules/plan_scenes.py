@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
@@ -26,8 +26,16 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+class Row:
+    """What is written in a row."""
+
+    def but(self, **changes: Any) -> Self:
+        """Return the same with other fields."""
+        return replace(self, **changes)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class Pod:
+class Pod(Row):
     slice: object
     pool: str = ""
     age: int = 400
@@ -41,7 +49,7 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Row):
     slot: int | str | None = 0
     attempt: int = 0
     state: str = "RUNNING"
@@ -75,7 +83,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Need:
+class Need(Row):
     most: int = 1
     list: tuple[str, ...] = ("demand",)
     asks: frozenset[str] = words("")
@@ -275,6 +283,11 @@ def scene(
     """Return a scene of one need, by default of one slice of TPUs on demand."""
     need = replace(need or Need(), most=most)
     return Scene((replace(need, list=ways or need.list),), tuple(pods), tuple(pools), **more)
+
+
+def waits(pools: Iterable[Pool] = (), need: Need | None = None, **more: Any) -> Scene:
+    """Return a scene of one need, of which one pod of the first slice waits."""
+    return scene([Pod(0)], pools, need, **more)
 
 
 def fleet(count: int, **more: Any) -> tuple[Pool, ...]:

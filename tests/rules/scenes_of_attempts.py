@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.rules.plan_scenes import (
     BEGUN,
     ELASTIC,
@@ -32,35 +30,28 @@ from tests.rules.plan_scenes import (
     fleet,
     on,
     scene,
+    waits,
 )
 
 ATTEMPTS: dict[str, Scene] = {
-    "the next way is refused: the pause comes first": scene(
-        [Pod(0)], [ERROR], ways=LIST, refused=(1,), gets="paused"
+    "the next way is refused: the pause comes first": waits([ERROR], ways=LIST, refused=(1,), gets="paused"),
+    "the next way is refused, and the pause is over": waits(
+        [ERROR.but(error=70)], ways=LIST, refused=(1,), gets="create 0.1 spot empty round=1"
     ),
-    "the next way is refused, and the pause is over": scene(
-        [Pod(0)], [replace(ERROR, error=70)], ways=LIST, refused=(1,), gets="create 0.1 spot empty round=1"
+    "the pause has doubled, and is over": waits(
+        [ERROR.but(attempt=1, candidate=1, round=2, error=250)], ways=LIST, gets="create 0.2 spot empty round=3"
     ),
-    "the pause has doubled, and is over": scene(
-        [Pod(0)],
-        [replace(ERROR, attempt=1, candidate=1, round=2, error=250)],
-        ways=LIST,
-        gets="create 0.2 spot empty round=3",
-    ),
-    "a list that got shorter begins again after its pause": scene(
-        [Pod(0)],
-        [replace(ERROR, attempt=4, candidate=4, error=70)],
-        ways=LIST,
-        gets="create 0.5 spot empty round=1",
+    "a list that got shorter begins again after its pause": waits(
+        [ERROR.but(attempt=4, candidate=4, error=70)], ways=LIST, gets="create 0.5 spot empty round=1"
     ),
     "a pool of the slot was whole: the pause is short again": scene(
-        HUNG, [replace(LOST, round=5)], gets="create 0.1 demand round=1, host_lost"
+        HUNG, [LOST.but(round=5)], gets="create 0.1 demand round=1, host_lost"
     ),
-    "a failure between useless pools forgets none": scene(
-        [Pod(0)], [replace(ERROR, useless=2, error=70)], gets="create 0.1 demand round=1 useless=2"
+    "a failure between useless pools forgets none": waits(
+        [ERROR.but(useless=2, error=70)], gets="create 0.1 demand round=1 useless=2"
     ),
-    "its pool had to go first: operations tell the way": scene(
-        [Pod(0)], ways=LIST, operations=((0, 0, 300),), gets="create 0.1 demand empty"
+    "its pool had to go first: operations tell the way": waits(
+        ways=LIST, operations=((0, 0, 300),), gets="create 0.1 demand empty"
     ),
     "a younger pod begins with the first way": scene(
         [Pod(0, age=100)], ways=LIST, operations=((0, 0, 300),), gets="create 0.1 spot empty"
@@ -72,12 +63,12 @@ ATTEMPTS: dict[str, Scene] = {
         deletions=((0, 0, 90),),
         gets="create 0.1 demand empty",
     ),
-    "the third useless pool was deleted": scene([Pod(0)], deletions=((0, 2, 100),), gets="pool_useless"),
+    "the third useless pool was deleted": waits(deletions=((0, 2, 100),), gets="pool_useless"),
     "a pod is younger than that delete": scene(
         [Pod(0, age=50)], deletions=((0, 2, 100),), gets="create 0.0 demand"
     ),
-    "a useless pool that was not the last was deleted": scene(
-        [Pod(0)], operations=((0, 0, 1300),), deletions=((0, 1, 100),), gets="create 0.1 demand useless=1"
+    "a useless pool that was not the last was deleted": waits(
+        operations=((0, 0, 1300),), deletions=((0, 1, 100),), gets="create 0.1 demand useless=1"
     ),
     "a useless pool had to go first: operations tell how often": scene(
         [Pod(0, age=5000)],
@@ -91,14 +82,14 @@ ATTEMPTS: dict[str, Scene] = {
     "a pod that is younger than a pool may have been served by it": scene(
         [Pod(0, age=1200)], operations=((0, 0, 1300),), deletions=((0, 0, 100),), gets="create 0.1 demand round=1"
     ),
-    "a pool stands that no list shows yet": scene(
-        [Pod(0)], operations=((0, 0, 300),), operation_state="stands", gets="pool_in_progress"
+    "a pool stands that no list shows yet": waits(
+        operations=((0, 0, 300),), operation_state="stands", gets="pool_in_progress"
     ),
-    "a create that failed is on its way no more": scene(
-        [Pod(0)], ways=LIST, operations=((0, 0, 3),), operation_state="failed", gets="create 0.1 demand empty"
+    "a create that failed is on its way no more": waits(
+        ways=LIST, operations=((0, 0, 3),), operation_state="failed", gets="create 0.1 demand empty"
     ),
-    "a create that failed and left no pool was the last way: the pause": scene(
-        [Pod(0)], operations=((0, 0, 30),), operation_state="failed", gets="paused"
+    "a create that failed and left no pool was the last way: the pause": waits(
+        operations=((0, 0, 30),), operation_state="failed", gets="paused"
     ),
     "a reservation's pools went first twice: the next pause is longer": scene(
         [Pod(0, age=5000)],
@@ -121,15 +112,13 @@ ATTEMPTS: dict[str, Scene] = {
     "nobody waits: nothing is short": scene((), [Pool(0, nodes=0, age=9000)]),
     "a pod younger than GKE's word counts from the word": scene(
         [Pod(0, age=10)],
-        [replace(EMPTY, error=300, age=400)],
+        [EMPTY.but(error=300, age=400)],
         ways=LIST,
         gets="create 0.1 demand empty, switch-off 0.0",
     ),
-    "the single way of an autoscaled pool stays": scene(
-        [Pod(0, age=9000)], [replace(EMPTY, error=9000, age=9000)]
-    ),
+    "the single way of an autoscaled pool stays": scene([Pod(0, age=9000)], [EMPTY.but(error=9000, age=9000)]),
     "what is switched off counts for nothing without GKE's word": scene(
-        [Pod(0, age=100)], [replace(EMPTY, maximum=0, word="", age=100)], ways=LIST, gets="create 0.1 demand empty"
+        [Pod(0, age=100)], [EMPTY.but(maximum=0, word="", age=100)], ways=LIST, gets="create 0.1 demand empty"
     ),
     "flex-start has its own wait": scene(
         [Pod(0, age=20000)],
@@ -144,37 +133,33 @@ ATTEMPTS: dict[str, Scene] = {
         [Pod(0, "0.0"), Pod(0), *FOREIGN], [IDLE_READY], gets="pool_taken"
     ),
     "useless: no successor comes, and another may need its machines": scene(
-        [Pod(0, age=2000)], [replace(IDLE_READY, ready=1850, age=1900)], refused=(0,), gets="delete 0.0, paused"
+        [Pod(0, age=2000)], [IDLE_READY.but(ready=1850, age=1900)], refused=(0,), gets="delete 0.0, paused"
     ),
     "useless: its successor may come still": scene(
-        [Pod(0, age=2000)], [replace(IDLE_READY, ready=1750, age=1900)], refused=(0,), gets="paused"
+        [Pod(0, age=2000)], [IDLE_READY.but(ready=1750, age=1900)], refused=(0,), gets="paused"
     ),
     "a slice began on a pool that got some hosts": scene(BEGUN, [HALF, NEW], gets="delete 0.0"),
     "a slice began on one, and it has no successor yet": scene(BEGUN, [HALF], gets="paused"),
     "a slice began on one with a pod of others": scene([*BEGUN, Pod("x", "0.0", ours=False)], [HALF, NEW]),
     "a slice began on one of GPUs, whose hosts serve by themselves": scene(
-        [replace(pod, shape="gpu") for pod in BEGUN],
-        [replace(HALF, shape="gpu"), replace(NEW, shape="gpu")],
-        Need(shape="gpu"),
+        [pod.but(shape="gpu") for pod in BEGUN], [HALF.but(shape="gpu"), NEW.but(shape="gpu")], Need(shape="gpu")
     ),
     "useless: the successor is listed": scene([Pod(0, age=2000)], [IDLE_READY, NEW], gets="delete 0.0"),
     "two reservations: the successor first": scene(
         HUNG, [LOST], ways=("reservation", "spot"), gets="create 0.1 spot empty, host_lost"
     ),
-    "a reservation's failed pool goes after the pause": scene(
-        [Pod(0)], [ERROR], ways=("reservation",), gets="paused"
+    "a reservation's failed pool goes after the pause": waits([ERROR], ways=("reservation",), gets="paused"),
+    "its machines would not be enough": waits(
+        [EMPTY.but(nodes=2, ready=190)], ways=LIST, limit=4, used=4, gets="limit_reached"
     ),
-    "its machines would not be enough": scene(
-        [Pod(0)], [replace(EMPTY, nodes=2, ready=190)], ways=LIST, limit=4, used=4, gets="limit_reached"
+    "a Go pool is nobody's earlier try": waits(
+        [GO.but(state="ERROR", nodes=0, error=1, word="cause")], gets="create 0.0 demand"
     ),
-    "a Go pool is nobody's earlier try": scene(
-        [Pod(0)], [replace(GO, state="ERROR", nodes=0, error=1, word="cause")], gets="create 0.0 demand"
+    "a reservation is free only when its pool is gone": waits(
+        [LOST.but(state="STOPPING")], ways=("reservation",), gets="pool_goes_first"
     ),
-    "a reservation is free only when its pool is gone": scene(
-        [Pod(0)], [replace(LOST, state="STOPPING")], ways=("reservation",), gets="pool_goes_first"
-    ),
-    "a pool that goes holds its own reservation only": scene(
-        [Pod(0)], [replace(LOST, state="STOPPING")], ways=LIST, gets="create 0.1 spot empty"
+    "a pool that goes holds its own reservation only": waits(
+        [LOST.but(state="STOPPING")], ways=LIST, gets="create 0.1 spot empty"
     ),
     "stop: nothing goes first for a successor that does not come": scene(
         HUNG, [LOST], ways=("reservation",), stop="no-create", gets="host_lost, stopped"
@@ -185,68 +170,59 @@ ATTEMPTS: dict[str, Scene] = {
 ELASTICS: dict[str, Scene] = {
     "elastic: its successor is listed, so it gets no more": scene(
         (*on("any.0", 0, 2), *on("any.1", 0, 1), Pod(1)),
-        [replace(GPU, nodes=2, maximum=2), replace(GPU, attempt=1, nodes=1)],
-        replace(ELASTIC, wants=5),
+        [GPU.but(nodes=2, maximum=2), GPU.but(attempt=1, nodes=1)],
+        ELASTIC.but(wants=5),
     ),
     "elastic: its successor lacks nodes, while its pods run on the one before": scene(
         (*on("any.0", 0, 1), Pod(0, age=800)),
-        [replace(GPU, nodes=1, maximum=1), replace(STUCK, attempt=1, candidate=1, nodes=0)],
-        replace(ELASTIC_LIST, wants=2),
+        [GPU.but(nodes=1, maximum=1), STUCK.but(attempt=1, candidate=1, nodes=0)],
+        ELASTIC_LIST.but(wants=2),
         gets="create any.2 spot max=1 round=1, switch-off any.1",
     ),
     "elastic: strangers hold its only node, and GKE has no other: the next way gets all": scene(
         (Pod("x", "any.0", ours=False), Pod(0, age=800), Pod(0, age=800)),
-        [replace(STUCK, maximum=3)],
-        replace(ELASTIC_LIST, wants=2),
+        [STUCK.but(maximum=3)],
+        ELASTIC_LIST.but(wants=2),
         gets="create any.1 demand max=2, lower any.0 1",
     ),
     "elastic: a record goes when the pool before it has all that the spec wants": scene(
         on("any.0", 0, 2),
-        [replace(GPU, nodes=2, maximum=2), replace(GPU, attempt=1, nodes=0, maximum=0)],
-        replace(ELASTIC, wants=2),
+        [GPU.but(nodes=2, maximum=2), GPU.but(attempt=1, nodes=0, maximum=0)],
+        ELASTIC.but(wants=2),
         gets="delete any.1",
     ),
-    "elastic: more, and no pod waits": scene(on("any.0", 0, 3), [GPU], replace(ELASTIC, wants=5)),
+    "elastic: more, and no pod waits": scene(on("any.0", 0, 3), [GPU], ELASTIC.but(wants=5)),
     "elastic: fewer, while GKE still makes nodes": scene(
-        on("any.0", 0, 1),
-        [replace(GPU, nodes=1, maximum=5, machines=3)],
-        replace(ELASTIC, wants=1),
-        gets="lower any.0 3",
+        on("any.0", 0, 1), [GPU.but(nodes=1, maximum=5, machines=3)], ELASTIC.but(wants=1), gets="lower any.0 3"
     ),
     "elastic: fewer, and GKE does not say how many nodes it makes": scene(
-        on("any.0", 0, 1), [replace(GPU, nodes=1, maximum=5, machines=None)], replace(ELASTIC, wants=1)
+        on("any.0", 0, 1), [GPU.but(nodes=1, maximum=5, machines=None)], ELASTIC.but(wants=1)
     ),
     "elastic: some of its pods run on static nodes": scene(
         (*on("static", 0, 2), Pod(1)), [STATIC], ELASTIC, gets="create any.0 demand max=1"
     ),
-    "elastic: no room at all": scene([Pod(0)], need=ELASTIC, limit=0, gets="limit_reached"),
+    "elastic: no room at all": waits(need=ELASTIC, limit=0, gets="limit_reached"),
     "elastic: more, no room": scene(
-        (*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5), limit=3, gets="limit_reached"
+        (*on("any.0", 0, 3), Pod(1)), [GPU], ELASTIC.but(wants=5), limit=3, gets="limit_reached"
     ),
     "elastic: more, room for one": scene(
-        (*on("any.0", 0, 3), Pod(1)),
-        [GPU],
-        replace(ELASTIC, wants=5),
-        limit=4,
-        gets="raise any.0 4, limit_reached",
+        (*on("any.0", 0, 3), Pod(1)), [GPU], ELASTIC.but(wants=5), limit=4, gets="raise any.0 4, limit_reached"
     ),
     "elastic: more, while GKE works on it": scene(
-        (*on("any.0", 0, 3), Pod(1)), [replace(GPU, busy=True)], replace(ELASTIC, wants=5)
+        (*on("any.0", 0, 3), Pod(1)), [GPU.but(busy=True)], ELASTIC.but(wants=5)
     ),
-    "elastic: more than GKE allows": scene(
-        [Pod(0)], need=replace(ELASTIC, wants=4000), gets="create any.0 demand max=1000"
-    ),
+    "elastic: more than GKE allows": waits(need=ELASTIC.but(wants=4000), gets="create any.0 demand max=1000"),
     "elastic: stopped": scene(
-        (*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5), stop="no-create", gets="stopped"
+        (*on("any.0", 0, 3), Pod(1)), [GPU], ELASTIC.but(wants=5), stop="no-create", gets="stopped"
     ),
     "elastic: stopped, and fewer": scene(
         on("any.0", 0, 1),
-        [replace(GPU, maximum=5, nodes=1)],
-        replace(ELASTIC, wants=1),
+        [GPU.but(maximum=5, nodes=1)],
+        ELASTIC.but(wants=1),
         stop="no-create",
         gets="lower any.0 1",
     ),
-    "elastic: nothing is wanted, and nothing is there": scene(need=replace(ELASTIC, wants=0)),
+    "elastic: nothing is wanted, and nothing is there": scene(need=ELASTIC.but(wants=0)),
     "elastic: its pods run on static nodes": scene(on("static", 0, 3), [STATIC], ELASTIC),
     "elastic: short, the next way gets the rest": scene(
         (*on("any.0", 0, 1), Pod(1, age=800)),
@@ -256,49 +232,44 @@ ELASTICS: dict[str, Scene] = {
     ),
     "elastic: short, and GKE reports errors of its nodes": scene(
         (*on("any.0", 0, 1), Pod(1, age=800)),
-        [replace(STUCK, state="RUNNING_WITH_ERROR")],
+        [STUCK.but(state="RUNNING_WITH_ERROR")],
         ELASTIC_LIST,
         gets="create any.1 demand max=2, lower any.0 1",
     ),
     "elastic: short without a node": scene(
-        [Pod(0, age=800)],
-        [replace(STUCK, nodes=0)],
-        ELASTIC_LIST,
-        gets="create any.1 demand max=3, switch-off any.0",
+        [Pod(0, age=800)], [STUCK.but(nodes=0)], ELASTIC_LIST, gets="create any.1 demand max=3, switch-off any.0"
     ),
     "elastic: single way, it stays": scene((*on("any.0", 0, 1), Pod(1, age=800)), [STUCK], ELASTIC),
     "elastic: within the patience": scene(
-        (*on("any.0", 0, 1), Pod(1, age=800)), [replace(STUCK, ready=100)], ELASTIC_LIST
+        (*on("any.0", 0, 1), Pod(1, age=800)), [STUCK.but(ready=100)], ELASTIC_LIST
     ),
     "elastic: a node came a moment ago": scene(
-        (*on("any.0", 0, 1), Pod(1, age=800)), [replace(STUCK, ready=60)], ELASTIC_LIST
+        (*on("any.0", 0, 1), Pod(1, age=800)), [STUCK.but(ready=60)], ELASTIC_LIST
     ),
     "elastic: it has all nodes and serves, nothing is useless": scene(
-        (*on("any.0", 0, 2), Pod(1, age=6000)), [GPU], replace(ELASTIC, wants=3)
+        (*on("any.0", 0, 2), Pod(1, age=6000)), [GPU], ELASTIC.but(wants=3)
     ),
     "elastic: all nodes, and none serves": scene(
-        [Pod(1, age=6000)], [replace(GPU, ready=1000)], ELASTIC, gets="create any.1 demand max=3 round=1 useless=1"
+        [Pod(1, age=6000)], [GPU.but(ready=1000)], ELASTIC, gets="create any.1 demand max=3 round=1 useless=1"
     ),
     "elastic: two pools, one is too many": scene(
-        on("any.1", 0, 3), [GPU, replace(GPU, attempt=1)], ELASTIC, gets="delete any.0"
+        on("any.1", 0, 3), [GPU, GPU.but(attempt=1)], ELASTIC, gets="delete any.0"
     ),
-    "part of a host: more": scene(
-        (*on("any.0", 0, 4), Pod(1)), [GPU], replace(PART, wants=5), gets="raise any.0 5"
-    ),
-    "part of a host: none, used": scene(on("any.0", 0, 1), [GPU], replace(PART, wants=0)),
-    "part of a host: none for one tick": scene((), [replace(GPU, spare_before=False)], replace(PART, wants=0)),
-    "part of a host: none, warm": scene((), [GPU], replace(PART, wants=0), warm=True, gets="mark any.0"),
+    "part of a host: more": scene((*on("any.0", 0, 4), Pod(1)), [GPU], PART.but(wants=5), gets="raise any.0 5"),
+    "part of a host: none, used": scene(on("any.0", 0, 1), [GPU], PART.but(wants=0)),
+    "part of a host: none for one tick": scene((), [GPU.but(spare_before=False)], PART.but(wants=0)),
+    "part of a host: none, warm": scene((), [GPU], PART.but(wants=0), warm=True, gets="mark any.0"),
     "elastic: over": scene((), [GPU], ELASTIC, over=True, gets="delete any.0"),
     "elastic: in the queue, room for all": scene(need=ELASTIC, limit=3, **GANG, gets="create any.0 demand max=3"),
     "elastic: in the queue, room for a part": scene(need=ELASTIC, limit=2, **GANG, gets="limit_reached"),
-    "elastic: in the queue, nodes are missing": scene((), [replace(GPU, nodes=2)], ELASTIC, **GANG),
+    "elastic: in the queue, nodes are missing": scene((), [GPU.but(nodes=2)], ELASTIC, **GANG),
     "elastic: in the queue, all nodes": scene((), [GPU], ELASTIC, **GANG, gets="check_ready"),
 }
 
 
 ENDS: dict[str, Scene] = {
     "warm: an elastic pool without a node goes at once": scene(
-        (), [replace(GPU, nodes=0)], ELASTIC, over=True, warm=True, gets="delete any.0"
+        (), [GPU.but(nodes=0)], ELASTIC, over=True, warm=True, gets="delete any.0"
     ),
     "over: a status that is not known": scene((), [Pool(0, state="STATUS_UNSPECIFIED")], over=True),
     "warm: the label of the pool says so, its owner is gone": Scene(
@@ -324,13 +295,13 @@ ENDS: dict[str, Scene] = {
     "over: a failed pool goes": scene((), [ERROR], over=True, gets="delete 0.0"),
     "over: no-create stops no end": scene((), fleet(1), over=True, stop="no-create", gets="delete 0.0"),
     "no-create opens nothing": scene([Pod("x", ours=False)], IDLE, over=True, warm=True, stop="no-create"),
-    "report-only, live": scene([Pod(0)], most=2, stop="report-only", gets="stopped"),
+    "report-only, live": waits(most=2, stop="report-only", gets="stopped"),
     "unknown: nothing opens": scene(on("0.0", 0), fleet(1, idle=100), unknown=True),
     "over, and unknown": scene((), fleet(1), unknown=True, over=True),
     "one part is refused: the other elastic one is not widened": Scene(
-        (replace(ELASTIC, wants=5, key="e", shape="gpu"), Need(never="resource_unknown")),
+        (ELASTIC.but(wants=5, key="e", shape="gpu"), Need(never="resource_unknown")),
         (*on("any.0", 0, 3, shape="gpu"), Pod(1, shape="gpu")),
-        (replace(GPU, key="e", shape="gpu"),),
+        (GPU.but(key="e", shape="gpu"),),
         gets="resource_unknown",
     ),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.rules.plan_scenes import (
     ELASTIC,
     ELASTIC_LIST,
@@ -34,6 +32,7 @@ from tests.rules.plan_scenes import (
     fleet,
     on,
     scene,
+    waits,
 )
 
 SCENES: dict[str, Scene] = {
@@ -68,7 +67,7 @@ SCENES: dict[str, Scene] = {
     ),
     "taken, its taker's pool is coming": scene((Pod(0), *FOREIGN), fleet(1), takers_served=True),
     "edited policy on a running fleet": scene(TWO, fleet(2), most=2, ways=("reservation", "spot", "demand")),
-    "a new hash version in a restart gap": scene([Pod(0)], fleet(2), Need(key="k2"), most=2),
+    "a new hash version in a restart gap": waits(fleet(2), Need(key="k2"), most=2),
     "LWS, selectors in the pods only, running": scene(
         on("0.0", 0, asks=FLAVOR) + on("1.0", 1, asks=FLAVOR), fleet(2, labels=FLAVOR), most=2
     ),
@@ -101,34 +100,32 @@ SCENES: dict[str, Scene] = {
     ),
     "gang, a failed pool and its successor": scene((), [ERROR, NEW], **GANG, gets="delete 0.0"),
     "gang ready": scene((), fleet(2), most=2, **GANG, gets="check_ready"),
-    "no list: error, pause": scene([Pod(0)], [ERROR], gets="paused"),
-    "no list: the pause is over": scene([Pod(0)], [replace(ERROR, error=70)], gets="create 0.1 demand round=1"),
+    "no list: error, pause": waits([ERROR], gets="paused"),
+    "no list: the pause is over": waits([ERROR.but(error=70)], gets="create 0.1 demand round=1"),
     "a paused slot is not evaded": scene((*on("1.0", 1), Pod(0)), [ERROR, Pool(1)], most=2, gets="paused"),
-    "list: refused at once": scene([Pod(0)], ways=LIST, refused=(0,), gets="create 0.0 demand empty"),
-    "list: every way refused at once": scene([Pod(0)], ways=LIST, refused=(0, 1), gets="paused"),
-    "list: 150 autoscaled pools": scene([Pod(0)], ways=LIST, autoscaled=150, gets="create 0.0 spot"),
+    "list: refused at once": waits(ways=LIST, refused=(0,), gets="create 0.0 demand empty"),
+    "list: every way refused at once": waits(ways=LIST, refused=(0, 1), gets="paused"),
+    "list: 150 autoscaled pools": waits(ways=LIST, autoscaled=150, gets="create 0.0 spot"),
     "list: several GPU machines": scene(
         [Pod(0, shape="gpu")], need=Need(list=LIST, shape="gpu"), gets="create 0.0 spot"
     ),
     "list: a queued workload": scene(ways=LIST, **GANG, gets="create 0.0 spot"),
-    "too many creates in an hour": scene([Pod(0)], operations=((0, 0), (0, 1), (0, 2), (0, 3)), gets="paused"),
-    "list: short without a machine": scene(
-        [Pod(0)], [EMPTY], ways=LIST, gets="create 0.1 demand empty, switch-off 0.0"
+    "too many creates in an hour": waits(operations=((0, 0), (0, 1), (0, 2), (0, 3)), gets="paused"),
+    "list: short without a machine": waits([EMPTY], ways=LIST, gets="create 0.1 demand empty, switch-off 0.0"),
+    "list: within the patience": waits([EMPTY.but(error=100, age=100)], ways=LIST),
+    "list: short with half of its machines": waits(
+        [EMPTY.but(nodes=2, ready=190)], ways=LIST, gets="create 0.1 demand empty"
     ),
-    "list: within the patience": scene([Pod(0)], [replace(EMPTY, error=100, age=100)], ways=LIST),
-    "list: short with half of its machines": scene(
-        [Pod(0)], [replace(EMPTY, nodes=2, ready=190)], ways=LIST, gets="create 0.1 demand empty"
+    "list: pause after the last, the record stays": waits(
+        [EMPTY.but(attempt=1, candidate=1, round=2, maximum=0)], ways=LIST, gets="paused"
     ),
-    "list: pause after the last, the record stays": scene(
-        [Pod(0)], [replace(EMPTY, attempt=1, candidate=1, round=2, maximum=0)], ways=LIST, gets="paused"
+    "list: the successor is listed": waits([EMPTY, NEW], ways=LIST, gets="delete 0.0"),
+    "list, limit of one slice": waits([EMPTY], ways=LIST, limit=4, gets="switch-off 0.0, limit_reached"),
+    "list, limit of one slice, switched off": waits(
+        [EMPTY.but(maximum=0)], ways=LIST, limit=4, gets="create 0.1 demand empty"
     ),
-    "list: the successor is listed": scene([Pod(0)], [EMPTY, NEW], ways=LIST, gets="delete 0.0"),
-    "list, limit of one slice": scene([Pod(0)], [EMPTY], ways=LIST, limit=4, gets="switch-off 0.0, limit_reached"),
-    "list, limit of one slice, switched off": scene(
-        [Pod(0)], [replace(EMPTY, maximum=0)], ways=LIST, limit=4, gets="create 0.1 demand empty"
-    ),
-    "list, limit of one slice, half filled": scene(
-        [Pod(0)], [replace(EMPTY, nodes=2, ready=190)], ways=LIST, limit=4, gets="delete 0.0, pool_goes_first"
+    "list, limit of one slice, half filled": waits(
+        [EMPTY.but(nodes=2, ready=190)], ways=LIST, limit=4, gets="delete 0.0, pool_goes_first"
     ),
     "lost host in a reservation": scene(
         HUNG, [LOST], ways=("reservation",), gets="delete 0.0, host_lost, pool_goes_first"
@@ -136,27 +133,25 @@ SCENES: dict[str, Scene] = {
     "lost host: the successor first": scene(HUNG, [LOST], gets="create 0.1 demand round=1, host_lost"),
     "flex-start waits for hours": scene([Pod(0, age=20000)], [Pool(0, nodes=0, age=20000)], ways=("flex", "spot")),
     "useless: the first": scene([Pod(0, age=2000)], [IDLE_READY], gets="create 0.1 demand round=1 useless=1"),
-    "useless: the third": scene(
-        [Pod(0, age=2000)], [replace(IDLE_READY, useless=2)], gets="delete 0.0, pool_useless"
-    ),
+    "useless: the third": scene([Pod(0, age=2000)], [IDLE_READY.but(useless=2)], gets="delete 0.0, pool_useless"),
     "useless: refused from then on": scene([Pod(0, age=9000)], refused_useless=True, gets="pool_useless"),
     "useless: refused, and another slot has one": scene(
         [Pod(0, age=2000), Pod(1, age=2000)],
-        [replace(IDLE_READY, slot=1)],
+        [IDLE_READY.but(slot=1)],
         most=2,
         refused_useless=True,
         gets="delete 1.0, pool_useless",
     ),
     "the pod is younger than the nodes": scene([Pod(0, age=500)], [IDLE_READY]),
-    "elastic: first": scene([Pod(0)], need=ELASTIC, limit=2, gets="create any.0 demand max=2"),
-    "elastic: more": scene((*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5), gets="raise any.0 5"),
+    "elastic: first": waits(need=ELASTIC, limit=2, gets="create any.0 demand max=2"),
+    "elastic: more": scene((*on("any.0", 0, 3), Pod(1)), [GPU], ELASTIC.but(wants=5), gets="raise any.0 5"),
     "elastic: fewer, two nodes exist": scene(
-        on("any.0", 0, 1), [replace(GPU, maximum=5, nodes=2)], replace(ELASTIC, wants=1), gets="lower any.0 2"
+        on("any.0", 0, 1), [GPU.but(maximum=5, nodes=2)], ELASTIC.but(wants=1), gets="lower any.0 2"
     ),
-    "elastic: none for now": scene((), [replace(GPU, nodes=0)], replace(ELASTIC, wants=0), gets="lower any.0 1"),
+    "elastic: none for now": scene((), [GPU.but(nodes=0)], ELASTIC.but(wants=0), gets="lower any.0 1"),
     "elastic: on a taken pool": scene((Pod("x", "any.0", ours=False), Pod(0)), [GPU], ELASTIC),
     "part of a host: fewer": scene(on("any.0", 0, 1), [GPU], PART),
-    "part of a host: none": scene((), [GPU], replace(PART, wants=0), gets="delete any.0"),
+    "part of a host: none": scene((), [GPU], PART.but(wants=0), gets="delete any.0"),
     "warm: over": scene((), fleet(1), over=True, warm=True, gets="mark 0.0"),
     "warm: idle": scene((), fleet(1, idle=100), over=True, warm=True),
     "warm: its time is over": scene((), fleet(1, idle=700), over=True, warm=True, gets="close 0.0"),
@@ -166,17 +161,17 @@ SCENES: dict[str, Scene] = {
         [Pod("x", ours=False)], fleet(1, idle=700, closed=70), over=True, warm=True, gets="open 0.0"
     ),
     "Go pool, live": scene(on("go", 0), [GO]),
-    "Go pool, ERROR": scene([Pod(0)], [replace(GO, state="ERROR", nodes=0)], gets="create 0.0 demand"),
-    "Go pool, ERROR, its successor is listed": scene(
-        [Pod(0)], [replace(GO, state="ERROR", nodes=0), replace(NEW, attempt=0)], gets="delete go"
+    "Go pool, ERROR": waits([GO.but(state="ERROR", nodes=0)], gets="create 0.0 demand"),
+    "Go pool, ERROR, its successor is listed": waits(
+        [GO.but(state="ERROR", nodes=0), NEW.but(attempt=0)], gets="delete go"
     ),
-    "Go pool, ERROR, JobSet over": scene((), [replace(GO, state="ERROR", nodes=0)], over=True, gets="delete go"),
+    "Go pool, ERROR, JobSet over": scene((), [GO.but(state="ERROR", nodes=0)], over=True, gets="delete go"),
     "over, a pod still terminates": scene(on("0.0", 0, 1, held="terminating"), fleet(1), over=True),
-    "stop: no-create": scene([Pod(0)], fleet(0), most=2, stop="no-create", gets="stopped"),
+    "stop: no-create": waits(fleet(0), most=2, stop="no-create", gets="stopped"),
     "stop: report-only": scene((), fleet(1), over=True, stop="report-only"),
     "limit reached": scene([Pod(0), Pod(1)], most=2, limit=4, gets="create 0.0 demand, limit_reached"),
-    "a STOPPING pool keeps its number": scene([Pod(0)], fleet(1, state="STOPPING"), gets="create 0.1 demand"),
-    "a number that only operations know": scene([Pod(0)], operations=((0, 0),), gets="create 0.1 demand"),
+    "a STOPPING pool keeps its number": waits(fleet(1, state="STOPPING"), gets="create 0.1 demand"),
+    "a number that only operations know": waits(operations=((0, 0),), gets="create 0.1 demand"),
     "finished Job of a live JobSet": scene(on("0.0", 0), fleet(2), gets="delete 1.0"),
     "a twin on its way replaces nothing": scene((), [Pool(0), Pool(1, state="PROVISIONING", nodes=0)]),
     "what fits is waited for": scene((*on("static", 0), Pod(1)), [Pool(0), STATIC], gets="slice_doubled"),
@@ -184,8 +179,8 @@ SCENES: dict[str, Scene] = {
     "a slice with two hosts elsewhere is no proof": scene(on("static", 0, 2), [Pool(0), STATIC]),
     "a pod is being made": scene([Pod(0, held="young")], fleet(2)),
     "the owner is unknown": scene((), fleet(1), over=True, unknown=True),
-    "GKE upgrades the pool": scene(HUNG, [replace(LOST, busy=True)]),
-    "claim unbound": scene([Pod(0)], need=Need(waits_for="claim_unbound"), gets="claim_unbound"),
+    "GKE upgrades the pool": scene(HUNG, [LOST.but(busy=True)]),
+    "claim unbound": waits(need=Need(waits_for="claim_unbound"), gets="claim_unbound"),
     "one part is refused": Scene(
         (Need(), Need(shape="gpu", never="resource_unknown")),
         (Pod(0), Pod(0, shape="gpu")),
@@ -220,7 +215,7 @@ SCENES: dict[str, Scene] = {
 COUNTING: dict[str, Scene] = {
     "a pool counts for the need that asks most": both(
         [Pod(0, group=0), Pod(1, group=1)],
-        [replace(SPOT_POOL, state="PROVISIONING", nodes=0)],
+        [SPOT_POOL.but(state="PROVISIONING", nodes=0)],
         gets="create 0.0 demand",
     ),
     "what fits two needs is kept for the second": both(
@@ -238,11 +233,9 @@ COUNTING: dict[str, Scene] = {
         [Pod(0, group=0), Pod(1, group=1)], (), slots=1, gets="create 0.0 demand, no_operation_slot"
     ),
     "a failed pool of another need is no record of this one": both(
-        [Pod(1, group=1)], [replace(ERROR, key="a")], gets="create 0.0 demand"
+        [Pod(1, group=1)], [ERROR.but(key="a")], gets="create 0.0 demand"
     ),
-    "a taint that the pods do not tolerate": scene(
-        [Pod(0)], [Pool(0, taint="a")], gets="create 0.1 demand, delete 0.0"
-    ),
+    "a taint that the pods do not tolerate": waits([Pool(0, taint="a")], gets="create 0.1 demand, delete 0.0"),
     "a stray goes after two ticks": scene(on("0.0", 0), [Pool(0), Pool(0, 7, shape="old", spare_before=False)]),
     "a stray in use": scene([*on("0.0", 0), Pod("x", "0.7", ours=False)], [Pool(0), Pool(0, 7, shape="old")]),
     "a pod that the spec has no more holds its pool": scene(
@@ -261,14 +254,11 @@ COUNTING: dict[str, Scene] = {
     "within the grace the newest record stays": scene((), [ERROR], suspended=200),
     "within the grace nothing is too many": scene((), fleet(3), suspended=200),
     "within the grace an elastic pool with a part of its nodes stays beside its successor": scene(
-        (),
-        [replace(GPU, nodes=1, maximum=1), replace(GPU, attempt=1, nodes=2, maximum=2)],
-        ELASTIC_LIST,
-        suspended=200,
+        (), [GPU.but(nodes=1, maximum=1), GPU.but(attempt=1, nodes=2, maximum=2)], ELASTIC_LIST, suspended=200
     ),
     "within the grace an elastic pool without a node goes": scene(
         (),
-        [replace(GPU, nodes=0, maximum=1), replace(GPU, attempt=1, nodes=2, maximum=2)],
+        [GPU.but(nodes=0, maximum=1), GPU.but(attempt=1, nodes=2, maximum=2)],
         ELASTIC_LIST,
         suspended=200,
         gets="delete any.0",
@@ -277,9 +267,7 @@ COUNTING: dict[str, Scene] = {
         [*on("0.0", 0, 3), Pod(0, age=1000)], fleet(1), gets="pod_unplaced"
     ),
     "a taken pool that fails is not the one left out": scene(
-        [Pod(0), *FOREIGN, Pod("y", "1.0", ours=False)],
-        [replace(ERROR, error=9), Pool(1)],
-        gets="paused, pool_taken",
+        [Pod(0), *FOREIGN, Pod("y", "1.0", ours=False)], [ERROR.but(error=9), Pool(1)], gets="paused, pool_taken"
     ),
     "a terminating pod holds its pool": scene(on("0.0", 0, 1, held="terminating"), fleet(1), over=True),
     "a terminating pod that is overdue does not": scene(
@@ -287,13 +275,10 @@ COUNTING: dict[str, Scene] = {
     ),
     "a replaced pod waits for its own pool": scene([*on("0.0", 0, 1, held="terminating"), Pod(0)], fleet(1)),
     "Go pool, failed, too few others": scene(
-        [*on("1.0", 1), Pod(0)], [replace(GO, state="ERROR", nodes=0), Pool(1)], most=2, gets="create 0.0 demand"
+        [*on("1.0", 1), Pod(0)], [GO.but(state="ERROR", nodes=0), Pool(1)], most=2, gets="create 0.0 demand"
     ),
     "Go pool, failed, and an attempt of slot 0 lives": scene(
-        [*on("0.3", 1), Pod(0)],
-        [replace(GO, state="ERROR", nodes=0), Pool(0, 3)],
-        most=2,
-        gets="create 1.0 demand",
+        [*on("0.3", 1), Pod(0)], [GO.but(state="ERROR", nodes=0), Pool(0, 3)], most=2, gets="create 1.0 demand"
     ),
     "Go pool, in use, JobSet over": scene(on("go", 0, 1), [GO], over=True),
     "static pools are never touched": scene((), [STATIC], over=True),
@@ -301,53 +286,50 @@ COUNTING: dict[str, Scene] = {
         [*HUNG, Pod("x", "0.0", ours=False)], [LOST], ways=("reservation",)
     ),
     "a pool of GPUs that lost a host is held by its pods": scene(
-        [replace(pod, shape="gpu") for pod in HUNG],
-        [replace(LOST, shape="gpu")],
+        [pod.but(shape="gpu") for pod in HUNG],
+        [LOST.but(shape="gpu")],
         Need(shape="gpu", list=("reservation",)),
         gets="host_lost, pool_goes_first",
     ),
-    "the taint of the accelerator": scene([Pod(0)], [Pool(0, taint="google.com/tpu")]),
-    "the same on a Go pool in a restart gap": scene((), [replace(GO, taint="google.com/tpu")]),
+    "the taint of the accelerator": waits([Pool(0, taint="google.com/tpu")]),
+    "the same on a Go pool in a restart gap": scene((), [GO.but(taint="google.com/tpu")]),
     "beyond what the workload may have, what runs comes first": scene(
         (*on("0.0", 0), Pod(1, asks=FLAVOR)), fleet(1), gets="slice_doubled"
     ),
-    "Go pool, failed with machines that fill the limit": scene(
-        [Pod(0)], [replace(GO, state="ERROR")], limit=4, gets="delete go, limit_reached"
+    "Go pool, failed with machines that fill the limit": waits(
+        [GO.but(state="ERROR")], limit=4, gets="delete go, limit_reached"
     ),
     "a slot of another need is not this one's": both(
-        [Pod(0, group=0), *on("0.1", 1, group=1)],
-        [replace(ERROR, key="a"), replace(SPOT_POOL, attempt=1)],
-        gets="paused",
+        [Pod(0, group=0), *on("0.1", 1, group=1)], [ERROR.but(key="a"), SPOT_POOL.but(attempt=1)], gets="paused"
     ),
-    "an empty pool with a failed successor is no help, though GKE tries again": scene(
-        [Pod(0)],
-        [replace(EMPTY, word=""), replace(EMPTY, attempt=1, candidate=1)],
+    "an empty pool with a failed successor is no help, though GKE tries again": waits(
+        [EMPTY.but(word=""), EMPTY.but(attempt=1, candidate=1)],
         ways=LIST,
         gets="create 0.2 spot empty round=1, delete 0.0, switch-off 0.1",
     ),
     "a failed successor of a pool that has lost a host is its record": scene(
-        [Pod(0, age=60)], [replace(LOST, error=300), replace(ERROR, attempt=1)], ways=LIST
+        [Pod(0, age=60)], [LOST.but(error=300), ERROR.but(attempt=1)], ways=LIST
     ),
     "a pool that lost its hosts is no help to a slice that runs in part on its failed successor": scene(
         [Pod(0, "0.1"), Pod(0)],
-        [replace(LOST, error=300), replace(ERROR, attempt=1, nodes=2)],
+        [LOST.but(error=300), ERROR.but(attempt=1, nodes=2)],
         ways=LIST,
         gets="create 0.2 demand empty, delete 0.0, host_lost",
     ),
     "elastic: a stranger uses its node, so the pool gets one more": scene(
         [Pod(0), Pod("x", "any.0", ours=False)],
-        [replace(GPU, nodes=1, maximum=1)],
-        replace(ELASTIC, wants=1),
+        [GPU.but(nodes=1, maximum=1)],
+        ELASTIC.but(wants=1),
         gets="raise any.0 2",
     ),
     "elastic: a record of a need that wants no more nodes goes": scene(
-        [], [replace(GPU, nodes=0, maximum=0)], replace(ELASTIC, wants=0), gets="delete any.0"
+        [], [GPU.but(nodes=0, maximum=0)], ELASTIC.but(wants=0), gets="delete any.0"
     ),
     "elastic: strangers use more nodes than it wants": scene(
-        [Pod(0), *on("any.0", "x", 3, ours=False)], [GPU], replace(ELASTIC, wants=1), gets="raise any.0 4"
+        [Pod(0), *on("any.0", "x", 3, ours=False)], [GPU], ELASTIC.but(wants=1), gets="raise any.0 4"
     ),
     "elastic: strangers on its nodes, and no pod waits": scene(
-        [*on("any.0", 0, 1), *on("any.0", "x", 2, ours=False)], [replace(GPU, nodes=3)], replace(ELASTIC, wants=1)
+        [*on("any.0", 0, 1), *on("any.0", "x", 2, ours=False)], [GPU.but(nodes=3)], ELASTIC.but(wants=1)
     ),
     "its own pool has lost a host, so the other one stays": scene(
         on("0.0", 0, 3), [Pool(0, nodes=3, word="lost", error=10), Pool(1)]
@@ -378,7 +360,7 @@ QUEUES: dict[str, Scene] = {
     ),
     "gang: every try failed, so others get its quota": scene(
         (),
-        [replace(ERROR, age=20), replace(ERROR, age=20, slot=1)],
+        [ERROR.but(age=20), ERROR.but(age=20, slot=1)],
         most=2,
         part_held=900,
         **GANG,
@@ -397,6 +379,6 @@ QUEUES: dict[str, Scene] = {
         (), fleet(1), suspended=9000, queue="none", retried=True, warm=True, gets="delete 0.0"
     ),
     "waits in the queue beyond the grace": scene((), fleet(1), suspended=9000, queue="none", gets="delete 0.0"),
-    "resumed: it is live": scene([Pod(0)], queue="quota", gets="create 0.0 demand"),
+    "resumed: it is live": waits(queue="quota", gets="create 0.0 demand"),
     "evicted and unknown": scene((), fleet(1), suspended=9000, queue="none", unknown=True),
 }
