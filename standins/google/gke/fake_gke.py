@@ -290,8 +290,20 @@ class FakeGke:
         return pools.raw_class("ListClustersResponse")(clusters=here)
 
     def _describe(self, cluster: ClusterRecord) -> Message:
-        channel = self.world.scenario.release_channel
-        message = pools.describe_cluster(cluster.name, cluster.zones, cluster.created, channel)
-        message.node_pools.extend(self._list_shown(cluster))
-        message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
-        return message
+        name = cluster.name
+        dns = {"endpoint": f"gke-{name.cluster}.{name.location}.gke.goog", "allow_external_traffic": True}
+        return pools.raw_class("Cluster")(
+            name=name.cluster,
+            location=name.location,
+            locations=cluster.zones,
+            status=pools.ClusterStatus.RUNNING,
+            current_master_version=pools.VERSION,
+            current_node_version=pools.VERSION,
+            create_time=cluster.created,
+            endpoint="127.0.0.1",
+            self_link=name.pool_link(),
+            release_channel={"channel": self.world.scenario.release_channel},
+            control_plane_endpoints_config={"dns_endpoint_config": dns},
+            node_pools=self._list_shown(cluster),
+            current_node_count=sum(len(pool.nodes) for pool in cluster.pools.values()),
+        )

@@ -17,6 +17,7 @@ from standins.google.gke.names import ClusterName, is_zone
 
 Message: TypeAlias = Any
 PoolStatus: Any = types.NodePool.Status
+ClusterStatus: Any = types.Cluster.Status
 OperationStatus: Any = types.Operation.Status
 OperationType: Any = types.Operation.Type
 ConditionCode: Any = types.StatusCondition.Code
@@ -135,27 +136,3 @@ def _fill_config(config: Message, machine: Machine) -> None:
         # not.
         # https://github.com/vllm-project/ci-infra/blob/main/terraform/gcp_old/tpu-inference/k8s/workers.tf
         config.advanced_machine_features.threads_per_core = 1
-
-
-def describe_cluster(name: ClusterName, zones: list[str], created: str, release_channel: str) -> Message:
-    """Return what GetCluster says about a cluster, without its pools."""
-    dns = {"endpoint": f"gke-{name.cluster}.{name.location}.gke.goog", "allow_external_traffic": True}
-    return raw_class("Cluster")(
-        name=name.cluster,
-        location=name.location,
-        zone=name.location,
-        locations=zones,
-        status=types.Cluster.Status.RUNNING,
-        current_master_version=VERSION,
-        current_node_version=VERSION,
-        initial_cluster_version=VERSION,
-        create_time=created,
-        endpoint="127.0.0.1",
-        self_link=name.pool_link(),
-        network="default",
-        subnetwork="default",
-        logging_service="logging.googleapis.com/kubernetes",
-        monitoring_service="monitoring.googleapis.com/kubernetes",
-        release_channel={"channel": release_channel},
-        control_plane_endpoints_config={"dns_endpoint_config": dns},
-    )
