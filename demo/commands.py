@@ -57,12 +57,12 @@ IdleSeconds = Annotated[
 @app.command()
 def run(
     manifests: Manifests = None,
+    *,
     speed: Speed = SPEED,
     faults: Faults = "",
     cluster: Cluster = ClusterKind.EMBEDDED,
     report: Report = "",
     timeout: Timeout = 0.0,
-    *,
     idle_seconds_max: IdleSeconds = 0,
 ) -> None:
     """Start a stack, apply the manifests, show the run, verify that nothing is left, stop all."""

@@ -80,10 +80,8 @@ class Followed:
 
     def take(self, body: dict[str, Any] | None, status: Status, now: float) -> None:
         """Take in what is there now."""
-        self.over = body is None
-        if body is not None:
-            self.ending = find_ending(body)
-            self.over = bool(self.ending)
+        self.ending = find_ending(body) if body else self.ending
+        self.over = body is None or bool(self.ending)
         pools = list(filter(self.owns, status.pools))
         waiting = list(filter(self.owns, status.waiting))
         state = (
@@ -115,8 +113,9 @@ def list_reasons(history: History) -> list[tuple[str, str]]:
     """Return reasons and words of `why` about a workload that does not go on."""
     if history.suspended:
         return [("suspended", history.suspended)]
-    refused = [row for row in history.now.waiting if row.stuck and row.decision == Verdict.REFUSE]
-    rows = [(row.reason, row.message) for row in refused or (*history.now.waiting, *history.now.left_alone)]
+    now = history.now
+    refused = [row for row in now.waiting if (row.stuck, row.decision) == (True, Verdict.REFUSE)]
+    rows = [(row.reason, row.message) for row in refused or (*now.waiting, *now.left_alone)]
     if refused:
         return list(dict.fromkeys(rows))
     told = [(str(each.reason), each.message) for each in history.decisions]
@@ -237,17 +236,22 @@ class Run:
 
         All of them, because what one of them still does may free what another one waits for.
         """
-        unfinished, now = self._list_unfinished(), time.time()
-        moving: list[Row] = [row for row in status.pools if is_moving(row)]
-        moving += [row for row in status.waiting if row.next_try]
-        quiet = now - max((each.changed_at for each in unfinished), default=now)
-        busy = any(each.owns(row) for each in unfinished for row in moving)
-        if status.errors or busy or quiet < self._options.bound_silence(self._speed):
+        unfinished = self._list_unfinished()
+        if status.errors or not self._is_quiet(unfinished, status):
             return
         for each in unfinished:
             history = tell(self._deployment, CLUSTER_PATH, each.document.namespace, each.document.name)
             nothing = (SILENT, f"nothing tells why {each.document.kind} {each.document.name} does not go on")
             self._withdraw(each, list_reasons(history) or [nothing])
+
+    def _is_quiet(self, unfinished: list[Followed], status: Status) -> bool:
+        """Return whether nothing has happened to any of some workloads, nor is on its way."""
+        moving: list[Row] = [*filter(is_moving, status.pools), *(row for row in status.waiting if row.next_try)]
+        if any(each.owns(row) for each in unfinished for row in moving):
+            return False
+        now = time.time()
+        quiet = now - max((each.changed_at for each in unfinished), default=now)
+        return quiet >= self._options.bound_silence(self._speed)
 
     def _withdraw(self, each: Followed, reasons: list[tuple[str, str]]) -> None:
         for reason, message in reasons:

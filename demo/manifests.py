@@ -81,7 +81,7 @@ def load(paths: Iterable[str]) -> list[Document]:
         raise BadManifest(str(error)) from error
     documents = [document for name, text in texts.items() for document in _read(name, text)]
     if not any(document.is_workload for document in documents):
-        kinds = ", ".join(sorted({document.kind for document in documents})) or "no objects"
+        kinds = ", ".join(sorted(document.kind for document in documents)) or "no objects"
         valid = ", ".join(each.name for each in KINDS)
         raise BadManifest(f"{', '.join(texts)}: contains no workload (found: {kinds}); valid: {valid}")
     return documents
