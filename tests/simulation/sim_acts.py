@@ -8,13 +8,14 @@ from shared.model import labels
 from shared.model.messages import Message
 from shared.model.pools import PoolStatus
 from shared.model.workloads import Taint
+from tests.builders import a_push
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import RESTING, Pool
 from tests.simulation.sim_scenario import CLUSTERS, ZONE, Act
 from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
 from tests.simulation.sim_workloads import NAMESPACE, Workload
-from tests.simulation.sim_world import Sent, World, build_push
+from tests.simulation.sim_world import Sent, World
 
 SUSPENDED = ("JobSet", "RayCluster", "Job")
 ENDING = ("JobSet", "Job", "Pod")
@@ -330,7 +331,7 @@ def _rubbish(world: World, cluster: SimCluster, act: Act) -> None:
     source = "//container.googleapis.com/projects/p/locations/l/clusters/other" if act.flag else "?"
     text = '{"version":1,"kind":"Pod","namespace":"default","name":"x","uid":"u"}'
     data = text.encode() if act.flag else b"rubbish"
-    body = build_push(Message(data, attributes | {"ce-source": source}))
+    body = a_push(Message(data, attributes | {"ce-source": source}))
     world.send(cluster.name, Sent((Role.PROVISION,), body, "rubbish"))
 
 

@@ -9,8 +9,6 @@ import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
 from exporter.publishing import MERGE_SECONDS, Merging, Waiting
-from shared.edges.kubernetes import Condition, ObjectMeta, OwnerReference
-from shared.edges.pods import PodStatus
 from shared.kinds.table import KINDS, get_kind
 from shared.model.times import format_time
 
@@ -103,40 +101,33 @@ class SimExporter:
 
 def build_pod(pod: SimPod) -> WatchedPod:
     """Return a pod as the API has it."""
-    view = pod.view
-    template = view.template
-    owners = None
-    if view.controller_kind:
-        reference = OwnerReference(
-            api_version=view.controller_api_version,
-            kind=view.controller_kind,
-            name=view.controller_name,
-            uid=view.controller_uid,
-            controller=True,
-        )
-        owners = (reference,)
-    metadata = ObjectMeta(
-        name=view.name,
-        namespace=view.namespace,
-        uid=view.uid,
-        creation_timestamp=format_time(view.created_at),
-        labels=template.labels,
-        annotations=template.annotations,
-        owner_references=owners,
-    )
-    answer = pod.workload.build_template()["spec"]
-    spec = answer | {
-        "nodeSelector": {key: value for key, (value,) in template.selection.items()},
-        "nodeName": view.node_name,
-    }
-    conditions = None
+    view, conditions = pod.view, []
     if view.unschedulable:
         since = format_time(view.unschedulable_since)
         conditions = [
-            Condition(type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=since)
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
         ]
-    return WatchedPod(
-        metadata=metadata,
-        spec=msgspec.Raw(msgspec.json.encode(spec)),
-        status=PodStatus(phase=view.phase, conditions=conditions),
+    owner = {
+        "apiVersion": view.controller_api_version,
+        "kind": view.controller_kind,
+        "name": view.controller_name,
+        "uid": view.controller_uid,
+        "controller": True,
+    }
+    metadata = {
+        "name": view.name,
+        "namespace": view.namespace,
+        "uid": view.uid,
+        "creationTimestamp": format_time(view.created_at),
+        "labels": view.template.labels,
+        "annotations": view.template.annotations,
+        "ownerReferences": [owner] if view.controller_kind else None,
+    }
+    spec = pod.workload.build_template()["spec"] | {
+        "nodeSelector": {key: value for key, (value,) in view.template.selection.items()},
+        "nodeName": view.node_name,
+    }
+    status = {"phase": view.phase, "conditions": conditions}
+    return msgspec.json.decode(
+        msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}), type=WatchedPod
     )

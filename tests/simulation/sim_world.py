@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-import msgspec
-
 from shared.engine.outside import Role
-from shared.model.messages import Event, EventType, Message, format_message
+from shared.model.messages import Event, EventType
 from tests.audit_entries import an_entry, as_message
+from tests.builders import a_push
 from tests.simulation.sim_cluster import Node, SimCluster
 from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import FaultTable, Invocation, PoolRead
@@ -114,14 +112,14 @@ class World:
         """Send one message on its way; the subscriptions filter by its type."""
         role = Role.PROVISION if event.type == EventType.DEMAND else Role.COLLECT
         text = f"{event.cause} {event.subject}"
-        self.send(cluster, Sent((role,), build_push(format_message(event)), text))
+        self.send(cluster, Sent((role,), a_push(event), text))
 
     def end_operation(self, cluster: str, pool: str, act: str, error: str = "") -> None:
         """Write the end of an operation to the log, which loses, doubles and delays entries."""
         entry = an_entry(act, pool=pool, cluster=cluster, status={"code": 8, "message": error} if error else None)
         copies = self.log_rng.choices((0, 1, 2), (2, 7, 1))[0]
         for role in Role:
-            sent = Sent((role,), build_push(as_message(entry)), f"{act} of {pool} has ended")
+            sent = Sent((role,), a_push(as_message(entry)), f"{act} of {pool} has ended")
             sent.answered = not copies
             self.sent.append(sent)
             for _ in range(copies):
@@ -179,21 +177,3 @@ class World:
             self.ticks.setdefault(cluster, []).append(self.time.now)
             for role in Role:
                 self.functions.tick(role, cluster)
-
-
-class _Pushed(msgspec.Struct, rename="camel"):
-    data: str
-    attributes: dict[str, str]
-    message_id: str = "1"
-
-
-class _Envelope(msgspec.Struct, rename="camel"):
-    message: _Pushed
-    subscription: str = "projects/p/subscriptions/s"
-    delivery_attempt: int = 1
-
-
-def build_push(message: Message) -> bytes:
-    """Return the body of a push that carries a message."""
-    data = base64.b64encode(message.data).decode()
-    return msgspec.json.encode(_Envelope(_Pushed(data, message.attributes)))
