@@ -16,6 +16,13 @@ GKE = frozenset(
 )
 CHANGES = frozenset({"create", "delete", "raise_maximum", "lower_maximum"})
 REFUSED = frozenset({"create", "raise_maximum"})  # what a quota may refuse at once
+METHODS = {
+    "stale": frozenset({"list", "get", "read_machines"}),
+    "busy": CHANGES,
+    "quota": REFUSED,
+    "cluster-not-found": GKE,
+}
+"""What a fault may strike; the others strike any call."""
 ERRORS: dict[str, Callable[[], ProvisionerError]] = {
     "unavailable": lambda: Unavailable("no answer: the simulator lets this call fail"),
     "throttled": lambda: Throttled("quota of requests per minute", retry_after_seconds=30),
@@ -70,8 +77,6 @@ class Invocation:
     call_began: float = 0.0  # when a call was made by a task that has made no other
     calls_began: dict[object, float] = field(default_factory=dict)
     """By task: when its latest call was made, which may reach GKE much later."""
-    notes: list[str] = field(default_factory=list)
-    """A read was stale, or GKE refused a create at once, so that the candidate after it follows."""
     bugs: list[str] = field(default_factory=list)  # errors that the product itself did not foresee
 
     def find_call_began(self) -> float:
@@ -145,15 +150,7 @@ class FaultTable:
     def _matches(self, fault: Fault, method: str, cluster: str) -> bool:
         if fault.kind in NO_CALLS or CLUSTERS[fault.cluster] != cluster:
             return False
-        if fault.method and fault.method != method:
-            return False
-        if fault.kind == "stale":
-            return method in {"list", "get", "read_machines"}
-        if fault.kind == "busy":
-            return method in CHANGES
-        if fault.kind == "quota":
-            return method in REFUSED
-        return fault.kind != "cluster-not-found" or method in GKE
+        return fault.method in ("", method) and (fault.kind not in METHODS or method in METHODS[fault.kind])
 
     def _strike(self, fault: Fault) -> ProvisionerError | None:
         if fault.kind == "crash":
@@ -163,18 +160,10 @@ class FaultTable:
             return None
         if fault.kind == "stale":
             self.stale_seconds = max(self.stale_seconds, fault.seconds)
-            self._note("stale")
             return None
         if fault.kind == "lost-reply":
             return Unavailable("no answer: the reply was lost")
-        if fault.kind == "quota":
-            self._note("refused")
         raise make_error(fault.kind)
-
-    def _note(self, what: str) -> None:
-        run = self._time.get_owner()
-        if isinstance(run, Invocation):
-            run.notes.append(what)
 
     def _meet_window(self, fault: Fault, method: str, cluster: str) -> None:
         if CLUSTERS[fault.cluster] != cluster:
@@ -184,34 +173,32 @@ class FaultTable:
         if fault.kind == "no-right" and fault.method == method:
             raise make_error("denied")
         if fault.kind == "no-quota" and method in REFUSED:
-            self._note("refused")
             raise make_error("quota")
 
-    def take_late(self, method: str, cluster: str) -> float:
-        """Return after how many seconds GKE does what it is asked now; 0 for at once."""
+    def _take(self, cluster: str, kinds: Collection[str], method: str = "") -> Fault | None:
+        """Return the first fault of some kinds, which strikes now."""
         for fault in self._armed:
-            if fault.kind == LATE and fault.method == method and CLUSTERS[fault.cluster] == cluster:
-                self._armed.remove(fault)
-                self.struck += 1
-                self._tell(f"FAULT {method} comes {fault.seconds:.0f} s late")
-                return fault.seconds
-        return 0.0
-
-    def choose_outcome(self, cluster: str) -> Fault | None:
-        """Return what becomes of a create that is accepted now; None for what its zone has."""
-        return self._take(OUTCOMES, cluster)
-
-    def take_message_fault(self, cluster: str) -> Fault | None:
-        """Return what becomes of the message that is published now; None if it arrives."""
-        return self._take(MESSAGES, cluster)
-
-    def _take(self, kinds: Collection[str], cluster: str) -> Fault | None:
-        for fault in self._armed:
-            if fault.kind in kinds and CLUSTERS[fault.cluster] == cluster:
+            if fault.kind in kinds and CLUSTERS[fault.cluster] == cluster and fault.method == method:
                 self._armed.remove(fault)
                 self.struck += 1
                 return fault
         return None
+
+    def take_late(self, method: str, cluster: str) -> float:
+        """Return after how many seconds GKE does what it is asked now; 0 for at once."""
+        fault = self._take(cluster, {LATE}, method)
+        if fault is None:
+            return 0.0
+        self._tell(f"FAULT {method} comes {fault.seconds:.0f} s late")
+        return fault.seconds
+
+    def choose_outcome(self, cluster: str) -> Fault | None:
+        """Return what becomes of a create that is accepted now; None for what its zone has."""
+        return self._take(cluster, OUTCOMES)
+
+    def take_message_fault(self, cluster: str) -> Fault | None:
+        """Return what becomes of the message that is published now; None if it arrives."""
+        return self._take(cluster, MESSAGES)
 
     def is_out_of_stock(self, cluster: str, zone: str = "") -> bool:
         """Return whether a zone has no machines now.

@@ -209,23 +209,14 @@ def prepared() -> Iterator[None]:
 
     What a process has loaded is no garbage, and a story leaves little before its end.
     """
-    if getattr(pods, "make_key", None) is _RELEASES.get("key"):
-        yield
+    if isinstance(pods.make_key, _ReleaseKey):
+        yield  # it is prepared
         return
-    plain = pods.make_key
-
-    def make_key(*given: object) -> str:
-        run = VirtualTime.get_owner()
-        key: str = plain(*given)  # type: ignore[arg-type]
-        return key[::-1] if isinstance(run, Invocation) and run.version else key
-
-    _RELEASES["key"] = make_key
-    watch, log = _Bugs(), logging.getLogger("functions")
-    before, thresholds = (logging.root.manager.disable, log.propagate), gc.get_threshold()
+    make_key, watch, log = _ReleaseKey(pods.make_key), _Bugs(), logging.getLogger("functions")
+    disabled, propagates, thresholds = logging.root.manager.disable, log.propagate, gc.get_threshold()
     log.addHandler(watch)
     log.propagate = False
     logging.disable(logging.ERROR - 1)
-    logging.getLogger("explain").propagate = False
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS_MAX)
@@ -235,12 +226,20 @@ def prepared() -> Iterator[None]:
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
-        logging.disable(before[0])
-        log.propagate = before[1]
+        logging.disable(disabled)
+        log.propagate = propagates
         log.removeHandler(watch)
 
 
-_RELEASES: dict[str, object] = {}
+@dataclass(frozen=True, slots=True)
+class _ReleaseKey:
+    """The key of a need, which is another one in another release."""
+
+    plain: Callable[..., str]
+
+    def __call__(self, *args: object) -> str:
+        run, key = VirtualTime.get_owner(), self.plain(*args)
+        return key[::-1] if isinstance(run, Invocation) and run.version else key
 
 
 class _Bugs(logging.Handler):
