@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster
 
 TICK_SECONDS = 60.0
-FIRST_TICKS = 7  # so many ticks come each minute when nothing fails any more
+FIRST_TICKS = 5  # so many ticks come each minute when nothing fails any more
 TICK_SECONDS_MAX = 960.0
 REST_SECONDS_MAX = 4 * 3600.0
 CALM_SECONDS = 4200.0  # longer than the longest pause, and than all patience

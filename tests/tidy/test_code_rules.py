@@ -27,6 +27,7 @@ BUDGETS = {
     "standins demo benchmarks": (19_568, 20_000),
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
+    "tests/simulation": (5_162, 4_000),
     " ".join(DEPLOYED): (14_965, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
