@@ -11,7 +11,6 @@ from shared.engine.look import has_lost_nodes
 from shared.engine.outside import Role
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import plan_for
-from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.wakes import read_lists, work_on
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
@@ -25,22 +24,6 @@ from tests.engine.test_budget import FULL, LIST, QUOTA, two
 from tests.engine.test_kueue import gang
 from tests.engine.test_requests import push
 from tests.engine.world import World, list_reasons, raising
-
-
-def test_a_cluster_that_rests_is_asked_again_although_deliveries_keep_coming() -> None:
-    world = World()
-    world.wait(0)
-
-    world.fail("*", Unavailable("no answer"))
-    for _ in range(SILENT_MAX):
-        world.provisioner.work()
-    world.recover()
-    for _ in range(4):
-        world.clock.time += SILENCE_SECONDS / 3
-        world.provisioner.work()
-        world.provisioner.tick()
-
-    assert len(world.gke.pools) == 1
 
 
 def test_a_pod_that_is_placed_after_its_list_was_read_keeps_its_pool() -> None:
@@ -316,21 +299,6 @@ def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(rea
     assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
     world.clock.time += 10
     assert ("pool_absent" in list_reasons(world.provisioner.tick())) == (ready == 0)
-
-
-def test_a_workload_that_loses_its_quota_before_it_ran_keeps_its_pools_for_the_grace() -> None:
-    world, queues = gang(slices=1)
-    world.provisioner.tick()
-    (name,) = world.gke.pools
-    world.come(name)
-    world.clock.time += 500
-    queues.queue(holds_quota=False, reserved_at=None, lost_at=world.clock.time)
-
-    world.collector.tick()
-    assert not world.list_deleted()
-    world.clock.time += 301
-    world.collector.tick()
-    assert world.list_deleted() == [name]
 
 
 def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:

@@ -40,21 +40,6 @@ def test_each_slice_that_waits_gets_one_pool_by_few_calls_and_a_second_delivery_
     assert not world.provision().plan.adds
 
 
-def test_a_running_slice_keeps_its_pool_and_loses_it_when_the_workload_is_over() -> None:
-    world = World()
-    (name,) = world.run_all()
-    assert not world.collect().done
-
-    world.set_jobset(replicas=1, terminal="Completed")
-    assert not world.collect().done, "its pods still run"
-    world.cluster.pods.clear()
-    world.take_calls()
-    (done,) = world.collect().done
-
-    assert done.pool == name
-    assert str(done.decision.reason) == "workload_over"
-
-
 def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
     world = World(slices=2)
     world.wait(0, 1)
@@ -66,6 +51,7 @@ def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
     assert not world.tick("collect").outcomes
 
     world.set_jobset(replicas=2, terminal="Completed")
+    assert not world.tick("collect").outcomes, "its pods still run"
     world.cluster.pods.clear()
     world.cluster.notices.clear()
 
