@@ -40,16 +40,22 @@ def test_every_word_is_read_and_json_too() -> None:
     assert read_ways('[{"spot": true}, {}]') == (Way(Tier.SPOT), Way(Tier.ON_DEMAND))
 
 
+NO_LISTS = ("- [", "a: &a [*a]\n- *a", "- spot: \x00", "\ud800", "[" * 1000)
+NO_OBJECTS = ("- !!int abc", "- !!timestamp 9", "- !!python/object:os.system x", "- " + "9" * 5000)
+RESERVED, FLEX = "- reservations: ", "- flexStart: {enabled: true}\n  maxRunDurationSeconds: "
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        *((text, "valid: a list like") for text in NO_LISTS),
+        *((text, "Expected `object`, got `str` at [0]") for text in NO_OBJECTS),
         ("", "Expected `array`, got `"),
         ("[]", "the list is empty"),
         ("spot: true", "Expected `array`, got `object`"),
         ("- spott: true", "unknown field `spott` at [0]"),
         ("- {}\n- spot: maybe", "Expected `bool`, got `str` at [1].spot"),
         ("- machineFamily: ct6e", "unknown field `machineFamily` at [0]"),
-        ("- [", "valid: a list like"),
         ("- &a {spot: true}\n- *a", "aliases are not supported; valid: a list like"),
         (
             "- spot: true\n  flexStart: {enabled: true}",
@@ -63,30 +69,19 @@ def test_every_word_is_read_and_json_too() -> None:
             "- maxRunDurationSeconds: 900",
             "maxRunDurationSeconds is for flex-start only at [0]; valid: with flexStart: {enabled: true}",
         ),
-        ("- reservations: {specific: []}", "`array` of length >= 1 at [0].reservations.specific"),
+        (RESERVED + "{specific: []}", "`array` of length >= 1 at [0].reservations.specific"),
         (
-            "- reservations: {affinity: AnyBestEffort, specific: [{name: r}]}",
+            RESERVED + "{affinity: AnyBestEffort, specific: [{name: r}]}",
             "Invalid enum value 'AnyBestEffort' at [0].reservations.affinity",
         ),
-        ("- reservations: {specific: [{project: p}]}", "missing required field `name` at [0].reservations"),
+        (RESERVED + "{specific: [{project: p}]}", "missing required field `name` at [0].reservations"),
         ("- location: {zones: us-east5-a}", "Expected `array`, got `str` at [0].location.zones"),
         ("- {}\n" * 4000, "has 20000 characters; valid: at most 8192"),
-        ("a: &a [*a]\n- *a", "valid: a list like"),
-        ("- spot: \x00", "valid: a list like"),
         ("- spot: 2024-13-45", "Expected `bool`, got `str` at [0].spot"),
-        ("- !!int abc", "Expected `object`, got `str` at [0]"),
-        ("- !!timestamp 9", "Expected `object`, got `str` at [0]"),
-        ("- !!python/object:os.system x", "Expected `object`, got `str` at [0]"),
-        ("- " + "9" * 5000, "Expected `object`, got `str` at [0]"),
-        (
-            "- flexStart: {enabled: true}\n  maxRunDurationSeconds: " + "9" * 5000,
-            "Integer value out of range at [0]",
-        ),
+        (FLEX + "9" * 5000, "Integer value out of range at [0]"),
         ("- <<: {spot: true}", "unknown field `<<` at [0]"),
         ("--- []\n--- []", "expected a single document"),
         ("- {? [a] : b}", "found unhashable key"),
-        ("\ud800", "valid: a list like"),
-        ("[" * 1000, "valid: a list like"),
     ],
 )
 def test_any_other_text_is_an_error_that_names_the_place(text: str, message: str) -> None:
