@@ -20,7 +20,7 @@ from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.kit.processes import running_stand_in
 from tests.image.image_engine import IMAGE, Engine
 from tests.infra.chart import read_container, read_environment, read_pod
-from tests.loop.plane_worlds import wait_for
+from tests.loop.cloud import wait_for
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
 

@@ -43,7 +43,7 @@ SLICE_LABELS = (
 """What tells the slices of a workload apart; the first one that a pod has."""
 
 
-def wait_for(what: str, look: Callable[[], T | None], *, seconds: float = WAIT_SECONDS) -> T:
+def wait_for(what: str, look: Callable[[], T], *, seconds: float = WAIT_SECONDS) -> T:
     """Return what `look` finds as soon as that is something."""
     deadline = time.monotonic() + seconds
     while not (found := look()):

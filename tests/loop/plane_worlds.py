@@ -4,35 +4,28 @@ read back.
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import httpx
 
 from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import STRATEGIC, exists, is_refusal
-from standins.kit.processes import PATIENCE_SECONDS, wait_until
+from tests.loop.bodies import EXCLUSIVE, POOL, Json
+from tests.loop.cloud import wait_for
+from tests.loop.workload import is_unschedulable
 
-Json = dict[str, Any]
-T = TypeVar("T")
 W = TypeVar("W", bound="World")
 
-EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-POOL = "cloud.google.com/gke-nodepool"
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
 AT_ONCE = {"gracePeriodSeconds": 0}
 _numbers = itertools.count()
 
 
-def wait_for(what: str, look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
-    """Return what `look` finds as soon as that is something."""
-    return wait_until(look, seconds=seconds, what=what)
-
-
-def jobset(name: str, *, slices: int = 2, pods: int = 4, **extra: Any) -> Json:
+def jobset(name: str, *, slices: int = 2, pods: int = 4) -> Json:
     """A JobSet of TPU slices, each of which wants a node pool of its own."""
     container = {"name": "worker", "image": "worker", "resources": {"limits": {TPU: 4}}}
     template = {"spec": {"restartPolicy": "Never", "nodeSelector": SELECTOR, "containers": [container]}}
@@ -40,8 +33,8 @@ def jobset(name: str, *, slices: int = 2, pods: int = 4, **extra: Any) -> Json:
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": {"name": name, "annotations": {EXCLUSIVE: POOL}},
-        "spec": {"replicatedJobs": [{"name": "slice", "replicas": slices, "template": {"spec": job}}]} | extra,
+        "metadata": {"name": name, "annotations": EXCLUSIVE["JobSet"]},
+        "spec": {"replicatedJobs": [{"name": "slice", "replicas": slices, "template": {"spec": job}}]},
     }
 
 
@@ -75,12 +68,7 @@ class World:
 
     def unschedulable(self) -> list[Json]:
         """The pods of which the scheduler has said that there is no place for them."""
-        return [
-            pod
-            for pod in self.pods()
-            for each in pod["status"].get("conditions", ())
-            if each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
-        ]
+        return list(filter(is_unschedulable, self.pods()))
 
     def bound(self) -> list[Json]:
         return [pod for pod in self.pods() if pod["spec"].get("nodeName")]

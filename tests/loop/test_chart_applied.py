@@ -22,7 +22,8 @@ from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
 from tests.builders import PINNED_JOB_KEY
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
-from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset, wait_for
+from tests.loop.cloud import wait_for
+from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

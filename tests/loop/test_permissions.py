@@ -30,7 +30,8 @@ from shared.settings import ClusterSettings, Credentials, Settings
 from standins.controlplane.chart import read_local_chart
 from standins.kit.kubernetes import MERGE, exists, open_client
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
-from tests.loop.plane_worlds import World, clearing, jobset, wait_for
+from tests.loop.cloud import wait_for
+from tests.loop.plane_worlds import World, clearing, jobset
 from tests.loop.storage import CLASSES, VOLUMES, list_bound, list_unbound
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from standins.controlplane.plane import ControlPlane
 from standins.controlplane.programs import read_products
 from standins.google.tests.fakegke_worlds import fake_process, open_transport
 from standins.kit.kubernetes import MERGE
-from tests.loop.plane_worlds import AT_ONCE, World, clearing, wait_for
+from tests.loop.cloud import wait_for
+from tests.loop.plane_worlds import AT_ONCE, World, clearing
 
 NAME = "autoscaler-1.33"
 pytestmark = [pytest.mark.cluster, pytest.mark.controller(NAME), pytest.mark.timeout(1500)]
