@@ -11,10 +11,10 @@ from cli.prices import find_pool_price, find_tier
 from shared.engine.budget import Key
 from shared.engine.kueue import list_queued
 from shared.engine.look import LIVE, list_slots, make_claim
-from shared.engine.reads import read_stop
+from shared.engine.reads import read_lists, read_stop
 from shared.engine.reconcile import plan_for
 from shared.engine.tell import describe_wait, explain_act, explain_answer
-from shared.engine.wakes import list_owners, read_lists
+from shared.engine.wakes import list_owners
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError
 from shared.model.failures import classify_failure

@@ -120,7 +120,7 @@ class Books(Struct):
     """How many chips a gang keeps for what it lacks, and since when."""
     _operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
-    rests_until: float = 0.0  # until then GKE takes no operation: it has said so
+    _rests_until: float = 0.0  # until then GKE takes no operation: it has said so
     _left_to_deletions: int = 0  # slots that slow creates gave back since the last tick
     _deletions: dict[str, float] = {}
     """When a pool was deleted without a word of its owner, in unix seconds."""
@@ -172,7 +172,9 @@ class Books(Struct):
         """
         with self._lock:
             if operations is not None and not self.begun:
-                self.begun = _shows_all(self.inventory, operations)
+                creates = (each for tries in operations.values() for _, each in tries)
+                runs = [each.pool for each in creates if each.creates and not each.ended]
+                self.begun = self.inventory.pools.keys() >= set(runs)
             chips = self._count_chips(key, now) if self.settings.limited else NO_LIMIT
             return Means(chips if self.begun else 0, self._count_slots(now))
 
@@ -190,7 +192,7 @@ class Books(Struct):
 
     def _count_slots(self, now: float) -> int:
         """Return how many operations GKE takes now; while it has named no number, some at once."""
-        if now < self.rests_until:
+        if now < self._rests_until:
             return 0
         if self._operations_max is None or now - self._operations_max[1] > NUMBER_SECONDS:
             return SLOTS_WITHOUT_NUMBER
@@ -250,7 +252,7 @@ class Books(Struct):
             if number:
                 self._operations_max = int(number[1]), now
             else:
-                self.rests_until = now + REST_SECONDS
+                self._rests_until = now + REST_SECONDS
         elif way is not None and isinstance(error, REFUSALS):
             before = self._refusals.get(way)
             pause = min(2 * before[1], REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
@@ -325,9 +327,3 @@ class Budget(Struct):
     def __getitem__(self, cluster: str) -> Books:
         books = self._books.get(cluster) or Books(self.settings, begun=not self.settings.limited)
         return self._books.setdefault(cluster, books)
-
-
-def _shows_all(inventory: Inventory, operations: Operations) -> bool:
-    """Return whether a list shows each pool of ours that GKE creates."""
-    tries = (each for pairs in operations.values() for _, each in pairs)
-    return all(each.pool in inventory.pools for each in tries if each.creates and not each.ended)

@@ -114,17 +114,12 @@ def tend_checks(
     for each in queued:
         state = None if is_answered(each.owner.kind) else each.find_pending(names)
         if state:
-            writes[str(each)] = partial(_write, queues, each, state, answer, now=now)
+            writes[str(each)] = partial(_write, queues, each, state, answer, now)
     return list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())
 
 
 def _write(
-    queues: Queues,
-    queued: QueuedWorkload,
-    before: CheckState,
-    answer: tuple[str, str],
-    *,
-    now: float,
+    queues: Queues, queued: QueuedWorkload, before: CheckState, answer: tuple[str, str], now: float
 ) -> None:
     """Write the state of a check with its message."""
     state, message = answer
@@ -143,7 +138,7 @@ def answer_check(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
     answer = _STATES[reason], message
     if answer == (check.state, check.message):
         return []
-    _write(ports.queues[cluster], queued, check, answer, now=look.now)
+    _write(ports.queues[cluster], queued, check, answer, look.now)
     decision, facts = Decision(Verdict.KEEP, reason, message), {"check": check.name}
     facts["state"] = answer[0]
     return [Outcome(decision=decision, cluster=cluster, subject=str(queued), facts=facts)]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct, structs
 
 from shared.engine.budget import Inventory, Key, Operations, Tries, WorkloadName
 from shared.kinds.table import find_kind_of_pod
-from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Reason
 from shared.model.kueue import CheckState, QueuedWorkload
-from shared.model.names import HASH_CHARACTERS, Claim, Owner, ParsedName, Slot, parse_name
+from shared.model.names import HASH_CHARACTERS, Claim, Owner, Slot
 from shared.model.pools import (
     ELASTIC_SLOT,
     UNDER_WAY,
@@ -23,7 +23,7 @@ from shared.model.pools import (
 )
 from shared.model.times import measure_seconds
 from shared.model.workloads import Parent, PodView, WorkloadView
-from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, view_pod
+from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
 from shared.plan.scene import (
     Creation,
@@ -106,7 +106,7 @@ class Look(Struct, kw_only=True):
     inventory: Inventory = Inventory()
     pools: Mapping[str, NodePool] = {}  # of the owner, by name
     nodes: Mapping[str, Sequence[PoolNode]] = {}  # by pool
-    missing_since: Mapping[str, float] = {}
+    missing_since: dict[str, float] = {}
     """By pool, when nodes that existed were first seen to be missing."""
     spare: frozenset[str] = frozenset()
     """The pools of the cluster that the last tick found too many."""
@@ -318,18 +318,6 @@ def list_takers(look: Look) -> frozenset[WorkloadName]:
     return frozenset(find_user(pod) for users in look.users.values() for pod in users)
 
 
-def want_nothing(look: Look, pools_of: Mapping[str, str]) -> Wanted:
-    """Return what a workload wants that is over or gone: each pod holds its pool until it ends."""
-    text = f"the labels of the pod name {look.key}, which the cluster does not know"
-    stray = Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text)
-    strays = [] if look.workload else [pod for pod in look.pods if not pod.node_name]
-    places = [pools_of.get(pod.node_name, pod.node_name) for pod in look.pods]
-    return Wanted(
-        pods=tuple(map(partial(view_pod, key=NO_NEED), look.pods, places)),
-        refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
-    )
-
-
 def list_slots(need: Need) -> list[Slot]:
     """Return the slots that a need may use."""
     if need.elastic:
@@ -385,13 +373,3 @@ def _is_pending(create: Operation, tries: Tries, look: Look) -> bool:
     late = create.ended_at is not None and look.now - create.ended_at >= LIST_SECONDS
     deleted = any(each.pool == create.pool and not each.creates for _, each in tries)
     return not (create.error or late or deleted or create.pool in look.inventory.pools)
-
-
-def sort_operations(operations: Iterable[Operation]) -> Operations:
-    """Return the operations on pools with a name of ours by the hash in that name."""
-    by_hash: dict[str, list[tuple[ParsedName, Operation]]] = {}
-    for each in operations:
-        name = parse_name(each.pool)
-        if name is not None:
-            by_hash.setdefault(name.hash, []).append((name, each))
-    return by_hash

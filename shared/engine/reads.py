@@ -13,30 +13,23 @@ from itertools import chain
 
 from msgspec import structs
 
-from shared.engine.budget import Books, Inventory, Key, Operations, WorkloadName
+from shared.engine.budget import Inventory, Key, Operations, WorkloadName
 from shared.engine.kueue import read_standing
-from shared.engine.look import (
-    Lists,
-    Look,
-    StopAndCause,
-    has_lost_nodes,
-    is_over,
-    sort_operations,
-    want_nothing,
-)
+from shared.engine.look import Lists, Look, StopAndCause, find_user, has_lost_nodes, is_over
 from shared.engine.outside import Ports
 from shared.kinds.table import get_kind
 from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.model.names import parse_name
-from shared.model.pools import UNDER_WAY, NodePool, PoolNode
+from shared.model.names import ParsedName, parse_name
+from shared.model.pools import UNDER_WAY, NodePool, Operation, PoolNode
 from shared.model.workloads import Namespace, PodView, WorkloadView
-from shared.needs.wanted import Wanted, list_wanted
+from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, list_wanted, view_pod
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Ask, Fact, Stop
 
-DELIVERY_SECONDS = 50.0
-"""How long after its beginning a delivery begins an act; every request ends within 55 s."""
+DELIVERY_SECONDS, ACT_SECONDS = 50.0, 40.0
+"""How long after its beginning a delivery, and a tick, begins an act; each ends within 55 s."""
 SHARED_SECONDS = 2.0
 """How old a list of pools may be that another look has read, and how long ago a namespace was seen
 to have no stop; before a create only."""
@@ -72,6 +65,35 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
     return inventory
 
 
+def read_lists(cluster: str, ports: Ports) -> Lists:
+    """Return what a tick reads once for all of its looks: pools, then pods, then their nodes."""
+    began_at, live = ports.clock.now(), ports.clusters[cluster]
+    operations = ports.crew.fork(partial(list_operations, cluster, ports))
+    inventory = list_inventory(cluster, ports)
+    listed = list(live.list_accelerator_pods())
+    nodes = sort_nodes(live.list_nodes())
+    ports.budget[cluster].note_nodes({name: nodes.get(name, ()) for name in inventory.pools})
+    pools_of = map_nodes(nodes)
+    pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
+    users: dict[str, list[PodView]] = {name: [] for name in inventory.pools}
+    for pod in listed:
+        pods[find_user(pod)].append(pod)
+        if pools_of.get(pod.node_name) in users:
+            users[pools_of[pod.node_name]].append(pod)
+    return Lists(
+        cluster=cluster,
+        whole=True,
+        inventory=inventory,
+        nodes=nodes,
+        pools_of=pools_of,
+        pods=pods,
+        users=users,
+        operations=operations(),
+        began_at=began_at,
+        until=began_at + ACT_SECONDS,
+    )
+
+
 def take_look(key: Key, ports: Ports, lists: Lists) -> Look:
     """Return what a workload has and wants now."""
     began_at = ports.clock.now()
@@ -91,6 +113,9 @@ def take_look(key: Key, ports: Ports, lists: Lists) -> Look:
     if look.workload and look.workload.parent:
         look.parent = ports.clusters[key.cluster].get_parent(look.workload.parent)
     look.nodes, look.stop, look.now = nodes(), stop(), ports.clock.now()
+    if not lists.whole:
+        read = {name: look.nodes.get(name, ()) for name in look.pools}
+        ports.budget[key.cluster].note_nodes(read)
     add_before(look, ports, lists)
     look.wanted = recall_wanted(look, ports, lists)
     return look
@@ -192,17 +217,6 @@ def add_disks(look: Look, ports: Ports, lists: Lists) -> WorkloadView | None:
     return structs.replace(workload, disks=tuple(filter(None, disks)))
 
 
-def note_missing(look: Look, books: Books) -> dict[str, float]:
-    """Return since when nodes of pools are missing that existed."""
-    missing: dict[str, float] = {}
-    for name, pool in look.pools.items():
-        if has_lost_nodes(pool, look.nodes.get(name, ())):
-            missing[name] = books.missing_since.setdefault(name, look.now)
-        else:
-            books.missing_since.pop(name, None)
-    return missing
-
-
 def add_before(look: Look, ports: Ports, lists: Lists) -> None:
     """Add what was read before this look, and what the process has counted and remembers."""
     books, own = ports.budget[look.key.cluster], {pod.uid for pod in look.pods}
@@ -211,11 +225,13 @@ def add_before(look: Look, ports: Ports, lists: Lists) -> None:
         look.users[name] = [pod for pod in lists.users[name] if pod.uid not in own]
     if look.operations is None and not books.begun:
         look.operations = list_operations(look.key.cluster, ports)
-    if not lists.whole:
-        books.note_nodes({name: look.nodes.get(name, ()) for name in look.pools})
-    look.missing_since, look.spare = note_missing(look, books), books.spare
+    for name, pool in look.pools.items():
+        if has_lost_nodes(pool, look.nodes.get(name, ())):
+            look.missing_since[name] = books.missing_since.setdefault(name, look.now)
+        else:
+            books.missing_since.pop(name, None)
+    look.spare, look.refusals = books.spare, books.list_refused(look.now)
     look.room = books.count_room(look.key, look.now, look.operations)
-    look.refusals = books.list_refused(look.now)
 
 
 def recall_wanted(look: Look, ports: Ports, lists: Lists) -> Wanted:
@@ -234,6 +250,18 @@ def recall_wanted(look: Look, ports: Ports, lists: Lists) -> Wanted:
             wanted = wanted if alone.refused else blame_flavor(wanted)
         before = memory[key] = rests_on, wanted
     return before[1]
+
+
+def want_nothing(look: Look, pools_of: Mapping[str, str]) -> Wanted:
+    """Return what a workload wants that is over or gone: each pod holds its pool until it ends."""
+    text = f"the labels of the pod name {look.key}, which the cluster does not know"
+    stray = Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text)
+    strays = [] if look.workload else [pod for pod in look.pods if not pod.node_name]
+    places = [pools_of.get(pod.node_name, pod.node_name) for pod in look.pods]
+    return Wanted(
+        pods=tuple(map(partial(view_pod, key=NO_NEED), look.pods, places)),
+        refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
+    )
 
 
 def blame_flavor(wanted: Wanted) -> Wanted:
@@ -280,8 +308,13 @@ def read_stop(cluster: str, namespace: str, ports: Ports, seconds: float = 0.0) 
 
 
 def list_operations(cluster: str, ports: Ports) -> Operations:
-    """Return GKE's operations on pools with a name of ours."""
-    return sort_operations(ports.pools.list_operations(cluster))
+    """Return GKE's operations on pools with a name of ours by the hash in that name."""
+    by_hash: dict[str, list[tuple[ParsedName, Operation]]] = defaultdict(list)
+    for each in ports.pools.list_operations(cluster):
+        name = parse_name(each.pool)
+        if name is not None:
+            by_hash[name.hash].append((name, each))
+    return by_hash
 
 
 def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> None:

@@ -42,11 +42,8 @@ POOLS_PER_LOOK, NODES_PER_LOOK = 16, 128
 LOOKS_MAX = 3  # how often a pool is looked at whose looks took too long
 LISTS_SECONDS = 5.0  # how old a tick's lists may be when a create rests on them alone
 ACT_SECONDS = 45.0
-
 LOOK_SECONDS = 10.0  # how old a look may be when an act rests on it; most take under a second
 _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
-
-
 _WAITS = {errors.AlreadyExists: Reason.POOL_IN_PROGRESS, errors.Throttled: Reason.NO_OPERATION_SLOT}
 """What GKE's answer to a create, or to a higher maximum, means for its owner."""
 _NOT_SERVED = Answer(Reason.KIND_NOT_SERVED)

@@ -42,7 +42,7 @@ class Words(Struct, frozen=True):
 WORDS = msgspec.json.decode(
     pkgutil.get_data(__name__, "words.json") or b"", type=dict[Reason, Words]
 )
-"""Of all decisions but those that a need brings with it, Kueue's, and what GKE answered."""
+"""Of all decisions but those that a need brings with it, and the end of a create that failed."""
 CHECKS = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
 """What Kueue's check is told, and no owner."""
 ENDED_BY_OPERATIONS = frozenset(

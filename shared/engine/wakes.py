@@ -8,7 +8,6 @@ queued workloads, `collect` from the owners of pools.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -17,16 +16,9 @@ from msgspec import Struct, structs
 
 from shared.engine.budget import Key, WorkloadName
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
-from shared.engine.look import LIVE, Lists, Look, find_user
+from shared.engine.look import LIVE, Lists, Look
 from shared.engine.outside import Ports
-from shared.engine.reads import (
-    DELIVERY_SECONDS,
-    list_inventory,
-    list_operations,
-    map_nodes,
-    read_stop,
-    sort_nodes,
-)
+from shared.engine.reads import DELIVERY_SECONDS, read_lists, read_stop
 from shared.engine.reconcile import reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
@@ -46,7 +38,6 @@ from shared.model.messages import EndedOperation
 from shared.model.names import parse_name
 from shared.model.pools import PAID, NodePool
 from shared.model.times import FRESH_SECONDS
-from shared.model.workloads import PodView
 
 LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
 """A look that begins later could outlive the request: one call of GKE may take 30 s."""
@@ -54,8 +45,8 @@ TURNS_MAX = 3  # so many workloads are looked at for one free slot
 ENDED_SECONDS = 7200.0
 """So long after its create the end of it is told; an older one is a message that comes again."""
 SLOW_SECONDS = 600.0  # the end of a create that took so long gives its operation slot to deletions
-BEGIN_SECONDS, ACT_SECONDS, TICK_SECONDS = 30.0, 40.0, 50.0
-"""How long after its beginning a tick begins with a workload, begins an act, and ends."""
+BEGIN_SECONDS, TICK_SECONDS = 30.0, 50.0
+"""How long after its beginning a tick begins with a workload, and ends."""
 LISTED_MIN = 8  # so many workloads of a kind are read by a list; fewer are read by their names
 
 
@@ -215,35 +206,6 @@ def tick(cluster: str, ports: Ports) -> Tick:
     for key in {*list(books.wanted)}.difference(keys):
         books.wanted.pop(key, None)
     return done
-
-
-def read_lists(cluster: str, ports: Ports) -> Lists:
-    """Return what a tick reads once for all of its looks: pools, then pods, then their nodes."""
-    began_at, live = ports.clock.now(), ports.clusters[cluster]
-    operations = ports.crew.fork(partial(list_operations, cluster, ports))
-    inventory = list_inventory(cluster, ports)
-    listed = list(live.list_accelerator_pods())
-    nodes = sort_nodes(live.list_nodes())
-    ports.budget[cluster].note_nodes({name: nodes.get(name, ()) for name in inventory.pools})
-    pools_of = map_nodes(nodes)
-    pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
-    users: dict[str, list[PodView]] = {name: [] for name in inventory.pools}
-    for pod in listed:
-        pods[find_user(pod)].append(pod)
-        if pools_of.get(pod.node_name) in users:
-            users[pools_of[pod.node_name]].append(pod)
-    return Lists(
-        cluster=cluster,
-        whole=True,
-        inventory=inventory,
-        nodes=nodes,
-        pools_of=pools_of,
-        pods=pods,
-        users=users,
-        operations=operations(),
-        began_at=began_at,
-        until=began_at + ACT_SECONDS,
-    )
 
 
 def list_owners(lists: Lists) -> list[Key]:

@@ -9,9 +9,9 @@ from shared.deliver import deliver
 from shared.engine.budget import Key
 from shared.engine.look import has_lost_nodes
 from shared.engine.outside import Role
-from shared.engine.reads import list_inventory
+from shared.engine.reads import list_inventory, read_lists
 from shared.engine.reconcile import plan_for
-from shared.engine.wakes import read_lists, work_on
+from shared.engine.wakes import work_on
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.messages import EventType

@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/model": (1_863, 1_600),
     "shared/needs": (1_502, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_528, 1_950),
+    "shared/engine": (2_489, 1_950),
     "shared/edges": (2_465, 2_100),
     "shared/kinds": (1_318, 1_300),
     "shared/shapes": (759, 760),
@@ -28,7 +28,7 @@ BUDGETS = {
     "cli": (5_415, 5_000),
     "tests/cli": (2_849, 2_300),
     "tests/simulation": (5_162, 4_000),
-    " ".join(DEPLOYED): (14_965, 14_000),
+    " ".join(DEPLOYED): (14_926, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
