@@ -76,7 +76,8 @@ def live(world: World) -> None:
 def rest(world: World) -> None:
     """Let the story come to rest: nothing fails, and ticks come until nothing changes.
 
-    Their distance grows while they do nothing: each minute would change nothing.
+    Their distance grows while they do nothing: each minute would change nothing. The last one is a
+    minute before the end, as in production.
     """
     world.faults.disarm()
     world.functions.settle()
@@ -89,12 +90,13 @@ def rest(world: World) -> None:
         ticks += 1
         if world.changes != changes:
             changes, still_since = world.changes, world.time.now
-        if world.judge.acts != acts or _holds_part(world):
+        still = world.time.now - still_since > CALM_SECONDS and world.time.next_moment is None
+        if still and seconds == TICK_SECONDS:
+            break
+        if still or world.judge.acts != acts or _holds_part(world):
             acts, seconds = world.judge.acts, TICK_SECONDS
         elif ticks > FIRST_TICKS:
             seconds = min(4 * seconds, TICK_SECONDS_MAX)
-        if world.time.now - still_since > CALM_SECONDS and world.time.next_moment is None:
-            break
     world.time.run_until(world.time.now + TICK_SECONDS)
 
 
