@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cli.board.site import render_page
+from cli.usage.chart import write_html
+from cli.usage.usage_command import list_columns
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.browser.board_scene import HOSTILE
 from tests.browser.browser_tools import find_axe
@@ -173,3 +176,20 @@ def test_the_pictures_of_the_docs(shown: Shown, browser: Browser, size: str, sch
     context.close()
 
     assert (DOCS / f"board-{size}.png").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_usage_fits_a_phone_and_a_hostile_name_is_text(browser: Browser, width: int) -> None:
+    row = (HOSTILE, Counter(pools=2, chip_hours=30, unpriced_chip_hours=30))
+    bars = [(HOSTILE, 30.0, "30.0")]
+    page = browser.new_page(viewport={"width": width, "height": 800})
+
+    page.set_content(write_html("Chip-hours", bars, list_columns("namespace"), [row], ["Not your bill."]))
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("svg text").text_content() == f"{HOSTILE}: 30.0"
+    assert page.locator("img").count() == 0
+    head = page.locator("thead th").first.bounding_box()
+    assert head is not None
+    assert (head["x"] >= 0) == (width > 600), "on a phone each cell has its heading"
+    page.close()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cli.access import deployment
+from cli.access.connections import open_deployment
 from cli.access.deployment import (
     DEAD_LETTERS,
     NAME,
@@ -21,7 +22,7 @@ from cli.access.deployment import (
     resolve,
 )
 from cli.exit_codes import BadInput
-from shared.model.errors import Unavailable
+from shared.model.errors import Misconfigured, Unavailable
 from tests.builders import CLUSTER
 from tests.cli.cli_world import NOWHERE, CannedRest, run
 
@@ -202,3 +203,30 @@ def test_completion_installs(shell: str, tmp_path: Path) -> None:
 
     assert f"{shell} completion installed in" in output.stdout
     assert [path for path in tmp_path.rglob("*") if path.is_file() and "tpu-provisioner" in path.read_text()]
+
+
+ENVIRON = {
+    "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "https://a.gke.goog"}}),
+    "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+}
+
+
+def test_opening_a_deployment_asks_nobody() -> None:
+    found = open_deployment(ENVIRON)
+
+    assert list(found.apis) == [CLUSTER]
+    assert found.open_logs is not None
+    assert open_deployment(ENVIRON | {"TPU_PROVISIONER_LOGGING_ENDPOINT": ""}).open_logs is None
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="cannot be used"):
+        open_deployment(ENVIRON | {"TPU_PROVISIONER_KUBECONFIG": str(tmp_path / "absent")})
+
+
+def test_no_command_has_the_means_to_change_a_pool() -> None:
+    ports = open_deployment(ENVIRON).ports
+
+    assert (ports.adds, ports.takes) == (None, None)
+    assert not hasattr(ports.pools, "create")
+    assert not hasattr(ports.pools, "delete")

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from cli.planning.manifests import read_manifests
-from cli.planning.plan import Facts, plan
+from cli.planning.plan import ZONES, Facts, plan, tell_unlisted
 from cli.planning.plan_run import Planned, print_plan
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
-from shared.shapes.catalogue import TPUS
+from shared.shapes.catalogue import GPUS, TPUS
 from tests.builders import CLUSTER, a_pool, settings
 from tests.cli.cli_world import list_printed, read_json, run, write
 from tests.cli.manifests import JOBSET, expand
@@ -168,3 +168,27 @@ def test_a_plan_is_linear_in_its_slices(tmp_path: Path) -> None:
 
     assert few > 100
     assert many < 10.5 * few
+
+
+KINDS = {family.accelerator: family.generation for family in TPUS.values()} | {
+    family.accelerator: family.accelerator for family in GPUS.values()
+}
+
+
+@pytest.mark.parametrize("accelerator", KINDS)
+def test_a_zone_outside_the_list_is_warned_of_and_each_listed_one_is_not(accelerator: str) -> None:
+    kind = KINDS[accelerator]
+    regions = dict(each.split(":") for each in ZONES.get(kind, "").split())
+    listed = [f"{region}-{letter}" for region, letters in regions.items() for letter in letters.split(",")]
+
+    assert [tell_unlisted(accelerator, zone) for zone in listed] == [""] * len(listed)
+    elsewhere = f"on 2026-11-23 no {kind} was listed in mars-north1-a, but in other regions only"
+    assert tell_unlisted(accelerator, "mars-north1-a") == (elsewhere if listed else "")
+
+
+def test_every_row_of_the_list_is_of_an_accelerator_that_we_know() -> None:
+    assert set(ZONES) <= set(KINDS.values())
+
+
+def test_the_zones_of_the_same_region_are_named() -> None:
+    assert tell_unlisted("tpu7x", "us-central1-a").endswith("but in us-central1-c, us-central1-ai1a")
