@@ -198,23 +198,23 @@ class View:
 
     def say(self, text: str) -> None:
         """Show a word about the demo itself."""
-        self._print(Text(text, style="dim"))
+        self._console.print(Text(text, style="dim"), soft_wrap=not self._console.is_terminal)
 
     def show(self, lines: Sequence[Text], stories: Sequence[Story]) -> None:
         """Show new lines, and the pools as they are."""
         for line in lines:
-            self._print(line)
+            self._print_change(line)
         if self._console.is_terminal and stories:
             rows_max = max(1, self._console.height - _LINES_MIN)
             self._live.update(draw_table(stories, rows_max=rows_max))
 
-    def _print(self, text: Text) -> None:
-        """Print a text; in a pipe a line stays one, on a terminal it folds beside its seconds."""
+    def _print_change(self, line: Text) -> None:
+        """Print a line; in a pipe it stays one, on a terminal it folds beside its seconds."""
         if not self._console.is_terminal:
-            self._console.print(text, soft_wrap=True)
+            self._console.print(line, soft_wrap=True)
             return
         folded = Table.grid()
-        folded.add_row(text[:_SECONDS_WIDTH], text[_SECONDS_WIDTH:])
+        folded.add_row(line[:_SECONDS_WIDTH], line[_SECONDS_WIDTH:])
         self._console.print(folded)
 
 
