@@ -145,20 +145,19 @@ class Cloud:
 
     def _iam_service_accounts(self, words: Words) -> str:
         verb, name = words.plain[2:4]
-        if verb == "create":
-            self.accounts.append(f"{name}@a-project.iam.gserviceaccount.com")
-        return self._find(self.accounts, verb, name)
+        whole = f"{name}@a-project.iam.gserviceaccount.com" if verb == "create" else name
+        return self._keep(self.accounts, verb, whole)
 
     def _artifacts_repositories(self, words: Words) -> str:
         verb, name = words.plain[2:4]
-        if verb == "create":
-            self.repositories.append(name)
-        return self._find(self.repositories, verb, name)
+        return self._keep(self.repositories, verb, name)
 
-    def _find(self, names: list[str], verb: str, name: str) -> str:
-        if verb in ("describe", "delete") and name not in names:
+    def _keep(self, names: list[str], verb: str, name: str) -> str:
+        if verb == "create":
+            names.append(name)
+        elif verb in ("describe", "delete") and name not in names:
             raise Refused("NOT_FOUND")
-        if verb == "delete":
+        elif verb == "delete":
             names.remove(name)
         return name
 

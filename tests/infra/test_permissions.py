@@ -10,10 +10,9 @@ import pytest
 
 from shared.edges import gke
 from tests.google_calls import google_calls
-from tests.infra.terraform_text import ROOT, TERRAFORM, Configuration, read_configuration
+from tests.infra.terraform_text import ROOT, TERRAFORM, Block, read_configuration
 
 PAGE = ROOT / "docs/permissions.md"
-MODULE = TERRAFORM / "modules/provisioner"
 GKE, COMPUTE = "container.clusters", "compute.instanceGroupManagers"
 CALLS = {
     # GKE's audit log says what a change is refused without (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
@@ -41,11 +40,6 @@ def list_calls(function: str) -> set[tuple[str, str]]:
     own = {"provision": gke.GkeAdds, "collect": gke.GkeTakes}[function]
     sources = map(inspect.getsource, (gke.GkePools, own, gke.InstanceGroups))
     return {CALLS[call] for source in sources for call in google_calls(source)} | {KUBERNETES}
-
-
-@pytest.fixture(scope="module")
-def module() -> Configuration:
-    return read_configuration(MODULE)
 
 
 def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
@@ -80,12 +74,7 @@ def test_the_page_names_every_permission_with_its_calls(function: str) -> None:
 
 def test_the_page_names_every_grant_of_the_modules() -> None:
     fields = {address: role for _, role, _, _, address in table("role") if "_iam_" in address}
-    grants = {
-        each.address: each.body["role"]
-        for name in ("environment", "provisioner")
-        for each in read_configuration(TERRAFORM / "modules" / name).of("resource")
-        if "_iam_" in each.type
-    }
+    grants = {each.address: each.body["role"] for each in list_grants()}
 
     assert fields.keys() == grants.keys()
     assert {each for each in grants if grants[each] != fields[each]} <= {
@@ -94,39 +83,32 @@ def test_the_page_names_every_grant_of_the_modules() -> None:
 
 
 def test_the_page_names_every_grant_of_the_bootstrap() -> None:
-    text = (ROOT / "infra/bootstrap.sh").read_text()
-    page = PAGE.read_text()
-    named = set(re.findall(r"roles/([a-zA-Z]+\.[a-zA-Z]+)", text))
+    text, page = (ROOT / "infra/bootstrap.sh").read_text(), PAGE.read_text()
+    role = r"([a-zA-Z]+\.[a-zA-Z]+)"
+    named = set(re.findall(f"roles/{role}", text))
     for block in re.findall(r"for role in ([^;]+?);", text, re.DOTALL):
-        named |= set(re.findall(r"\b([a-z]+\.[a-zA-Z]+)\b", block))
+        named |= set(re.findall(rf"\b{role}\b", block))
+    granted = {str(each.body["role"]).removeprefix("roles/") for each in list_grants()}
+    of_google = {"container.serviceAgent", "billing.costsManager", "storage.objectUser"}
 
     assert len(named) > 20
     assert sorted(each for each in named if f"`roles/{each}`" not in page) == []
-    said = set(re.findall(r"`roles/([a-zA-Z]+\.[a-zA-Z]+)`", page))
-    granted = {
-        str(each.body["role"]).removeprefix("roles/")
-        for name in ("environment", "provisioner")
-        for each in read_configuration(TERRAFORM / "modules" / name).of("resource")
-        if "_iam_" in each.type
-    }
-    assert (
-        sorted(said - named - granted - {"container.serviceAgent", "billing.costsManager", "storage.objectUser"})
-        == []
-    )
+    assert sorted(set(re.findall(f"`roles/{role}`", page)) - named - granted - of_google) == []
 
 
-def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> None:
+def test_every_grant_names_one_holder() -> None:
     """Grants go only to our accounts and Google's agents, not to groups, domains or all users."""
-    holders = [
-        member
-        for each in module.of("resource")
-        if "_iam_" in each.type and "role" in each.body
-        for member in [each.body.get("member"), *each.body.get("members", [])]
-        if member is not None
-    ]
+    bodies = [each.body for each in list_grants()]
+    holders = [each for body in bodies for each in (body.get("member"), *body.get("members", [])) if each]
 
     assert len(holders) > 4
     assert [each for each in holders if not re.search(r"local\.|writer_identity", each)] == []
+
+
+def list_grants() -> list[Block]:
+    """Return the grants of both modules."""
+    modules = [read_configuration(TERRAFORM / "modules" / name) for name in ("environment", "provisioner")]
+    return [each for module in modules for each in module.of("resource") if "_iam_" in each.type]
 
 
 def table(second_column: str) -> list[list[str]]:
