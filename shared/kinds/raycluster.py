@@ -163,13 +163,11 @@ def _read_group(cluster: Json, body: Json, template: PodTemplate) -> SliceGroup:
     least = max(0, read.number(body, "minReplicas"))
     replicas = min(max(read.number(body, "replicas"), least), most)
     name = read.text(body, "groupName")
-    scales = read.flag(cluster, "spec", "enableInTreeAutoscaling")
     own = {CLUSTER: read.text(cluster, "metadata", "name"), GROUP: name, NODE_TYPE: WORKER}
     return SliceGroup(
         name=name,
         replicas=0 if read.flag(body, "suspend") or hosts < 1 else replicas,
         slots=most,
-        grows=most if most < _REPLICAS_MAX and (scales or not replicas) else 0,
         hosts=max(hosts, 1),
         whole=hosts > 1,
         template=structs.replace(template, labels=template.labels | own),

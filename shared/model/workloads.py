@@ -292,8 +292,6 @@ class SliceGroup(Struct, frozen=True, kw_only=True):
     replicas: int = 1  # how many slices are needed now
     slots: int | None = None
     """How many slices there are in all, if `replicas` counts those at one time; 0: unknown."""
-    grows: int = 0
-    """How many slices an autoscaler, or a person, may ask for; 0: no more than `replicas`."""
     hosts: int = 0  # pods per slice; 0 if the kind does not define it
     pods: int = 0
     """Pods at one time per replica, if not the same as `hosts`; 0: as many as hosts, or one."""

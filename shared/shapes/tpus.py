@@ -111,12 +111,9 @@ def _find_machine(family: Family, topology: str | None, chips: int | None) -> Ma
 
 
 def _refuse_chips(family: Family, chips: int | None) -> Rejected:
-    return refuse(
-        "no_such_chip_count",
-        str(chips or ""),
-        family=family,
-        machines=[f"{each.chips} ({each.name})" for each in family.usual],
-    )
+    machines = [f"{each.chips} ({each.name})" for each in family.usual]
+    row = "no_such_chip_count" if chips else "chips_missing"
+    return refuse(row, str(chips or ""), family=family, machines=machines)
 
 
 def _find_machine_by_name(family: Family, name: str, chips: int | None) -> Machine:

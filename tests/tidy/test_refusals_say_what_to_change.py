@@ -17,6 +17,13 @@ READ_ELSEWHERE = {"list_unreadable", "candidate_unfit"}
 """Their text has been written with what is valid, where the field was read."""
 
 
+CHOSEN = {
+    "name or ''": ("gpu_type_unknown", "tpu_type_unknown"),
+    "str(chips or '')": ("no_such_chip_count", "chips_missing"),
+}
+"""Rows of the calls that choose one before, by the value that they refuse."""
+
+
 def list_facts(text: str) -> set[str]:
     """Return the facts that a text needs, without what each text has."""
     names = {(name or "").partition(".")[0] for _, name, _, _ in Formatter().parse(text) if name is not None}
@@ -31,7 +38,7 @@ def list_calls() -> Iterator[tuple[str, set[str]]]:
                 if isinstance(node.args[0], ast.Name) and node.keywords[0].arg is None:
                     continue  # in `_leave`, which passes on what it gets
                 texts = [each.value for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)]
-                for name in texts or ["gpu_type_unknown", "tpu_type_unknown"]:
+                for name in texts or CHOSEN[ast.unparse(node.args[1])]:
                     yield str(name), {each.arg for each in node.keywords if each.arg}
 
 
