@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
     "exporter": (1_833, 2_000),
-    "shared/model": (1_863, 1_600),
+    "shared/model": (1_861, 1_600),
     "shared/needs": (1_502, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_489, 1_950),
     "shared/edges": (2_465, 2_100),
-    "shared/kinds": (1_318, 1_300),
+    "shared/kinds": (1_316, 1_300),
     "shared/shapes": (759, 760),
     "demo": (2_574, 2_500),
     "benchmarks": (1_899, 1_900),
@@ -30,7 +30,7 @@ BUDGETS = {
     "tests/loop": (2_369, 2_200),
     "tests/cli": (2_821, 2_300),
     "tests/simulation": (5_162, 4_000),
-    " ".join(DEPLOYED): (14_926, 14_000),
+    " ".join(DEPLOYED): (14_919, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
