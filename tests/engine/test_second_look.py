@@ -149,7 +149,7 @@ def test_one_fresh_look_serves_at_most_sixteen_pools() -> None:
 def test_no_act_begins_after_the_time_of_its_delivery() -> None:
     world, name = over()
 
-    world.on(f"list pods on {name}-0", world.pass_time(51.0), nth=2)
+    world.on(f"get {name}", world.pass_time(51.0))  # so the reads of its pods are young
     work = world.collector.work(uid=JOBSET_UID)
 
     assert ([type(error) for error in work.errors], world.list_deleted()) == ([OutOfTime], [])
