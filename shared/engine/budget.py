@@ -103,6 +103,7 @@ class Books(Struct):
     settings: Settings
     begun: bool  # creates that ran before this process have been counted; without a limit none is
     inventory: Inventory = Inventory()  # the newest list of pools
+    ended_at: float = 0.0  # when an operation ended; no look rests on a list from before
     acted: dict[Key, float] = {}
     """When something was added for a workload; an older list of pools does not show it."""
     missing_since: dict[str, float] = {}

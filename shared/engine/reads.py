@@ -135,13 +135,13 @@ def begin_stop(key: Key, ports: Ports, lists: Lists) -> Callable[[], StopAndCaus
 def begin_list(key: Key, ports: Ports, lists: Lists) -> Callable[[], Inventory]:
     """Begin to list the cluster's pools, unless there is a list that this look may rest on.
 
-    That of another look must be young, and must have begun after our last act.
+    That of another look must be young, and must have begun after our last act and the last end.
     """
     books, now = ports.budget[key.cluster], ports.clock.now()
     if lists.whole or lists.names:
         return lambda: lists.inventory
-    shared, acted_at = books.inventory, books.acted.get(key, 0.0)
-    is_young = acted_at < shared.began_at <= now <= shared.began_at + SHARED_SECONDS
+    shared, changed_at = books.inventory, max(books.ended_at, books.acted.get(key, 0.0))
+    is_young = changed_at < shared.began_at <= now <= shared.began_at + SHARED_SECONDS
     if ports.adds and is_young:
         return lambda: shared
     return ports.crew.fork(partial(list_inventory, key.cluster, ports))

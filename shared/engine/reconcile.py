@@ -275,14 +275,13 @@ def _build(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
 
 def _mark(act: Act, look: Look, ports: Ports) -> None:
     """Mark the nodes of a warm pool as idle or closed, or take the mark away."""
-    live, since = ports.clusters[look.key.cluster], None
-    if act.verb != Verb.OPEN:
-        pool = next(pool for pool in look.scene.pools if pool.name == act.pool)
-        since = ports.clock.now() if pool.idle_since is None else pool.idle_since
+    nodes, live = look.nodes.get(act.pool, ()), ports.clusters[look.key.cluster]
+    idle = [node.idle_since for node in nodes if node.idle_since]
+    since = None if act.verb == Verb.OPEN else min(idle, default=ports.clock.now())
     closed = act.verb == Verb.CLOSE
     marks = [
         partial(live.mark_idle, node.name, since, closed=closed)
-        for node in look.nodes.get(act.pool, ())
+        for node in nodes
         if (node.idle_since, node.closed) != (since, closed)
     ]
     ports.crew.gather(marks)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from shared.engine.budget import Key, WorkloadName
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
@@ -109,7 +109,7 @@ def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
     except ProvisionerError as error:
         return Work(errors=[error])
     books = ports.budget[ended.cluster]
-    books.inventory = structs.replace(books.inventory, began_at=0.0)  # no look rests on it
+    books.ended_at = ports.clock.now()
     gives_slot = ports.adds is not None and not _is_slow(ended, pool, ports)
     if ports.adds and not gives_slot:
         books.leave_to_deletions()
