@@ -183,7 +183,7 @@ def _list_pools(world: World, cluster: SimCluster, made: Workload) -> list[Pool]
 def _preempt(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     """Take machines of the first pool away; GKE tries to make them anew unless the flag is set."""
     for pool in [each for each in _list_pools(world, cluster, made) if each.status == PoolStatus.RUNNING][:1]:
-        names = cluster.list_nodes_of(pool.name)
+        names = [node.name for node in cluster.list_nodes(pool)]
         for name in names if act.count > 1 else names[:1]:
             world.gke.lose_node(pool, name)
         answer = EXHAUSTED.format(zone=pool.zone) if act.flag else ""

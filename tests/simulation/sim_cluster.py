@@ -317,10 +317,6 @@ class SimCluster:
         """Return the pods with accelerators on a pool; those that have ended left it."""
         return [pod for node in self.list_nodes(pool) for pod in node.pods if pod.units]
 
-    def list_nodes_of(self, pool_name: str) -> list[str]:
-        """Return the names of a pool's nodes."""
-        return [node.name for node in self.nodes.values() if node.pool.name == pool_name]
-
     # --- the scheduler ----------------------------------------------------------------------------
 
     def schedule_soon(self) -> None:

@@ -261,14 +261,14 @@ class GkePools:
         begun = Operation(pool=pool.name, creates=False, ended=False, began_at=self.world.time.now)
         self.operations.setdefault(pool.cluster, []).append(begun)
         home = self.world.clusters[pool.cluster]
-        for name in home.list_nodes_of(pool.name):
-            home.drain_node(name)
+        for node in home.list_nodes(pool):
+            home.drain_node(node.name)
         self.world.time.after(50 + self.world.rng.random() * 100, lambda: self._finish_stop(pool))
 
     def _finish_stop(self, pool: Pool) -> None:
         home = self.world.clusters[pool.cluster]
-        for name in home.list_nodes_of(pool.name):
-            home.remove_node(name)
+        for node in home.list_nodes(pool):
+            home.remove_node(node.name)
         if self.pools[pool.cluster].get(pool.name) is pool:
             del self.pools[pool.cluster][pool.name]
             self.world.tell(f"node pool {pool.name} is gone")
@@ -279,7 +279,7 @@ class GkePools:
         """Let the machines of a pool that are no nodes yet join the cluster."""
         home = self.world.clusters[pool.cluster]
         wanted = pool.granted if nodes is None else nodes
-        for _ in range(wanted - len(home.list_nodes_of(pool.name))):
+        for _ in range(wanted - len(home.list_nodes(pool))):
             pool.made_nodes += 1
             home.add_node(pool, f"{pool.name}-n{pool.made_nodes}")
         self.note_nodes(pool)

@@ -31,15 +31,12 @@ PART_SECONDS = 600.0
 """So long after its time a part of a gang may be there: creates cannot be deleted."""
 STOCKED_SECONDS = 2.0 * 1800
 """A slice that finds no capacity is tried again after a pause of at most half an hour."""
-Truth = dict[str, tuple[tuple[str, str, int], ...]]
 
 
-def take_truth(world: World) -> Truth:
+def take_truth(world: World) -> set[tuple[str, str, str, int]]:
     """Return every pool with its state and size, to be compared."""
-    return {
-        name: tuple(sorted((pool.name, str(pool.status), pool.size) for pool in pools.values()))
-        for name, pools in world.gke.pools.items()
-    }
+    pools = (pool for pools in world.gke.pools.values() for pool in pools.values())
+    return {(pool.cluster, pool.name, str(pool.status), pool.size) for pool in pools}
 
 
 # --- during the rest ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from shared.engine import wakes
@@ -130,20 +130,7 @@ def _replay(world: World) -> None:
     before, acts = take_truth(world), world.judge.acts
     world.replay()
     world.time.run_until(world.time.now + 90)
-    after = take_truth(world)
-    if world.judge.acts != acts or after != before:
-        world.judge.report("replay changes nothing", _describe(before, after))
-
-
-def _describe(before: dict[str, Any], after: dict[str, Any]) -> str:
-    for name, pools in after.items():
-        was = set(before[name])
-        new = [
-            f"{each} is {status} with {size} nodes"
-            for each, status, size in pools
-            if (each, status, size) not in was
-        ]
-        gone = {each for each, _, _ in was} - {each for each, _, _ in pools}
-        if new or gone:
-            return "; ".join([*new, *(f"{each} is gone" for each in sorted(gone))])
-    return "calls were made"
+    changed = sorted(before ^ take_truth(world))
+    if world.judge.acts != acts or changed:
+        rows = "; ".join(f"{name} {status} with {size} nodes" for _, name, status, size in changed)
+        world.judge.report("replay changes nothing", f"of pools before or after it: {rows or 'calls were made'}")
