@@ -73,7 +73,6 @@ class Invocation:
     """When it last read the pods on a pool."""
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
-    ticking: bool = False
     call_began: float = 0.0  # when a call was made by a task that has made no other
     calls_began: dict[object, float] = field(default_factory=dict)
     """By task: when its latest call was made, which may reach GKE much later."""

@@ -66,17 +66,16 @@ class Functions:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        scenario = world.scenario
+        scenario, differing = world.scenario, build_settings(world.scenario, world.scenario.collect_settings)
         self.live: dict[Role, list[Instance]] = {
-            Role.PROVISION: [self._start(Role.PROVISION, 0, 0)],
-            Role.COLLECT: [self._start(Role.COLLECT, scenario.collect_release, scenario.collect_settings)],
+            Role.PROVISION: [self._start(Role.PROVISION, 0, build_settings(scenario))],
+            Role.COLLECT: [self._start(Role.COLLECT, scenario.collect_release, differing)],
         }
         self.several_until = dict.fromkeys(Role, 0.0)
         """Until when a function has several instances, or had them a moment ago."""
 
-    def _start(self, role: Role, release: int, choice: int) -> Instance:
+    def _start(self, role: Role, release: int, settings: Settings) -> Instance:
         world = self._world
-        settings = build_settings(world.scenario, choice)
         queues = {name: each.kueue for name, each in world.clusters.items() if world.scenario.quota_pods}
         ports = Ports(
             settings=settings,
@@ -99,8 +98,8 @@ class Functions:
         """Start another instance of a function; the first one ends after a while."""
         role, time = Role(rollout.role), self._world.time
         self._world.tell(f"ROLLOUT {rollout}")
-        before = list(self.live[role])
-        self.live[role].append(self._start(role, rollout.release, rollout.settings))
+        before, settings = list(self.live[role]), build_settings(self._world.scenario, rollout.settings)
+        self.live[role].append(self._start(role, rollout.release, settings))
         self.several_until[role] = max(self.several_until[role], time.now + rollout.seconds + 1200)
 
         def end() -> None:
@@ -114,10 +113,11 @@ class Functions:
         Where that is a new one, it is a second one until the requests of the other have ended: each
         counts its own creates, and its own deletions of this minute.
         """
+        settings = build_settings(self._world.scenario)
         for role in Role:
             newest = self.live[role][-1]
-            if newest.release or newest.ports.settings != build_settings(self._world.scenario, 0):
-                newest = self._start(role, 0, 0)
+            if newest.release or newest.ports.settings != settings:
+                newest = self._start(role, 0, settings)
                 until = self._world.time.now + BEGIN_SECONDS
                 self.several_until[role] = max(self.several_until[role], until)
             self.live[role] = [newest]
@@ -126,40 +126,27 @@ class Functions:
         """Let an instance that crashed begin anew, without its memory."""
         live = self.live[role]
         if instance in live:
-            fresh = self._start(role, instance.release, 0)
-            live[live.index(instance)] = Instance(
-                role, replace(fresh.ports, settings=instance.ports.settings), instance.release
-            )
+            live[live.index(instance)] = self._start(role, instance.release, instance.ports.settings)
 
     def push(self, role: Role, body: bytes, label: str, answered: Callable[[int], None]) -> None:
         """Push a message to one of a function's instances."""
-
-        def work(instance: Instance) -> int:
-            return deliver(role, body, instance.ports).status
-
-        self._run(role, f"{role} ({label})", work, answered)
+        self._run(role, f"{role} ({label})", lambda ports: deliver(role, body, ports).status, answered)
 
     def tick(self, role: Role, cluster: str) -> None:
         """Let the scheduler call one of a function's instances."""
+        self._run(
+            role, f"{role} tick", lambda ports: deliver_tick(role, cluster, ports)[0].status, lambda status: None
+        )
 
-        def work(instance: Instance) -> int:
-            return deliver_tick(role, cluster, instance.ports)[0].status
-
-        self._run(role, f"{role} tick", work, lambda status: None)
-
-    def _run(
-        self, role: Role, label: str, work: Callable[[Instance], int], answered: Callable[[int], None]
-    ) -> None:
+    def _run(self, role: Role, label: str, work: Callable[[Ports], int], answered: Callable[[int], None]) -> None:
         world = self._world
         instance = world.rng.choice(self.live[role]) if len(self.live[role]) > 1 else self.live[role][0]
         run = Invocation(label, instance.release, world.time.now)
-        run.ticking = label.endswith("tick")
-        world.running += 1
 
         def task() -> None:
             status = 0
             try:
-                status = work(instance)
+                status = work(instance.ports)
             except Crash:
                 world.tell("crashes")
                 self.restart(role, instance)
@@ -167,7 +154,6 @@ class Functions:
                 raise
             except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
                 world.judge.report("no exception", f"{role} raised {error!r}")
-            world.running -= 1
             for bug in run.bugs:
                 world.judge.report("no exception", f"{role}: {bug}")
             world.tell(f"answers {status or 'nothing'}")

@@ -60,7 +60,6 @@ class World:
         self.exporters = {name: SimExporter(self, name) for name in self.cluster_names}
         self.functions = Functions(self)
         self.sent: list[Sent] = []
-        self.running = 0
         self._uids = 0
 
     # --- words for others -------------------------------------------------------------------------
