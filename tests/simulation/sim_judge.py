@@ -232,10 +232,6 @@ class Judge:
         if 0 < nodes < starting:
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and GKE makes {starting}")
 
-    def see_mark(self, pool: Pool, *, opens: bool) -> None:
-        """Judge the taint of a warm pool."""
-        self.see_change("open" if opens else "mark", pool, adds=opens)
-
     def see_change(self, act: str, pool: Pool, *, adds: bool) -> None:
         """Judge any change of a pool that exists: it is ours, and no label forbids it."""
         self.acts += 1

@@ -103,7 +103,8 @@ class ClusterPort:
             truth = self._world.clusters[self._name]
             marked = truth.nodes.get(node)
             if marked is not None:
-                self._world.judge.see_mark(marked.pool, opens=since is None)
+                opens = since is None
+                self._world.judge.see_change("open" if opens else "mark", marked.pool, adds=opens)
                 truth.mark(marked, since, closed=closed)
 
     def write_notice(self, notice: Notice) -> None:

@@ -54,9 +54,6 @@ class Stock:
     zone: str  # the letter at the end of its name
     hosts: int
 
-    def __str__(self) -> str:
-        return f"zone {self.zone} has room for {self.hosts} hosts"
-
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
@@ -67,9 +64,6 @@ class Rollout:
     seconds: float
     release: int = 0  # of the new instance, which stays
     settings: int = 0  # which of the settings it has
-
-    def __str__(self) -> str:
-        return f"{self.role} gets release {self.release} with settings {self.settings} in {self.seconds:.0f} s"
 
 
 PARTS = ("acts", "faults", "stock", "rollouts", "ticks")

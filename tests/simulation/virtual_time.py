@@ -21,7 +21,6 @@ class Task(greenlet):  # type: ignore[misc]  # it has no types
     """One line of work, and whose it is."""
 
     owner: object = None
-    time: VirtualTime | None = None
 
 
 class VirtualTime:
@@ -48,7 +47,7 @@ class VirtualTime:
     def spawn(self, work: Callable[[], object], owner: object) -> None:
         """Start a task now; it runs until its first pause."""
         task = Task(work, self._main)
-        task.owner, task.time = owner, self
+        task.owner = owner
         self._tasks.append(task)
         self._resume(task)
 
@@ -168,5 +167,5 @@ class VirtualTime:
         for task in self._tasks:
             if task and not task.dead:
                 task.throw()
-            task.owner = task.time = None
+            task.owner = None
         self._tasks.clear()
