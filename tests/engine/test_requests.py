@@ -70,12 +70,13 @@ def test_what_can_never_succeed_and_what_is_the_other_function_s_is_acknowledged
 
 def test_a_key_under_way_is_looked_at_once_more() -> None:
     world = waiting()
-    assert world.ports.crew.begin(world.key)
+    crew, key = world.ports.crew, world.key
+    assert (crew.begin(key), crew.goes_on(key)) == (True, True)
 
     assert deliver(Role.PROVISION, push(), world.ports).status == 200
 
     assert not world.gke.pools
-    assert world.ports.crew.goes_on(world.key)
+    assert (crew.goes_on(key), crew.goes_on(key)) == (True, False)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"ce-type": "tpuprovisioner.demand.v9", "ce-id": "7"}])
