@@ -17,7 +17,6 @@ from cli.prices import ACCELERATORS, READ_ON, find_chip_price, find_tier
 from cli.printing import (
     Column,
     Format,
-    as_data,
     count,
     format_exact,
     format_moment,
@@ -186,24 +185,18 @@ def write_price(row: Counter[str]) -> str:
 
 
 def _of_hours(name: str, heading: str) -> Column[tuple[str, Counter[str]]]:
-    return Column(name, lambda row: round(row[1][name], 4), heading, lambda row: write_hours(row[1][name]))
+    return Column(name, heading=heading, show=lambda row: write_hours(row[1][name]))
 
 
 def list_columns(by: str) -> list[Column[tuple[str, Counter[str]]]]:
-    """Return the columns of a group and its sums."""
+    """Return the columns of a group and its sums, for people."""
     return [
-        Column("group", lambda row: row[0], by.upper()),
-        Column("pools", lambda row: int(row[1]["pools"]), "POOLS"),
+        Column("group", heading=by.upper(), show=lambda row: row[0]),
+        Column("pools", heading="POOLS", show=lambda row: str(row[1]["pools"])),
         _of_hours("chip_hours", "CHIP-HOURS"),
         _of_hours("failed_chip_hours", "FAILED"),
         _of_hours("waited_hours", "WAITED"),
-        Column("unpriced_chip_hours", lambda row: round(row[1]["unpriced_chip_hours"], 4)),
-        Column(
-            "list_price_dollars",
-            lambda row: round(row[1]["list_price_dollars"], 2),
-            "LIST PRICE",
-            lambda row: write_price(row[1]),
-        ),
+        Column("list_price_dollars", heading="LIST PRICE", show=lambda row: write_price(row[1])),
     ]
 
 
@@ -234,7 +227,7 @@ def show_usage(account: Account, by: str, until: float, form: Picture) -> None:
             "since": format_moment(account.begin),
             "until": format_moment(until),
             "by": by,
-            "rows": [as_data(columns, row) for row in rows[:-1]],
+            "rows": [{"group": group, **describe_sums(sums)} for group, sums in rows[:-1]],
             "total": describe_sums(account.total),
             "prices_of": READ_ON,
             "unknown_pools": account.unknown_pools,
