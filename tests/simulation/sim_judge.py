@@ -152,9 +152,11 @@ class Judge:
             text = f"{pool.name} is created less than {TWO_SECONDS:.0f} s after {before.name}"
             self.report("one pool per slot", text)
             return
-        if made.lent and not self._world.gke.is_there(before):
+        # What others had taken counted again for a while, or a Retry of Kueue gave all back.
+        record_may_go = made.lent or self._has_new_quota(before, made)
+        if record_may_go and not self._world.gke.is_there(before):
             self._rounds[key] = 0
-            return  # what others had taken counted again for a while, so the record went
+            return
         old, new = before.owner, pool.owner
         if before.made_nodes or made.changed_at > before.made_at:
             self._rounds[key] = 0
@@ -166,6 +168,11 @@ class Judge:
         passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(rounds, 5), 1800)
         if ended and passed < pause - 5 and before.status != PoolStatus.RUNNING:
             self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
+
+    def _has_new_quota(self, before: Pool, made: Workload) -> bool:
+        """Return whether Kueue has reserved quota for a workload since a pool of it was created."""
+        entry = self._world.clusters[before.cluster].kueue.entries.get(made.uid)
+        return entry is not None and (entry.reserved_at or 0.0) > before.made_at
 
     def _loses_records(self, made: Workload) -> bool:
         """Return whether a record may go before its successor, so that a list begins anew.

@@ -149,16 +149,9 @@ def list_words(world: World, cluster: SimCluster, made: Workload, waits: list[Si
     return [reason for _, reason in sorted(rows)]
 
 
-LASTING = {
-    "limit_reached",
-    "stopped",
-    "pool_useless",
-    "slice_mixed",
-    "slice_doubled",
-    "followers_wait",
-    "pool_taken",
-    "pods_tie_node",
-}
+LASTING = frozenset(
+    "limit_reached stopped pool_useless slice_mixed slice_doubled followers_wait pool_taken pods_tie_node".split()
+)
 """Reasons for which a slice may wait although a zone has machines."""
 
 
@@ -166,10 +159,8 @@ def _is_left_without(
     world: World, cluster: SimCluster, made: Workload, waits: list[SimPod], words: list[str]
 ) -> bool:
     """Return whether a workload waits although all that it lacks could be had for long."""
-    scenario = world.scenario
-    if scenario.mode != "active" or cluster.stop_mode or made.over or set(words) & LASTING:
-        return False
-    if not made.tolerates:
+    scenario, stops = world.scenario, world.scenario.mode != "active" or cluster.stop_mode
+    if stops or made.over or not made.tolerates or set(words) & LASTING:
         return False
     refused = words[-1] not in SERVED_REASONS
     hosts = 1 if made.elastic else made.shape.hosts
