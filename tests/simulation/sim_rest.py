@@ -149,9 +149,8 @@ def list_words(world: World, cluster: SimCluster, made: Workload, waits: list[Si
     return [reason for _, reason in sorted(rows)]
 
 
-LASTING = frozenset(
-    "limit_reached stopped pool_useless slice_mixed slice_doubled followers_wait pool_taken pods_tie_node".split()
-)
+LASTING = {"limit_reached", "stopped", "pool_useless", "slice_mixed", "slice_doubled", "followers_wait"}
+LASTING |= {"pool_taken", "pods_tie_node"}
 """Reasons for which a slice may wait although a zone has machines."""
 
 
