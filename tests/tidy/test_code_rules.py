@@ -29,7 +29,7 @@ BUDGETS = {
     "tests/infra": (2_464, 1_900),
     "tests/loop": (2_369, 2_200),
     "tests/cli": (2_821, 2_300),
-    "tests/simulation": (5_119, 4_000),
+    "tests/simulation": (5_117, 4_000),
     " ".join(DEPLOYED): (14_919, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
