@@ -28,6 +28,7 @@ from shared.settings import Settings
 Tries = Sequence[tuple[ParsedName, Operation]]
 """Operations on pools with a name of ours, with that name."""
 Operations = Mapping[str, Tries]  # by the hash in the name
+Nodes = Mapping[str, Sequence[PoolNode]]  # by pool
 
 WorkloadName = tuple[str, str, str]  # kind, namespace and name
 NO_LIMIT = 10**9
@@ -116,6 +117,7 @@ class Books(Struct):
     left: tuple[Key, ...] = ()  # the keys for which the last tick had no time
     _nodes: dict[str, tuple[PoolStatus, int]] = {}
     """By pool, how many nodes it had when they were last read, and its status then."""
+    _used: Counter[str] | None = None  # the chips of listed pools; None: they must be counted
     _entries: list[Entry] = []
     _held: dict[Key, tuple[int, float]] = {}
     """How many chips a gang keeps for what it lacks, and since when."""
@@ -139,31 +141,34 @@ class Books(Struct):
         with self._lock:
             if inventory.began_at < self.inventory.began_at:
                 return
-            self.inventory = inventory
+            self.inventory, self._used = inventory, None
             self._entries = [each for each in self._entries if each.counts_beside(inventory)]
             self._nodes = {name: self._nodes[name] for name in self._nodes.keys() & inventory.pools}
 
-    def note_nodes(self, nodes: Mapping[str, Sequence[PoolNode]]) -> None:
-        """Count these pools by their nodes, which were read after the newest list."""
+    def note_nodes(self, pools: Mapping[str, NodePool], nodes: Nodes) -> None:
+        """Count these pools by their nodes, which were read after them."""
         with self._lock:
-            pools = self.inventory.pools
-            for name in nodes.keys() & pools:
-                self._nodes[name] = pools[name].status, len(nodes[name])
+            for name, pool in pools.items():
+                present = pool.status, len(nodes.get(name, ()))
+                if self._nodes.get(name) != present:
+                    self._nodes[name], self._used = present, None
 
     def count_used(self) -> Counter[str]:
         """Return the chips that a limit counts of the pools that are listed, by namespace.
 
         Where nodes were not read, a pool without machines counts as a whole.
         """
-        chips = Counter[str]()
-        for namespace, pool in (
-            (owner[1], pool) for owner, pools in self.inventory.by_owner.items() for pool in pools
-        ):
-            status, nodes = self._nodes.get(pool.name, (None, 0))
-            present = nodes if status == pool.status else max(nodes, pool.node_count)
-            counted = count_nodes(pool.status, pool.node_count, present)
-            chips[namespace] += counted * max(pool.units, 1)
-        return chips
+        with self._lock:
+            if self._used is None:
+                self._used = Counter()
+                for (_, namespace, _), pools in self.inventory.by_owner.items():
+                    self._used[namespace] += sum(map(self._count_pool, pools))
+            return self._used.copy()
+
+    def _count_pool(self, pool: NodePool) -> int:
+        status, nodes = self._nodes.get(pool.name, (None, 0))
+        present = nodes if status == pool.status else max(nodes, pool.node_count)
+        return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)
 
     def count_room(self, key: Key, now: float, operations: Operations | None = None) -> Means:
         """Return what limits and slots leave beside all pools that are listed, sent and held.

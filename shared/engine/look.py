@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec import Struct, structs
 
-from shared.engine.budget import Inventory, Key, Operations, Tries, WorkloadName
+from shared.engine.budget import Inventory, Key, Nodes, Operations, Tries, WorkloadName
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
 from shared.model.kueue import CheckState, QueuedWorkload
@@ -76,7 +76,7 @@ class Lists(Struct, frozen=True, kw_only=True):
     whole: bool = False  # a tick has read pools, nodes and pods of the cluster
     names: frozenset[str] = frozenset()  # the pools that a second look is for, which it reads anew
     inventory: Inventory = Inventory()
-    nodes: Mapping[str, Sequence[PoolNode]] = {}  # by pool
+    nodes: Nodes = {}
     pools_of: Mapping[str, str] = {}  # by node
     pods: Mapping[WorkloadName, Sequence[PodView]] = {}
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
@@ -105,7 +105,7 @@ class Look(Struct, kw_only=True):
     stop: StopAndCause = FREE
     inventory: Inventory = Inventory()
     pools: Mapping[str, NodePool] = {}  # of the owner, by name
-    nodes: Mapping[str, Sequence[PoolNode]] = {}  # by pool
+    nodes: Nodes = {}
     missing_since: dict[str, float] = {}
     """By pool, when nodes that existed were first seen to be missing."""
     spare: frozenset[str] = frozenset()

@@ -13,7 +13,7 @@ from itertools import chain
 
 from msgspec import structs
 
-from shared.engine.budget import Inventory, Key, Operations, WorkloadName
+from shared.engine.budget import Inventory, Key, Nodes, Operations, WorkloadName
 from shared.engine.kueue import read_standing
 from shared.engine.look import Lists, Look, StopAndCause, find_user, has_lost_nodes, is_over
 from shared.engine.outside import Ports
@@ -72,7 +72,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     inventory = list_inventory(cluster, ports)
     listed = list(live.list_accelerator_pods())
     nodes = sort_nodes(live.list_nodes())
-    ports.budget[cluster].note_nodes({name: nodes.get(name, ()) for name in inventory.pools})
+    ports.budget[cluster].note_nodes(inventory.pools, nodes)
     pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
     users: dict[str, list[PodView]] = {name: [] for name in inventory.pools}
@@ -114,8 +114,7 @@ def take_look(key: Key, ports: Ports, lists: Lists) -> Look:
         look.parent = ports.clusters[key.cluster].get_parent(look.workload.parent)
     look.nodes, look.stop, look.now = nodes(), stop(), ports.clock.now()
     if not lists.whole:
-        read = {name: look.nodes.get(name, ()) for name in look.pools}
-        ports.budget[key.cluster].note_nodes(read)
+        ports.budget[key.cluster].note_nodes(look.pools, look.nodes)
     add_before(look, ports, lists)
     look.wanted = recall_wanted(look, ports, lists)
     return look
@@ -181,9 +180,7 @@ def is_owned(pool: NodePool, look: Look) -> bool:
     return owner.uid == key.uid or not key.uid
 
 
-def begin_nodes(
-    look: Look, ports: Ports, lists: Lists
-) -> Callable[[], Mapping[str, Sequence[PoolNode]]]:
+def begin_nodes(look: Look, ports: Ports, lists: Lists) -> Callable[[], Nodes]:
     """Begin to read the nodes of the pools; nothing is read if there is no pool."""
     live, names = ports.clusters[look.key.cluster], list(look.pools)
     if lists.whole:
@@ -365,6 +362,6 @@ def sort_nodes(nodes: Iterable[PoolNode]) -> dict[str, list[PoolNode]]:
     return by_pool
 
 
-def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
+def map_nodes(nodes: Nodes) -> dict[str, str]:
     """Return the pool of each node by the node's name."""
     return {node.name: pool for pool, members in nodes.items() for node in members}

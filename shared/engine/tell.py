@@ -61,8 +61,6 @@ _ACTS = {
     Verb.OPEN: (Reason.POOL_WARM, "is in use again"),
 }
 """What an act on an existing pool is told as, with the state of a warm one."""
-
-
 _WHOLE = Need(key="", asks=Asks(PoolShape("it")), ways=())
 """Where an answer is about the whole workload."""
 
