@@ -3,16 +3,16 @@
 Needs no `terraform`: the configurations are read as text.
 """
 
+import json
 import logging
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from demo.objects import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
 from shared.deliver import deliver, deliver_tick
+from shared.edges.process import StructuredFormatter
 from shared.engine.outside import Role
 from shared.model.decisions import Reason
 from shared.settings import PREFIX, Settings
@@ -28,7 +28,6 @@ from tests.infra.terraform_text import (
     list_texts,
     read_configuration,
 )
-from tests.log_records import Records
 from tests.tidy.test_house_rules import list_anchors
 
 MODULE = TERRAFORM / "modules/provisioner"
@@ -81,26 +80,16 @@ def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration
     assert read_exporter_settings(environ | dict.fromkeys(names, "true")).kueue_admission_check
 
 
-@pytest.fixture
-def logged() -> Iterator[list[dict[str, Any]]]:
-    """What the functions log when a pool is made for a message, and each looks once at all."""
-    records, logger = Records(), logging.getLogger("functions")
-    before = logger.level
-    logger.addHandler(records)
-    logger.setLevel(logging.INFO)
-    try:
-        world = World()
-        world.wait(0)
+def test_every_log_field_that_is_counted_is_written(
+    module: Configuration, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.wait(0)
+    with caplog.at_level(logging.INFO, "functions"):
         deliver(Role.PROVISION, a_push(a_demand_event()), world.ports)
-        for role in Role:
-            deliver_tick(role, CLUSTER, world.ports)
-        yield records.found
-    finally:
-        logger.removeHandler(records)
-        logger.setLevel(before)
-
-
-def test_every_log_field_that_is_counted_is_written(module: Configuration, logged: list[dict[str, Any]]) -> None:
+        for function in (world.provisioner, world.collector):
+            deliver_tick(function.role, CLUSTER, function.ports)
+    logged = [json.loads(StructuredFormatter("test").format(each)) for each in caplog.records]
     metrics = module.of("resource", "google_logging_metric")
     named = {
         field
