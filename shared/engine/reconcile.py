@@ -122,6 +122,8 @@ class Run(Struct):
     def take_away(self) -> None:
         """Do what takes away, as far as a second plan from a fresh look has it too."""
         parts = [(part, 1) for part in _cut(self.plan.takes, self.look)]
+        taken = {act.pool for act in self.plan.takes if act.verb == Verb.DELETE}
+        all_go = len(taken) > 1 and taken >= self.look.pools.keys()
         while parts:
             part, looks = parts.pop(0)
             if self.ports.clock.now() > self.look.until:
@@ -133,6 +135,7 @@ class Run(Struct):
             before = Lists(
                 inventory=self.look.inventory,
                 names=names,
+                all_go=all_go,
                 users=self.look.users,
                 operations=self.look.operations,
                 until=self.look.until,

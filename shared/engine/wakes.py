@@ -105,7 +105,7 @@ def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
     if (ports.takes and ended.created) or parse_name(ended.pool) is None:
         return Work()
     try:
-        pool = ports.pools.get(ended.cluster, ended.pool)
+        pool = _find_pool(ended, ports)
     except ProvisionerError as error:
         return Work(errors=[error])
     books = ports.budget[ended.cluster]
@@ -137,6 +137,17 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
         other = work_on(following, ports)
         work.outcomes += other.outcomes
         work.errors += other.errors
+
+
+def _find_pool(ended: EndedOperation, ports: Ports) -> NodePool | None:
+    """Return the pool of an operation, None if it is deleted.
+
+    Only its owner and its age are asked for. They never change, so an older list is enough.
+    """
+    if ended.deleted and not ended.problem:
+        return None
+    listed = ports.budget[ended.cluster].inventory.pools.get(ended.pool)
+    return listed or ports.pools.get(ended.cluster, ended.pool)
 
 
 def _find_owner(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> Key | None:
