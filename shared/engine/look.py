@@ -75,9 +75,6 @@ class Lists(Struct, frozen=True, kw_only=True):
     cluster: str = ""
     whole: bool = False  # a tick has read pools, nodes and pods of the cluster
     names: frozenset[str] = frozenset()  # the pools that a second look is for, which it reads anew
-    all_go: bool = False
-    """The first plan took away all pools of the workload, and several. What one new list may show
-    late can then keep no pool that another one should have kept."""
     inventory: Inventory = Inventory()
     nodes: Nodes = {}
     pools_of: Mapping[str, str] = {}  # by node

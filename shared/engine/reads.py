@@ -137,7 +137,7 @@ def begin_list(key: Key, ports: Ports, lists: Lists) -> Callable[[], Inventory]:
     That of another look must be young, and must have begun after our last act and the last end.
     """
     books, now = ports.budget[key.cluster], ports.clock.now()
-    if lists.whole or (lists.names and not lists.all_go):
+    if lists.inventory.began_at:
         return lambda: lists.inventory
     shared, changed_at = books.inventory, max(books.ended_at, books.acted.get(key, 0.0))
     is_young = changed_at < shared.began_at <= now <= shared.began_at + SHARED_SECONDS
@@ -157,14 +157,14 @@ def read_owner(key: Key, ports: Ports, lists: Lists) -> tuple[WorkloadView | Non
 
 
 def choose_mine(look: Look, ports: Ports, lists: Lists) -> dict[str, NodePool]:
-    """Return the pools of the workload; in a second look as GKE has them now.
+    """Return the pools of the workload; in a second look, unless it lists, as GKE has them now.
 
-    It gets them by name, of very many those that it is for; one list is enough if all go.
+    Of very many it gets those by name that it is for.
     """
     listed = {pool.name: pool for pool in look.inventory.by_owner.get(look.key.workload, ())}
     pools: dict[str, NodePool | None] = dict(listed)
-    if lists.names and not lists.all_go:
-        fresh = [name for name in pools if len(pools) <= GETS_MAX or name in lists.names]
+    if lists.names and lists.inventory.began_at:
+        fresh = list(pools if len(pools) <= GETS_MAX else pools.keys() & lists.names)
         gets = [partial(ports.pools.get, look.key.cluster, name) for name in fresh]
         pools |= zip(fresh, ports.crew.gather(gets), strict=True)
     return {name: pool for name, pool in pools.items() if pool and is_owned(pool, look)}

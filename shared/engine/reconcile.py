@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from shared.engine.budget import REFUSALS, Books, Entry, Key
+from shared.engine.budget import REFUSALS, Books, Entry, Inventory, Key
 from shared.engine.look import LIVE, Lists, Look, is_over, view
 from shared.engine.outside import Ports
 from shared.engine.reads import add_facts, read_cluster_uid, take_look
@@ -122,20 +122,18 @@ class Run(Struct):
     def take_away(self) -> None:
         """Do what takes away, as far as a second plan from a fresh look has it too."""
         parts = [(part, 1) for part in _cut(self.plan.takes, self.look)]
-        taken = {act.pool for act in self.plan.takes if act.verb == Verb.DELETE}
-        all_go = len(taken) > 1 and taken >= self.look.pools.keys()
+        all_go = _all_go(self.plan, self.look)
         while parts:
             part, looks = parts.pop(0)
             if self.ports.clock.now() > self.look.until:
                 left = "no time is left for all node pools; a later delivery or tick takes the rest"
                 self.errors.append(errors.OutOfTime(left))
                 return
-            # The second look reads anew the pools that it is for.
+            # The second look gets by name the pools that it is for. Where all go, it lists them.
             names = frozenset(act.pool for act in part)
             before = Lists(
-                inventory=self.look.inventory,
+                inventory=Inventory() if all_go else self.look.inventory,
                 names=names,
-                all_go=all_go,
                 users=self.look.users,
                 operations=self.look.operations,
                 until=self.look.until,
@@ -175,6 +173,15 @@ class Run(Struct):
             facts = {"what": what, "seconds": LOOK_SECONDS, "times": LOOKS_MAX}
             decision = say(Reason.VIEW_STALE, **facts)
             self.done.append(note(decision, self.look, pool=act.pool))
+
+
+def _all_go(plan: Plan, look: Look) -> bool:
+    """Return whether a plan deletes all pools of a workload, and several.
+
+    A list that lags can then keep no pool in the place of another one.
+    """
+    deletes = {act.pool for act in plan.takes if act.verb == Verb.DELETE}
+    return len(deletes) > 1 and deletes >= look.pools.keys()
 
 
 def _place(act: Act) -> tuple[str, str, Slot]:

@@ -140,10 +140,7 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
 
 
 def _find_pool(ended: EndedOperation, ports: Ports) -> NodePool | None:
-    """Return the pool of an operation, None if it is deleted.
-
-    Only its owner and its age are asked for. They never change, so an older list is enough.
-    """
+    """Return a pool as it was listed or is: only owner and age count, and they never change."""
     if ended.deleted and not ended.problem:
         return None
     listed = ports.budget[ended.cluster].inventory.pools.get(ended.pool)

@@ -344,6 +344,18 @@ def test_the_end_of_a_create_is_not_told_again_when_its_message_comes_again() ->
     assert list_reasons(world.provisioner.end(name, created=True)) == []
 
 
+def test_the_end_of_a_create_finds_its_owner_in_the_last_list_and_that_of_a_delete_asks_nothing() -> None:
+    world = World()
+    (name,) = world.run_all()
+    world.provision()
+    world.take_calls()
+    assert list_reasons(world.provisioner.end(name, created=True)) == ["pool_created"]
+    assert f"get {name}" not in world.take_calls()
+
+    world.provisioner.end(name, deleted=True)
+    assert world.take_calls() == []
+
+
 def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(capacity_policies=LIST)
     world.wait(0)
