@@ -134,14 +134,28 @@ def read_pods(pods: Iterable[PodView]) -> list[Entry]:
 def read_events(api: KubernetesApi, namespace: str, name: str, *, logged: bool) -> Iterator[Entry]:
     """Yield the Events of a workload, which Kubernetes keeps for an hour.
 
-    Without a log those of the provisioner on its pods are among them: they have the same words.
+    Without a log those of the provisioner on its pods are among them: they have the same words. Of
+    warnings about its pods and Jobs it is the first with the same words.
     """
+    messages: set[str] = set()
     for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
         for event in page.items:
-            about, ours = event.involved_object, event.reason.startswith(_OURS)
-            is_workload = about.kind in KIND_NAMES and about.name == name
-            if (ours and not logged and about.name.startswith(name)) or (is_workload and not ours):
+            new = event.message not in messages
+            if _is_of(event, name, logged=logged) or (new and _warns_of_part(event, name)):
+                messages.add(event.message)
                 yield from _read_event(event)
+
+
+def _is_of(event: _Event, name: str, *, logged: bool) -> bool:
+    about = event.involved_object
+    if event.reason.startswith(_OURS):
+        return not logged and about.name.startswith(name)
+    return about.kind in KIND_NAMES and about.name == name
+
+
+def _warns_of_part(event: _Event, name: str) -> bool:
+    ours = event.reason.startswith(_OURS)
+    return event.type == "Warning" and not ours and event.involved_object.name.startswith(f"{name}-")
 
 
 def _read_event(event: _Event) -> Iterator[Entry]:
