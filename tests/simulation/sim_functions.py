@@ -71,6 +71,8 @@ class Functions:
             Role.PROVISION: [self._start(Role.PROVISION, 0, build_settings(scenario))],
             Role.COLLECT: [self._start(Role.COLLECT, scenario.collect_release, differing)],
         }
+        self.ticks_to_repeat = 0
+        """How many ticks left something to the next one."""
         self.several_until = dict.fromkeys(Role, 0.0)
         """Until when a function has several instances, or had them a moment ago."""
 
@@ -134,9 +136,13 @@ class Functions:
 
     def tick(self, role: Role, cluster: str) -> None:
         """Let the scheduler call one of a function's instances."""
-        self._run(
-            role, f"{role} tick", lambda ports: deliver_tick(role, cluster, ports)[0].status, lambda status: None
-        )
+
+        def work(ports: Ports) -> int:
+            status = deliver_tick(role, cluster, ports)[0].status
+            self.ticks_to_repeat += status != 200
+            return status
+
+        self._run(role, f"{role} tick", work, lambda status: None)
 
     def _run(self, role: Role, label: str, work: Callable[[Ports], int], answered: Callable[[int], None]) -> None:
         world = self._world

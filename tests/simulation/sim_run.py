@@ -76,13 +76,13 @@ def live(world: World) -> None:
 def rest(world: World) -> None:
     """Let the story come to rest: nothing fails, and ticks come until nothing changes.
 
-    Their distance grows while they do nothing: each minute would change nothing. The last one is a
-    minute before the end, as in production.
+    Their distance grows while they do nothing and leave nothing: each minute would change nothing.
+    The last one is a minute before the end, as in production.
     """
     world.faults.disarm()
     world.functions.settle()
     world.settled_at = began = still_since = world.time.now
-    seconds, changes, acts, ticks = TICK_SECONDS, -1, -1, 0
+    seconds, changes, acts, ticks, left = TICK_SECONDS, -1, -1, 0, 0
     while world.time.now - began < REST_SECONDS_MAX:
         world.tick()
         world.time.run_until(world.time.now + seconds)
@@ -93,8 +93,9 @@ def rest(world: World) -> None:
         still = world.time.now - still_since > CALM_SECONDS and world.time.next_moment is None
         if still and seconds == TICK_SECONDS:
             break
-        if still or world.judge.acts != acts or _holds_part(world):
-            acts, seconds = world.judge.acts, TICK_SECONDS
+        leaves = world.functions.ticks_to_repeat > left
+        if still or world.judge.acts != acts or leaves or _holds_part(world):
+            acts, seconds, left = world.judge.acts, TICK_SECONDS, world.functions.ticks_to_repeat
         elif ticks > FIRST_TICKS:
             seconds = min(4 * seconds, TICK_SECONDS_MAX)
     world.time.run_until(world.time.now + TICK_SECONDS)
