@@ -207,7 +207,7 @@ def tick(cluster: str, ports: Ports) -> Tick:
     before = set(books.left)
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
     _list_workloads(keys, lists, ports, done)
-    names = list({ports.settings.own_namespace, *(key.namespace for key in keys)})
+    names = sorted({ports.settings.own_namespace, *(key.namespace for key in keys)})
     stops = crew.gather([partial(read_stop, cluster, name, ports) for name in names])
     lists.stops.update(zip(names, stops, strict=True))
     _work_on_all(keys, ports, lists, done)
