@@ -39,7 +39,7 @@ STORIES = {
         acts=(
             Act(5.0, "create", 0, "train", "JobSet", "one", 3),
             Act(900.0, "delete", 0, "train"),
-            Act(931.0, "create", 0, "late", "Pod", "one", 1),
+            Act(938.0, "create", 0, "late", "Pod", "one", 1),
         ),
         faults=(Fault(899.0, "lose"), Fault(900.5, "stall", "list_bound_pods", 0, 30.0)),
         ticks=_OFTEN,
