@@ -46,11 +46,11 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def find_processes(folder: Path) -> Iterator[psutil.Process]:
-    """Yield every process that descends from a command run in a folder, orphans too.
+    """Yield every process that descends from a command run in a folder, orphans too, newest first.
 
     They are known by the variable that all of them have inherited.
     """
-    for process in psutil.process_iter():
+    for process in sorted(psutil.process_iter(), key=lambda each: each.pid, reverse=True):
         with contextlib.suppress(psutil.Error):  # It ended meanwhile, or belongs to somebody else.
             if process.environ().get("TMPDIR") == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
