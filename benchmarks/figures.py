@@ -25,7 +25,7 @@ COLUMNS = ("what", "measured", "baseline", "ratio", "budget")
 
 BUDGETS = {
     "cold_start": 3.9,
-    "warm_event": 7.5,  # REST of our own took 4.2 times the CloudEvent (docs/decisions/clients.md)
+    "warm_event": 6.5,  # REST of our own took 4.2 times the CloudEvent (docs/decisions/clients.md)
     "function_memory": 90,
     "exporter_memory": 85,
     "exporter_sync": 5,

@@ -1,4 +1,4 @@
-"""``explain``: the section of the runbook about a reason, a class of failures or an alert."""
+"""``explain``: the section of the runbook about a reason or an alert."""
 
 from __future__ import annotations
 
@@ -30,17 +30,14 @@ def read_sections() -> dict[str, str]:
 
 
 def find_section(reason: str) -> tuple[str, str]:
-    """Return the heading and the text about a reason, a class of failures or an alert."""
+    """Return the heading and the text about a reason or an alert."""
     sections = read_sections()
     by_name = {_plain(heading): heading for heading in sections}
     name = _plain(reason)
     near = difflib.get_close_matches(name, by_name, n=3)
-    for wanted in (name, f"failure: {name}", f"alert: {name}"):
+    for wanted in (name, f"alert: {name}"):
         if wanted in by_name:
             return by_name[wanted], sections[by_name[wanted]]
-    rows = re.search(rf"^\| `{re.escape(name)}` \|.*\[([^\]]+)\]\(#", sections["A creation failed"], re.MULTILINE)
-    if rows and rows[1] in sections:
-        return rows[1], sections[rows[1]]
     valid = ", ".join(by_name[each] for each in near) or "a reason as status, why and Events have it in brackets"
     raise BadInput(f"REASON: the runbook has no heading {reason[:80]!r}; valid: {valid}")
 
@@ -73,9 +70,7 @@ def explain(
     reason: Annotated[
         str,
         typer.Argument(
-            metavar="REASON",
-            help="A reason, class of failures or alert, for example stockout.",
-            autocompletion=_complete,
+            metavar="REASON", help="A reason or an alert, for example stockout.", autocompletion=_complete
         ),
     ],
 ) -> ExitCode:

@@ -1,4 +1,4 @@
-"""The runbook answers each alert and each class of failed creations. Its links have targets."""
+"""The runbook answers each alert and each reason of a failed creation."""
 
 import re
 from pathlib import Path
@@ -8,22 +8,15 @@ import pytest
 from shared.model import failures
 from shared.model.decisions import CREATED, EVENTS, FAILED, Reason
 from shared.plan.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
-from tests.tidy.test_house_rules import name_anchor
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOK = (ROOT / "docs/runbook.md").read_text()
 ALERTS = (ROOT / "infra/terraform/modules/provisioner/alerts.tf").read_text()
-CLASSES = sorted({Reason.POOL_FAILED, *(reason for reason, _ in failures._PATTERNS)})
+REASONS = sorted({Reason.POOL_FAILED, *(reason for reason, _ in failures._PATTERNS)})
 COMMANDS = ("gcloud ", "kubectl ", "tpu-provisioner ")
 ALERT = re.compile(r'title += "([^"]+)"\n +severity = "(\w+)"\n.+?heading += "([^"]+)"', re.DOTALL)
 ALERT_ROW = re.compile(r"^\| ([^|]+) \| ([A-Z]+) \| \[[^]]+\]\(#([-\w]+)\) \|$", re.MULTILINE)
-ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| \[([^]]+)\]\(#([-\w]+)\) \|$", re.MULTILINE)
-
-
-def read_rows() -> dict[str, tuple[str, str, str]]:
-    """The table of classes: by class, when the next try is, and title and anchor of its heading."""
-    section = RUNBOOK.partition("\n## A creation failed\n")[2].partition("\n## ")[0]
-    return {name: (following, title, anchor) for name, following, title, anchor in ROW.findall(section)}
+LINK = re.compile(r"\[(\w+)\]\(#(\w+)\)")
 
 
 def read_section(title: str) -> str:
@@ -31,23 +24,17 @@ def read_section(title: str) -> str:
     return re.split(r"^#", RUNBOOK.partition(f"\n### {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def test_the_table_has_each_class_and_no_other() -> None:
-    assert sorted(read_rows()) == CLASSES
+def test_the_page_lists_each_reason_of_a_failed_creation_and_no_other() -> None:
+    section = RUNBOOK.partition("\n## A creation failed\n")[2].partition("\n\nTo try again")[0]
+    assert sorted(LINK.findall(section)) == [(reason, reason) for reason in REASONS]
 
 
-@pytest.mark.parametrize("failure", CLASSES)
-def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Reason) -> None:
-    _, title, anchor = read_rows()[failure]
-    section = read_section(title)
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_reason_has_a_heading_with_what_follows_and_a_command(reason: Reason) -> None:
+    section = read_section(reason)
 
-    assert anchor == name_anchor(title)
     assert re.findall(r"^- \*\*(Means|Next|You):\*\*", section, re.MULTILINE) == ["Means", "Next", "You"]
     assert any(each.startswith(COMMANDS) for each in re.findall(r"`([^`]+)`", section))
-
-
-@pytest.mark.parametrize("failure", CLASSES)
-def test_the_table_says_that_a_class_is_tried_again(failure: Reason) -> None:
-    assert read_rows()[failure][0] == "after the pause"
 
 
 def test_the_pause_is_the_one_that_attempts_have() -> None:
