@@ -176,10 +176,7 @@ class Run(Struct):
 
 
 def _all_go(plan: Plan, look: Look) -> bool:
-    """Return whether a plan deletes all pools of a workload, and several.
-
-    A list that lags can then keep no pool in the place of another one.
-    """
+    """Return whether all pools of a workload go, and several: a list that lags then spares none."""
     deletes = {act.pool for act in plan.takes if act.verb == Verb.DELETE}
     return len(deletes) > 1 and deletes >= look.pools.keys()
 

@@ -19,7 +19,7 @@ from shared.engine.kueue import answer_check, is_answered, list_queued, tend_che
 from shared.engine.look import LIVE, Lists, Look
 from shared.engine.outside import Ports
 from shared.engine.reads import DELIVERY_SECONDS, read_lists, read_stop
-from shared.engine.reconcile import reconcile
+from shared.engine.reconcile import Run, reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
     Outcome,
@@ -85,16 +85,22 @@ def _work_once(key: Key, ports: Ports, lists: Lists, work: Work, until: float) -
     look, outcomes = run.look, list_outcomes(run.done, run.look, run.plan, ports)
     refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
     work.look, work.spare = look, run.plan.spare
-    waited = look.measure_wait()
-    work.waited = None if refused else waited
+    work.waited = None if refused else look.measure_wait()
     work.outcomes += tell(outcomes, look, ports, tick=lists.whole)
     work.errors += [*look.errors, *run.errors]
     if ports.adds:
-        reasons = {each.decision.reason for each in outcomes}
-        since = look.now - (waited or 0.0) if reasons & ENDED_BY_OPERATIONS else None
-        begun = bool(look.scene.queue and look.pools)
-        ports.budget[key.cluster].wait(key, since, begun=begun)
+        _wait_for_slots(run, outcomes, ports)
         work.outcomes += answer_check(look, run.plan, ports) if ports.queues else []
+
+
+def _wait_for_slots(run: Run, outcomes: Sequence[Outcome], ports: Ports) -> None:
+    """Note whether a workload waits for the end of an operation, or look once more."""
+    waits = bool({each.decision.reason for each in outcomes} & ENDED_BY_OPERATIONS)
+    since = run.look.now - (run.look.measure_wait() or 0.0) if waits else None
+    run.books.wait(run.key, since, begun=bool(run.look.scene.queue and run.look.pools))
+    acted = waits and any(each.acted for each in run.done)
+    if acted and run.books.count_room(run.key, ports.clock.now()).slots > 0:
+        ports.crew.begin(run.key)  # GKE took all, and has named no number: it may take more
 
 
 def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
@@ -157,9 +163,8 @@ def _find_owner(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> K
 def _is_slow(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> bool:
     """Return whether a create took so long that its slot is left to deletions."""
     created_at = pool.owner.created_at if pool and pool.owner else None
-    if ended.deleted or created_at is None:
-        return False
-    return ports.clock.now() - created_at >= SLOW_SECONDS
+    age = ports.clock.now() - (created_at or float("inf"))
+    return age >= SLOW_SECONDS and not ended.deleted
 
 
 def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: Ports) -> None:

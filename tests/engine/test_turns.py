@@ -48,6 +48,19 @@ def full_world() -> World:
     return world
 
 
+def test_while_gke_names_no_number_one_delivery_creates_all_pools_and_stops_once_it_does() -> None:
+    world = World(slices=50)
+    world.wait(*range(50))
+    world.provisioner.work()
+    assert len(world.gke.pools) == 50
+
+    full = World(slices=50)
+    full.wait(*range(50))
+    full.on("create *", lambda: setattr(full.gke, "refusals", [FULL] * (len(full.gke.pools) > 29)), times=50)
+    full.provisioner.work()
+    assert (len(full.gke.pools), full.take_calls().count("list pools")) == (30, 2)
+
+
 @pytest.mark.parametrize("created", [True, False])
 def test_the_end_of_a_create_or_delete_goes_to_the_next_in_turn(created: bool) -> None:
     world = full_world()
