@@ -176,7 +176,7 @@ class Run(Struct):
 
 
 def _all_go(plan: Plan, look: Look) -> bool:
-    """Return whether all pools of a workload go, and several: a list that lags then spares none."""
+    """Return whether all pools go, and several: no list that lags can then take one for another."""
     deletes = {act.pool for act in plan.takes if act.verb == Verb.DELETE}
     return len(deletes) > 1 and deletes >= look.pools.keys()
 

@@ -146,7 +146,7 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
 
 
 def _find_pool(ended: EndedOperation, ports: Ports) -> NodePool | None:
-    """Return a pool as it was listed or is: only owner and age count, and they never change."""
+    """Return the pool, None if it is gone. An older list does: owner and age never change."""
     if ended.deleted and not ended.problem:
         return None
     listed = ports.budget[ended.cluster].inventory.pools.get(ended.pool)
