@@ -53,7 +53,8 @@ def test_a_pod_that_comes_after_the_first_look_keeps_all_pools() -> None:
     pod = structs.replace(world.cluster.pods["train-0-0"], uid="late", node_name=f"{first}-0")
     world.finish(replicas=2)
 
-    world.on("list pools", lambda: world.cluster.pods.update(late=pod), nth=2)
+    # The second look has read the pods of the workload, and not yet those on the nodes.
+    world.on(f"list pods on {first}-0", lambda: world.cluster.pods.update(late=pod), nth=2)
     assert first not in {each.pool for each in world.collect().done}
 
 
