@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from standins.controlplane.building import default_cache
-from tests.corpus.corpus_rows import read_catalogue
+from tests.corpus.corpus_rows import read_corpus
 
 if TYPE_CHECKING:
     from tests.corpus.corpus_rows import Row
@@ -21,21 +21,20 @@ VARIABLE = "TPU_PROVISIONER_CORPUS"
 REMEDY = (
     f"access to raw.githubusercontent.com, or {VARIABLE} naming a folder with a git clone of each, as OWNER+NAME"
 )
-CATALOGUE = read_catalogue()
+ROWS = read_corpus()
 _HOST = "https://raw.githubusercontent.com"
 _SECONDS = 30
 
 
 def find_corpus() -> bool:
     """Return whether the files can be had: from the folder, if one is named, else from GitHub."""
-    rows = CATALOGUE.rows
     if folder := os.environ.get(VARIABLE):
-        firsts = {row.repository: row for row in rows}.values()
+        firsts = {row.repository: row for row in ROWS}.values()
         return all(_find_clone(Path(folder), row) for row in firsts)
-    if all(_cached(row).is_file() for row in rows):
+    if all(_cached(row).is_file() for row in ROWS):
         return True
     try:
-        with urllib.request.urlopen(_address(rows[0]), timeout=5):
+        with urllib.request.urlopen(_address(ROWS[0]), timeout=5):
             return True
     except (urllib.error.URLError, OSError):
         return False
@@ -54,8 +53,8 @@ def read_file(row: Row, folder: str) -> bytes:
     if folder:
         clone = _find_clone(Path(folder), row)
         if clone is None:
-            raise LookupError(f"{folder}: has no clone of {row.repository} with {_commit(row)}; valid: OWNER+NAME")
-        command = ["git", f"--git-dir={clone}", "show", f"{_commit(row)}:{row.path}"]
+            raise LookupError(f"{folder}: has no clone of {row.repository} with {row.commit}; valid: OWNER+NAME")
+        command = ["git", f"--git-dir={clone}", "show", f"{row.commit}:{row.path}"]
         return subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS).stdout
     kept = _cached(row)
     if not kept.is_file():
@@ -73,17 +72,13 @@ def _find_clone(folder: Path, row: Row) -> Path | None:
     clone = next((each for each in (root / ".git", root) if (each / "HEAD").is_file()), None)
     if clone is None:
         return None
-    command = ["git", f"--git-dir={clone}", "cat-file", "-e", _commit(row)]
+    command = ["git", f"--git-dir={clone}", "cat-file", "-e", row.commit]
     return clone if subprocess.run(command, capture_output=True, check=False).returncode == 0 else None
 
 
-def _commit(row: Row) -> str:
-    return CATALOGUE.repositories[row.repository]
-
-
 def _cached(row: Row) -> Path:
-    return default_cache().with_name("corpus") / row.repository / _commit(row) / row.path
+    return default_cache().with_name("corpus") / row.repository / row.commit / row.path
 
 
 def _address(row: Row) -> str:
-    return f"{_HOST}/{row.repository}/{_commit(row)}/{urllib.parse.quote(row.path)}"
+    return f"{_HOST}/{row.repository}/{row.commit}/{urllib.parse.quote(row.path)}"

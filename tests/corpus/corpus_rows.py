@@ -1,15 +1,19 @@
 """Rows of manifests with what `plan` must say of them, and what it says in the words of the rows.
 
-`rows.yaml` has public files, by reference; `tests/field/rows.yaml` has the inputs beside it.
+`rows.yaml` has public files, by reference; `tests/field/rows.yaml` has the inputs beside it. A file
+has its workloads with what they get, and fields of `Row`. What follows a comma after a file's name
+tells its second row from the first.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +28,8 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 
     path: str
     repository: str = ""  # ``owner/name`` on GitHub
-    gets: dict[str, str] = {}
+    commit: str = ""
+    gets: dict[str, str]
     """By kind and name: ``not planned``, ``refused: REASON``, ``left: REASON``, or its pools."""
     says: dict[str, str | list[str]] = {}  # words in what is said of a workload
     unreadable: list[str] = []  # what is said of a document that cannot be read
@@ -32,7 +37,6 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     code: int = 0  # the exit code
     environ: dict[str, str] = {}
     why: str = ""  # where it is not obvious
-    wrong: str = ""  # how `plan` is known to be wrong; such a row must fail
 
     @property
     def wants(self) -> dict[str, str]:
@@ -41,17 +45,34 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
         return {_name_made(workload): outcome for workload, outcome in wanted.items()}
 
 
-class Catalogue(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Files, and the commit of each repository that they are in."""
+def read_corpus() -> list[Row]:
+    """Return the rows of public files, each with its repository and the commit that is read."""
+    rows = []
+    for repository, files in _read("corpus").items():
+        commit = files.pop("commit")
+        rows += [
+            _read_row(path, words | {"repository": repository, "commit": commit}) for path, words in files.items()
+        ]
+    return rows
 
-    rows: list[Row]
-    repositories: dict[str, str] = {}
+
+def read_field() -> list[Row]:
+    """Return the rows of the inputs of the field."""
+    return [_read_row(path, words) for path, words in _read("field").items()]
 
 
-def read_catalogue(folder: str = "corpus") -> Catalogue:
-    """Return the rows of a folder beside this one."""
-    path = Path(__file__).parents[1] / folder / "rows.yaml"
-    return msgspec.yaml.decode(path.read_bytes(), type=Catalogue)
+def _read(folder: str) -> dict[str, Any]:
+    text = (Path(__file__).parents[1] / folder / "rows.yaml").read_text(encoding="utf-8")
+    names = re.findall(r"^ *\S+\.yaml.*:$", text, re.MULTILINE)
+    rows: dict[str, Any] = yaml.safe_load(text)
+    assert len(set(names)) == len(names), f"{folder}: a file is there twice"
+    return rows
+
+
+def _read_row(path: str, words: dict[str, Any]) -> Row:
+    gets = {key: value for key, value in words.items() if "/" in key}
+    fields = {key: value for key, value in words.items() if "/" not in key}
+    return msgspec.convert({"path": path.partition(",")[0], "gets": gets, **fields}, Row)
 
 
 def _name_made(workload: str) -> str:

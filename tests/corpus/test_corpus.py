@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.cli_world import run
-from tests.corpus.corpus_files import CATALOGUE, VARIABLE, read_file
+from tests.corpus.corpus_files import ROWS, VARIABLE, read_file
 from tests.corpus.corpus_rows import Row, write_outcomes
 
 if TYPE_CHECKING:
@@ -20,14 +20,7 @@ pytestmark = pytest.mark.corpus
 ZONE = "us-central1-a"  # for files that select none; no outcome depends on it
 
 
-def mark(row: Row) -> tuple[pytest.MarkDecorator, ...]:
-    """A row that is known to be wrong must fail, so that its end is noticed."""
-    return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=row.wrong),) if row.wrong else ()
-
-
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=f"{row.repository}/{row.path}", marks=mark(row)) for row in CATALOGUE.rows]
-)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.repository}/{row.path}")
 def test_plan_says_what_the_facts_say(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / PurePosixPath(row.path).name
     path.write_bytes(read_file(row, os.environ.get(VARIABLE, "")))

@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from tests.cli.cli_world import read_json, run, write
-from tests.corpus.corpus_rows import Row, read_catalogue, write_outcomes
+from tests.corpus.corpus_rows import Row, read_field, write_outcomes
 from tests.field.field_world import INPUTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROWS = read_catalogue("field").rows
+ROWS = read_field()
 Json = dict[str, Any]
 
 
