@@ -1,4 +1,4 @@
-"""What the engine asks of the outside world.
+"""What the engine asks of the outside world, a line a method; `shared.edges` says each in full.
 
 Every method may raise the errors of `shared.model.errors`; a cluster is always named
 ``projects/P/locations/L/clusters/C``. None waits for an operation of GKE.
@@ -30,105 +30,60 @@ class Role(StrEnum):
 
 
 class PoolReads(Protocol):
-    """GKE's node pools, for both functions."""
+    """GKE's node pools, and Compute Engine's machines of them, for both functions."""
 
-    def list(self, cluster: str) -> Sequence[NodePool]:
-        """Return every pool of a cluster."""
-
-    def get(self, cluster: str, name: str) -> NodePool | None:
-        """Return one pool, or None when the cluster has none of that name."""
-
-    def list_operations(self, cluster: str) -> Sequence[Operation]:
-        """Return the creates and deletes of pools that GKE still lists."""
-
-    def read_machines(self, pool: NodePool) -> Machines:
-        """Return what Compute Engine says of the machines of a pool."""
-
-    def find_channel(self, cluster: str) -> str:
-        """Return the release channel of a cluster, or empty. It may have changed minutes ago."""
+    def list(self, cluster: str) -> Sequence[NodePool]: ...
+    def get(self, cluster: str, name: str) -> NodePool | None: ...  # None: GKE says so
+    def list_operations(self, cluster: str) -> Sequence[Operation]: ...
+    def read_machines(self, pool: NodePool) -> Machines: ...
+    def find_channel(self, cluster: str) -> str: ...  # it may have changed minutes ago
 
 
 class PoolAdds(PoolReads, Protocol):
-    """What `provision` may do."""
+    """What `provision` may do. It submits, and the end of the operation comes later."""
 
-    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Submit one pool."""
-
-    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
+    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None: ...
+    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None: ...
 
 
 class PoolTakes(PoolReads, Protocol):
-    """What `collect` may do."""
+    """What `collect` may do. It submits, and the end of the operation comes later."""
 
-    def delete(self, cluster: str, name: str) -> None:
-        """Submit the deletion of one pool. An absent pool counts as success."""
-
-    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
-        """Bound a pool to fewer nodes; 0 turns its autoscaling off."""
+    def delete(self, cluster: str, name: str) -> None: ...  # an absent pool counts as success
+    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None: ...  # 0: no autoscaling
 
 
 class Cluster(Protocol):
-    """One cluster's live objects."""
+    """One cluster's live objects. None in place of one: Kubernetes says that there is none."""
 
-    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        """Return one workload as it is now, or None when there is none of that name."""
-
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None: ...
+    # Those by namespace and name; one that is not in the answer may exist too.
     def list_workloads(
         self, kind: str, names: Collection[tuple[str, str]]
-    ) -> Sequence[WorkloadView]:
-        """Return workloads by namespace and name; one that is not among them may exist too."""
-
-    def get_parent(self, parent: Parent) -> Parent | None:
-        """Return the parent of a workload as it is now; None when it is gone or replaced."""
-
-    def get_namespace(self, name: str) -> Namespace | None:
-        """Return one namespace as it is now, or None when there is none of that name."""
-
-    def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]:
-        """Return the unfinished accelerator pods of a workload."""
-
-    def find_disk(self, namespace: str, claim: str) -> Disk | None:
-        """Return where the volume of a claim can be used; None if it can be used anywhere."""
-
-    def list_accelerator_pods(self) -> Iterable[PodView]:
-        """Return all unfinished accelerator pods of the cluster, of any kind."""
-
-    def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
-        """Return the nodes of these pools, or of all pools of ours."""
-
-    def list_bound_pods(self, node: str) -> Sequence[PodView]:
-        """Return the unfinished pods on a node, without DaemonSet and static pods."""
-
-    def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
-        """Set our taint on a node, or take it off if `since` is None."""
-
-    def write_notice(self, notice: Notice) -> None:
-        """Write an Event. The same Event again raises a count instead of adding one."""
+    ) -> Sequence[WorkloadView]: ...
+    def get_parent(self, parent: Parent) -> Parent | None: ...  # None too if it was replaced
+    def get_namespace(self, name: str) -> Namespace | None: ...
+    def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]: ...
+    def find_disk(self, namespace: str, claim: str) -> Disk | None: ...  # None: usable anywhere
+    def list_accelerator_pods(self) -> Iterable[PodView]: ...  # unfinished ones, of any kind
+    def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]: ...  # (): of all of ours
+    def list_bound_pods(self, node: str) -> Sequence[PodView]: ...  # no DaemonSet or static pods
+    # Sets our taint, or takes it off if `since` is None.
+    def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None: ...
+    def write_notice(self, notice: Notice) -> None: ...  # the same again raises a count
 
 
 class Queues(Protocol):
-    """Kueue in one cluster."""
+    """Kueue in one cluster, as far as it is about admission checks that we answer."""
 
-    def list_checks(self) -> Sequence[Check]:
-        """Return the admission checks that this provisioner answers."""
-
-    def mark_active(self, check: Check) -> None:
-        """Say that an admission check is answered, so that queues can use it."""
-
-    def list_workloads(self) -> Iterable[QueuedWorkload]:
-        """Return every Workload of Kueue."""
-
-    def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
-        """Return the Workloads of one object, by its UID."""
-
-    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
-        """Return the owner of a Workload as Kueue will resume it; None if it is gone."""
-
+    def list_checks(self) -> Sequence[Check]: ...
+    def mark_active(self, check: Check) -> None: ...
+    def list_workloads(self) -> Iterable[QueuedWorkload]: ...
+    def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]: ...
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None: ...  # as it will run
     def write_state(
         self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
-    ) -> None:
-        """Write the state of one check of a Workload."""
+    ) -> None: ...
 
 
 class Ports(Struct, frozen=True, kw_only=True):
