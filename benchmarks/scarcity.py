@@ -20,7 +20,7 @@ from msgspec import structs
 
 from benchmarks.figures import Figure, compare
 from shared.capacity_texts import CapacityPolicy
-from shared.engine.budget import Budget
+from shared.engine.budget import open_books
 from shared.model.needs import NodeSource, Tier, Way
 from shared.plan import attempts
 from tests.simulation.sim_acts import apply_act
@@ -137,7 +137,7 @@ def live_scarcity(seed: int, side: Side) -> Lived:
         stack.callback(world.time.close)
         for each in itertools.chain.from_iterable(world.functions.live.values()):
             settings = structs.replace(each.ports.settings, capacity_policies=(_build_policy(side),))
-            each.ports = structs.replace(each.ports, settings=settings, budget=Budget(settings))
+            each.ports = structs.replace(each.ports, settings=settings, books=open_books(settings))
         world.time.at(START + act.at, functools.partial(apply_act, world, act))
         for at in ticks:
             world.time.at(START + at, world.tick)

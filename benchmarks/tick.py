@@ -16,9 +16,8 @@ from msgspec import structs
 from benchmarks.figures import Figure, compare
 from benchmarks.processes import Failed
 from shared.edges.process import SYSTEM_CLOCK
-from shared.engine.budget import Budget
+from shared.engine.budget import open_books
 from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports, Role
-from shared.engine.threads import Crew
 from shared.engine.wakes import tick
 from shared.kinds.jobset import JOBSET_UID_ON_POD
 from shared.model import labels
@@ -117,8 +116,7 @@ def _tick(case: str, size: int) -> Cost:
         takes=cast("PoolTakes", pools) if role == Role.COLLECT else None,
         clusters={CLUSTER: cast("Cluster", Delayed(live, calls))},
         clock=SYSTEM_CLOCK,
-        budget=Budget(settings()),
-        crew=Crew(),
+        books=open_books(settings()),
     )
     cpu, began = time.process_time(), time.perf_counter()
     done = tick(CLUSTER, ports)

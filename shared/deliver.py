@@ -27,10 +27,9 @@ from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
 from shared.edges.google import GoogleAccount, find_request
 from shared.edges.kueue import KueueQueues
 from shared.edges.process import SYSTEM_CLOCK
-from shared.engine.budget import Budget, Key
+from shared.engine.budget import Key, open_books
 from shared.engine.outside import Ports, Role
 from shared.engine.tell import Outcome
-from shared.engine.threads import Crew
 from shared.engine.wakes import Work, tick, work_on, work_on_end
 from shared.model import errors
 from shared.model.decisions import Verdict
@@ -90,8 +89,7 @@ def build_ports(
         clusters={name: KubernetesCluster(api, component=component) for name, api in apis.items()},
         queues=queues if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
-        budget=Budget(settings),
-        crew=Crew(),
+        books=open_books(settings),
     )
 
 

@@ -23,9 +23,8 @@ from shared.edges.google import CLIENT, GoogleAccount, translate_errors
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.edges.process import SYSTEM_CLOCK
-from shared.engine.budget import Budget
+from shared.engine.budget import open_books
 from shared.engine.outside import Ports
-from shared.engine.threads import Crew
 from shared.model.errors import Misconfigured, NotFound
 from shared.model.messages import Message
 
@@ -222,8 +221,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         clusters={name: KubernetesCluster(api) for name, api in apis.items()},
         queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
-        budget=Budget(settings),
-        crew=Crew(),
+        books=open_books(settings),
     )
     return Deployment(
         settings=settings,

@@ -324,12 +324,6 @@ class Books(Struct):
             return key
 
 
-class Budget(Struct):
-    """The books of each cluster, by its name."""
-
-    settings: Settings
-    _books: dict[str, Books] = {}
-
-    def __getitem__(self, cluster: str) -> Books:
-        books = self._books.get(cluster) or Books(self.settings, begun=not self.settings.limited)
-        return self._books.setdefault(cluster, books)
+def open_books(settings: Settings) -> dict[str, Books]:
+    """Return empty books of each cluster, by its name."""
+    return {name: Books(settings, begun=not settings.limited) for name in settings.clusters}

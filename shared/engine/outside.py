@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from shared.engine.budget import Budget
+from shared.engine.budget import Books
 from shared.engine.threads import Crew
 from shared.model.decisions import Notice
 from shared.model.kueue import Check, CheckState, QueuedWorkload
@@ -96,5 +96,5 @@ class Ports(Struct, frozen=True, kw_only=True):
     clusters: Mapping[str, Cluster]
     queues: Mapping[str, Queues] = {}
     clock: Clock
-    budget: Budget
-    crew: Crew
+    books: Mapping[str, Books]  # by cluster
+    crew: Crew = field(default_factory=Crew)

@@ -21,12 +21,13 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import KindAbsent, ProvisionerError
-from shared.model.names import ParsedName, parse_name
+from shared.model.names import Owner, ParsedName, parse_name
 from shared.model.pools import UNDER_WAY, NodePool, Operation, PoolNode
 from shared.model.workloads import Namespace, PodView, WorkloadView
 from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, list_wanted, view_pod
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Ask, Fact, Stop
+from shared.settings import Settings
 
 DELIVERY_SECONDS, ACT_SECONDS = 50.0, 40.0
 """How long after its beginning a delivery, and a tick, begins an act; each ends within 55 s."""
@@ -41,16 +42,21 @@ READ_SECONDS = 60.0  # how long the reads that a plan asks for may take together
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
 
 
+def find_owner(pool: NodePool, settings: Settings) -> Owner | None:
+    """Return the owner of a pool; None for one that is not ours, or of another deployment."""
+    own = ("", settings.resource_labels.get(labels.DEPLOYMENT, ""))
+    return pool.owner if pool.deployment in own else None
+
+
 def list_inventory(cluster: str, ports: Ports) -> Inventory:
     """Return the pools of a cluster, and let the list stand for the creates that it shows."""
-    began_at = ports.clock.now()
-    own = ("", ports.settings.resource_labels.get(labels.DEPLOYMENT, ""))
-    pools = ports.pools.list(cluster)
+    began_at, pools = ports.clock.now(), ports.pools.list(cluster)
     by_owner: dict[WorkloadName, list[NodePool]] = defaultdict(list)
     strangers = defaultdict[str, list[int]](list)
     for pool in pools:
-        if pool.owner is not None and pool.deployment in own:
-            by_owner[pool.owner.key].append(pool)
+        owner = find_owner(pool, ports.settings)
+        if owner is not None:
+            by_owner[owner.key].append(pool)
         elif name := parse_name(pool.name):
             strangers[name.hash].append(name.attempt)
     inventory = Inventory(
@@ -61,7 +67,7 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
         under_way=frozenset(pool.name for pool in pools if pool.status in UNDER_WAY),
         autoscaled=sum(pool.autoscaled for pool in pools),
     )
-    ports.budget[cluster].note_list(inventory)
+    ports.books[cluster].note_list(inventory)
     return inventory
 
 
@@ -72,7 +78,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     inventory = list_inventory(cluster, ports)
     listed = list(live.list_accelerator_pods())
     nodes = sort_nodes(live.list_nodes())
-    ports.budget[cluster].note_nodes(inventory.pools, nodes)
+    ports.books[cluster].note_nodes(inventory.pools, nodes)
     pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
     users: dict[str, list[PodView]] = {name: [] for name in inventory.pools}
@@ -114,7 +120,7 @@ def take_look(key: Key, ports: Ports, lists: Lists) -> Look:
         look.parent = ports.clusters[key.cluster].get_parent(look.workload.parent)
     look.nodes, look.stop, look.now = nodes(), stop(), ports.clock.now()
     if not lists.whole:
-        ports.budget[key.cluster].note_nodes(look.pools, look.nodes)
+        ports.books[key.cluster].note_nodes(look.pools, look.nodes)
     add_before(look, ports, lists)
     look.wanted = recall_wanted(look, ports, lists)
     return look
@@ -136,7 +142,7 @@ def begin_list(key: Key, ports: Ports, lists: Lists) -> Callable[[], Inventory]:
 
     That of another look must be young, and must have begun after our last act and the last end.
     """
-    books, now = ports.budget[key.cluster], ports.clock.now()
+    books, now = ports.books[key.cluster], ports.clock.now()
     if lists.inventory.began_at:
         return lambda: lists.inventory
     shared, changed_at = books.inventory, max(books.ended_at, books.acted.get(key, 0.0))
@@ -216,7 +222,7 @@ def add_disks(look: Look, ports: Ports, lists: Lists) -> WorkloadView | None:
 
 def add_before(look: Look, ports: Ports, lists: Lists) -> None:
     """Add what was read before this look, and what the process has counted and remembers."""
-    books, own = ports.budget[look.key.cluster], {pod.uid for pod in look.pods}
+    books, own = ports.books[look.key.cluster], {pod.uid for pod in look.pods}
     look.operations = lists.operations
     for name in (look.pools.keys() & lists.users) - lists.names:
         look.users[name] = [pod for pod in lists.users[name] if pod.uid not in own]
@@ -238,7 +244,7 @@ def recall_wanted(look: Look, ports: Ports, lists: Lists) -> Wanted:
     if workload is None or is_over(workload):
         return want_nothing(look, pools_of)
     rests_on = workload, look.plain, pods, [pools_of.get(pod.node_name, "") for pod in pods]
-    memory = ports.budget[key.cluster].wanted
+    memory = ports.books[key.cluster].wanted
     before = memory.get(key)
     if before is None or before[0] != rests_on:
         wanted = list_wanted(key.cluster, workload, pods, pools_of, settings)
@@ -269,7 +275,7 @@ def blame_flavor(wanted: Wanted) -> Wanted:
 
 def read_namespace(cluster: str, name: str, ports: Ports, seconds: float) -> Namespace | None:
     """Return a namespace as it was so many seconds ago, or later."""
-    now, namespaces = ports.clock.now(), ports.budget[cluster].namespaces
+    now, namespaces = ports.clock.now(), ports.books[cluster].namespaces
     namespace, read_at = namespaces.get(name, (None, float("-inf")))
     if not 0 <= now - read_at < seconds:
         namespace = ports.clusters[cluster].get_namespace(name)
@@ -298,7 +304,7 @@ def read_stop(cluster: str, namespace: str, ports: Ports, seconds: float = 0.0) 
         value = "no-create"
         text = f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
     if value != "active":
-        ports.budget[cluster].namespaces.pop(namespace, None)  # its end is seen at once
+        ports.books[cluster].namespaces.pop(namespace, None)  # its end is seen at once
     if value not in MODES:
         return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
     return MODES[value], text

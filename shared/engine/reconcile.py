@@ -52,7 +52,7 @@ _NOT_SERVED = Answer(Reason.KIND_NOT_SERVED)
 def reconcile(key: Key, ports: Ports, lists: Lists = LIVE) -> Run:
     """Look at a workload, plan, do the acts of one function, and return what came of them."""
     look, plan = plan_for(key, ports, lists)
-    run = Run(key, ports, ports.budget[key.cluster], look, plan)
+    run = Run(key, ports, ports.books[key.cluster], look, plan)
     if ports.adds:
         run.add()
     else:
@@ -210,7 +210,7 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
 def send(act: Act, look: Look, ports: Ports) -> Outcome:
     """Do an act, and return what came of it."""
     outcome, deletes = describe_act(act, look), act.verb == Verb.DELETE
-    books, entry = ports.budget[look.key.cluster], count_entry(act, look)
+    books, entry = ports.books[look.key.cluster], count_entry(act, look)
     try:
         call = prepare(act, look, ports)
     except errors.Rejected as refusal:
@@ -322,7 +322,7 @@ def find_obstacle(act: Act, entry: Entry | None, look: Look, ports: Ports) -> De
     What the owner itself says needs no bound. Many absent owners or failed pools at once are more
     often a mistake, for example a list that is wrongly empty, than true.
     """
-    owner, books, now = look.workload, ports.budget[look.key.cluster], ports.clock.now()
+    owner, books, now = look.workload, ports.books[look.key.cluster], ports.clock.now()
     if entry:
         reason = books.take(entry, now)
         return explain_answer(Answer(reason, act.need), look) if reason else None

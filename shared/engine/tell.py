@@ -203,7 +203,7 @@ def tell(
     A tick says nothing again that stays as it is, and leaves nothing out that still is so.
     """
     news, now = list[Outcome](), look.scene.now
-    notices = ports.budget[look.key.cluster].notices
+    notices = ports.books[look.key.cluster].notices
     for outcome in outcomes:
         reason = outcome.decision.reason
         place = (outcome.subject, str(reason), outcome.pool)
@@ -260,10 +260,8 @@ def _name_takers(look: Look) -> str:
     return f" ({', '.join(names[:TAKERS_MAX])}{more})" if names else ""
 
 
-def explain_end(ended: EndedOperation) -> Decision | None:
-    """Return what the owner is told of the end of a create; None for that of a delete."""
-    if ended.deleted:
-        return None
+def explain_end(ended: EndedOperation) -> Decision:
+    """Return what the owner is told of the end of a create."""
     if ended.created:
         return say(Reason.POOL_CREATED, pool=ended.pool)
     text = f"GKE could not create node pool {ended.pool}: {ended.problem}"

@@ -18,7 +18,7 @@ from shared.engine.budget import Key, WorkloadName
 from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
 from shared.engine.look import LIVE, Lists, Look
 from shared.engine.outside import Ports
-from shared.engine.reads import DELIVERY_SECONDS, read_lists, read_stop
+from shared.engine.reads import DELIVERY_SECONDS, find_owner, read_lists, read_stop
 from shared.engine.reconcile import Run, reconcile
 from shared.engine.tell import (
     ENDED_BY_OPERATIONS,
@@ -33,10 +33,9 @@ from shared.engine.tell import (
 from shared.kinds.table import KINDS
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
-from shared.model.labels import DEPLOYMENT
 from shared.model.messages import EndedOperation
-from shared.model.names import parse_name
-from shared.model.pools import PAID, NodePool
+from shared.model.names import Owner, parse_name
+from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
 
 LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
@@ -111,18 +110,20 @@ def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
     if (ports.takes and ended.created) or parse_name(ended.pool) is None:
         return Work()
     try:
-        pool = _find_pool(ended, ports)
+        owner = _find_owner(ended, ports)
     except ProvisionerError as error:
         return Work(errors=[error])
-    books = ports.budget[ended.cluster]
-    books.ended_at = ports.clock.now()
-    gives_slot = ports.adds is not None and not _is_slow(ended, pool, ports)
-    if ports.adds and not gives_slot:
+    books, now = ports.books[ended.cluster], ports.clock.now()
+    books.ended_at = now
+    age = now - owner.created_at if owner and owner.created_at else 0.0
+    is_slow = not ended.deleted and age >= SLOW_SECONDS
+    if ports.adds and is_slow:
         books.leave_to_deletions()
-    key = _find_owner(ended, pool, ports)
+    key = Key(ended.cluster, *owner.key, owner.uid if ports.takes else "") if owner else None
     work = work_on(key, ports) if key else Work()
-    _tell_end(ended, pool, work, ports)
-    if gives_slot:
+    if ports.adds and not ended.deleted and age < ENDED_SECONDS:
+        _tell_end(ended, work, ports)
+    if ports.adds and not is_slow:
         _work_on_next(key, ended.cluster, ports, work)
     return work
 
@@ -136,7 +137,7 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
     while len(tried) <= TURNS_MAX and ports.clock.now() <= until:
         if any(each.acted for each in work.outcomes):
             return
-        following = ports.budget[cluster].take_next(but=tried)
+        following = ports.books[cluster].take_next(but=tried)
         if following is None:
             return
         tried.append(following)
@@ -145,35 +146,19 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
         work.errors += other.errors
 
 
-def _find_pool(ended: EndedOperation, ports: Ports) -> NodePool | None:
-    """Return the pool, None if it is gone. An older list does: owner and age never change."""
+def _find_owner(ended: EndedOperation, ports: Ports) -> Owner | None:
+    """Return whose pool it is; None if it is gone, or another's. An older list says so too."""
     if ended.deleted and not ended.problem:
         return None
-    listed = ports.budget[ended.cluster].inventory.pools.get(ended.pool)
-    return listed or ports.pools.get(ended.cluster, ended.pool)
+    listed = ports.books[ended.cluster].inventory.pools.get(ended.pool)
+    pool = listed or ports.pools.get(ended.cluster, ended.pool)
+    return find_owner(pool, ports.settings) if pool else None
 
 
-def _find_owner(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> Key | None:
-    own = ("", ports.settings.resource_labels.get(DEPLOYMENT, ""))
-    if pool is None or pool.owner is None or pool.deployment not in own:
-        return None
-    return Key(ended.cluster, *pool.owner.key, pool.owner.uid if ports.takes else "")
-
-
-def _is_slow(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> bool:
-    """Return whether a create took so long that its slot is left to deletions."""
-    created_at = pool.owner.created_at if pool and pool.owner else None
-    age = ports.clock.now() - (created_at or float("inf"))
-    return age >= SLOW_SECONDS and not ended.deleted
-
-
-def _tell_end(ended: EndedOperation, pool: NodePool | None, work: Work, ports: Ports) -> None:
-    """Tell the owner what came of a create, unless that is old: its message has come again."""
-    decision, created_at = explain_end(ended), pool.owner.created_at if pool and pool.owner else 0
-    if decision is None or work.look is None or ports.adds is None:
-        return
-    if ports.clock.now() - (created_at or 0) < ENDED_SECONDS:
-        outcome = note(decision, work.look, pool=ended.pool)
+def _tell_end(ended: EndedOperation, work: Work, ports: Ports) -> None:
+    """Tell the owner what came of a create."""
+    if work.look is not None:
+        outcome = note(explain_end(ended), work.look, pool=ended.pool)
         write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
         work.outcomes.insert(0, outcome)
 
@@ -193,7 +178,7 @@ def tick(cluster: str, ports: Ports) -> Tick:
 
     An error about one workload stops no other.
     """
-    done, books, crew = Tick(), ports.budget[cluster], ports.crew
+    done, books, crew = Tick(), ports.books[cluster], ports.crew
     rest = crew.find_rest(cluster, ports.clock.now())
     if rest:
         books.spare = frozenset()
@@ -281,7 +266,7 @@ def _list_workloads(keys: Sequence[Key], lists: Lists, ports: Ports, done: Tick)
 
 def _work_on_all(keys: list[Key], ports: Ports, lists: Lists, done: Tick) -> None:
     """Work on keys side by side, and note what is left, which pools are too many, and figures."""
-    books = ports.budget[lists.cluster]
+    books = ports.books[lists.cluster]
 
     def work(key: Key) -> Work:
         if ports.clock.now() - lists.began_at > BEGIN_SECONDS:
@@ -319,7 +304,7 @@ def _measure(works: Iterable[Work], lists: Lists, ports: Ports) -> dict[str, int
 
 def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
     """Return which limits are passed, if that is new; nothing is deleted for it."""
-    settings, cluster, books = ports.settings, lists.cluster, ports.budget[lists.cluster]
+    settings, cluster, books = ports.settings, lists.cluster, ports.books[lists.cluster]
     used, limit = books.count_used(), settings.limit_chips_per_namespace
     totals = {f"namespace {name}": (chips, limit) for name, chips in used.items()}
     totals[f"cluster {cluster}"] = sum(used.values()), settings.limit_chips

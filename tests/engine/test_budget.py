@@ -181,7 +181,7 @@ def test_only_deletions_that_gke_accepted_are_counted() -> None:
 
 def test_a_refusal_gives_back_no_deletion_that_gke_accepted_before() -> None:
     world = World(deletions_per_minute_max=1)
-    books, now = world.collector.ports.budget[CLUSTER], world.clock.time
+    books, now = world.collector.ports.books[CLUSTER], world.clock.time
     assert books.take_deletion("first", now)  # GKE accepts it
     assert books.take_deletion("first", now + 2)  # and says of the same one that it is busy with it
 

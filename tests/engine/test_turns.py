@@ -2,10 +2,11 @@
 
 import pytest
 
-from shared.engine.budget import Budget, Key
+from shared.engine.budget import Key, open_books
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.model.errors import Throttled, Unavailable
 from shared.model.pools import PoolStatus
+from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, settings
 from tests.engine.test_budget import FULL
 from tests.engine.world import World, list_reasons
@@ -16,8 +17,9 @@ def key(namespace: str, name: str) -> Key:
 
 
 def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_wait() -> None:
-    budget = Budget(settings())
-    turns = budget[CLUSTER]
+    other = "projects/p/locations/l/clusters/other"
+    books = open_books(settings(clusters={CLUSTER: ClusterSettings(), other: ClusterSettings()}))
+    turns = books[CLUSTER]
     turns.wait(key("a", "old"), 1.0, begun=False)
     turns.wait(key("a", "older"), 0.0, begun=False)
     turns.wait(key("b", "young"), 9.0, begun=False)
@@ -28,7 +30,7 @@ def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_w
     order = [turns.take_next() for _ in range(5)]
 
     assert [each.name if each else None for each in order] == ["gang", "older", "young", "old", None]
-    assert budget["projects/p/locations/l/clusters/other"].take_next() is None
+    assert books[other].take_next() is None
 
 
 def full_world() -> World:
@@ -161,7 +163,7 @@ def test_a_gang_that_cannot_use_a_free_slot_leaves_it_to_the_next() -> None:
     world.come(first)
     stuck = key("default", "stuck")
     world.set_jobset(name="stuck", replicas=1, terminal="Completed")
-    world.ports.budget[CLUSTER].wait(stuck, 0.0, begun=True)
+    world.ports.books[CLUSTER].wait(stuck, 0.0, begun=True)
 
     work = world.provisioner.end(first, created=True)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from shared.engine.budget import Books, Budget, Key
+from shared.engine.budget import Books, Key, open_books
 from shared.engine.outside import Ports, Role
 from shared.engine.reconcile import Run, reconcile
 from shared.engine.threads import Crew, attempt
@@ -207,10 +207,10 @@ class Function:
             clusters={CLUSTER: cluster},
             queues=self.queues,
             clock=clock,
-            budget=Budget(chosen),
+            books=open_books(chosen),
             crew=OneThread(),
         )
-        self.memory = self.ports.budget[CLUSTER]
+        self.memory = self.ports.books[CLUSTER]
 
     def work(self, name: str = "train", *, uid: str = "") -> Work:
         return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.ports)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from shared.capacity_texts import CapacityPolicy
 from shared.deliver import deliver, deliver_tick
-from shared.engine.budget import Budget
+from shared.engine.budget import open_books
 from shared.engine.outside import Ports, Role
 from shared.engine.threads import CALLS_AT_ONCE, Crew
 from shared.model.needs import Reservation, Tier, Way
@@ -87,7 +87,7 @@ class Functions:
             clusters={name: ClusterPort(world, name) for name in world.cluster_names},
             queues=queues,
             clock=SimClock(world),
-            budget=Budget(settings),
+            books=open_books(settings),
             crew=SimCrew(world.time),
         )
         return Instance(role, ports, release)
