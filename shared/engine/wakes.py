@@ -34,7 +34,7 @@ from shared.kinds.table import KINDS
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
 from shared.model.messages import EndedOperation
-from shared.model.names import Owner, parse_name
+from shared.model.names import parse_name
 from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
 
@@ -110,20 +110,27 @@ def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
     if (ports.takes and ended.created) or parse_name(ended.pool) is None:
         return Work()
     try:
-        owner = _find_owner(ended, ports)
+        key, created_at = _find_owner(ended, ports)
     except ProvisionerError as error:
         return Work(errors=[error])
-    books, now = ports.books[ended.cluster], ports.clock.now()
-    books.ended_at = now
-    age = now - owner.created_at if owner and owner.created_at else 0.0
+    now = ports.clock.now()
+    ports.books[ended.cluster].ended_at = now
+    if ports.takes:
+        return work_on(key, ports) if key else Work()
+    return _use_slot(ended, key, now - (created_at or now), ports)
+
+
+def _use_slot(ended: EndedOperation, key: Key | None, age: float, ports: Ports) -> Work:
+    """Tell the owner what came of a create, and give the slot that is free to who waits for it."""
     is_slow = not ended.deleted and age >= SLOW_SECONDS
-    if ports.adds and is_slow:
-        books.leave_to_deletions()
-    key = Key(ended.cluster, *owner.key, owner.uid if ports.takes else "") if owner else None
+    if is_slow:
+        ports.books[ended.cluster].leave_to_deletions()
     work = work_on(key, ports) if key else Work()
-    if ports.adds and not ended.deleted and age < ENDED_SECONDS:
-        _tell_end(ended, work, ports)
-    if ports.adds and not is_slow:
+    if work.look and not ended.deleted and age < ENDED_SECONDS:
+        outcome = note(explain_end(ended), work.look, pool=ended.pool)
+        write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
+        work.outcomes.insert(0, outcome)
+    if not is_slow:
         _work_on_next(key, ended.cluster, ports, work)
     return work
 
@@ -146,21 +153,20 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
         work.errors += other.errors
 
 
-def _find_owner(ended: EndedOperation, ports: Ports) -> Owner | None:
-    """Return whose pool it is; None if it is gone, or another's. An older list says so too."""
+def _find_owner(ended: EndedOperation, ports: Ports) -> tuple[Key | None, int | None]:
+    """Return whose pool it is, and when that was created; None if it is gone, or another's.
+
+    An older list of pools says so too.
+    """
     if ended.deleted and not ended.problem:
-        return None
+        return None, None
     listed = ports.books[ended.cluster].inventory.pools.get(ended.pool)
     pool = listed or ports.pools.get(ended.cluster, ended.pool)
-    return find_owner(pool, ports.settings) if pool else None
-
-
-def _tell_end(ended: EndedOperation, work: Work, ports: Ports) -> None:
-    """Tell the owner what came of a create."""
-    if work.look is not None:
-        outcome = note(explain_end(ended), work.look, pool=ended.pool)
-        write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
-        work.outcomes.insert(0, outcome)
+    owner = find_owner(pool, ports.settings) if pool else None
+    if owner is None:
+        return None, None
+    uid = owner.uid if ports.takes else ""
+    return Key(ended.cluster, *owner.key, uid), owner.created_at
 
 
 class Tick(Struct):
