@@ -43,6 +43,7 @@ PUBLIC = {
     "_KUEUE_API_VERSION": "v0.15.2",
 }
 """The public environment's command line, with versions that can be had."""
+STATE = {name: PUBLIC[name] for name in ("_TF_STATE_BUCKET", "_TF_STATE_PREFIX")}
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shared.model.labels import DEPLOYMENT, MANAGER, MANAGER_VALUE
+
 Json = dict[str, Any]
 
 PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "helm")
@@ -46,8 +48,17 @@ printf '%s' "$answer"
 printf '%s' "$complaint" >&2
 exit "$code"
 """
+_ANSWERS = {"config get": "a-project", "projects describe": "123456789", "logging read": "answered"}
+"""What gcloud says in any state."""
 Answer = tuple[int, str, str]  # a program's exit code and what it writes to both streams
 Gcloud = Callable[[list[str]], Answer]
+
+
+def a_pool(
+    name: str, *, deployment: str | None = "a-project_tpu-provisioner", manager: str = MANAGER_VALUE
+) -> Json:
+    """A node pool as `gcloud` lists it."""
+    return {"name": name, "config": {"labels": {MANAGER: manager}, "resourceLabels": {DEPLOYMENT: deployment}}}
 
 
 class Refused(Exception):
@@ -132,27 +143,17 @@ class Cloud:
         return 0, f"{text}\n" if text else "", ""
 
     def _gcloud(self, words: Words) -> str:
-        group, verb = words.plain[:2]
-        if group == "storage" and verb != "service-agent":
+        group, subject = words.plain[:2]
+        if group == "storage" and subject != "service-agent":
             return self._storage(words)
-        answers = {
-            ("config", "get"): "a-project",
-            ("projects", "describe"): "123456789",
-            ("logging", "read"): "answered",
-        }
-        name = f"_{group}_{verb}".replace("-", "_")
-        return answers.get((group, verb)) or str(getattr(self, name, lambda _: "")(words))
-
-    def _iam_service_accounts(self, words: Words) -> str:
-        verb, name = words.plain[2:4]
-        whole = f"{name}@a-project.iam.gserviceaccount.com" if verb == "create" else name
-        return self._keep(self.accounts, verb, whole)
-
-    def _artifacts_repositories(self, words: Words) -> str:
-        verb, name = words.plain[2:4]
-        return self._keep(self.repositories, verb, name)
+        names = {"service-accounts": self.accounts, "repositories": self.repositories}.get(subject)
+        if names is not None:
+            return self._keep(names, *words.plain[2:4])
+        name = f"_{group}_{subject}".replace("-", "_")
+        return _ANSWERS.get(f"{group} {subject}") or str(getattr(self, name, lambda _: "")(words))
 
     def _keep(self, names: list[str], verb: str, name: str) -> str:
+        name = name.partition("@")[0]  # of an account, what it is created by
         if verb == "create":
             names.append(name)
         elif verb in ("describe", "delete") and name not in names:

@@ -1,5 +1,6 @@
 """Reads Terraform configurations as data (python-hcl2), for rules that need no `terraform`."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +19,8 @@ _PLAIN = hcl2.SerializationOptions(
     with_comments=False, explicit_blocks=False, preserve_heredocs=False, strip_string_quotes=True
 )
 """Texts without quotes, expressions as ``${…}``, blocks as lists."""
+_TYPED, _UNLABELLED = ("resource", "data"), ("locals", "terraform")
+"""Blocks with a type before their name, and those without a name."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +34,15 @@ class Block:
 
     @property
     def address(self) -> str:
-        """Return ``type.name``, as Terraform says it within the module."""
-        prefix = "data." if self.kind == "data" else ""
-        return f"{prefix}{self.type}.{self.name}" if self.type else f"{self.kind}.{self.name}"
-
-    def blocks(self, name: str) -> list[Body]:
-        """Return the nested blocks of a name, those made by ``dynamic`` too."""
-        found = list(self.body.get(name, ()))
-        for dynamic in self.body.get("dynamic", ()):
-            found += [body for label, each in dynamic.items() if label == name for body in each.get("content", ())]
-        return found
+        """Return what Terraform calls it within the module: ``type.name``, ``data.type.name``."""
+        return ".".join(filter(None, (self.kind * (self.kind != "resource"), self.type, self.name)))
 
 
 @dataclass(frozen=True)
 class Configuration:
     """All ``*.tf`` files of one folder."""
 
+    text: str  # without comments
     blocks: tuple[Block, ...]
     locals: Body
 
@@ -54,44 +50,21 @@ class Configuration:
         """Return the blocks of a kind, and of some types when any are named."""
         return [each for each in self.blocks if each.kind == kind and (not types or each.type in types)]
 
-    def strings(self) -> Iterator[str]:
-        """Yield every text of every block, expressions as they are written."""
-        for block in self.blocks:
-            yield from list_texts(block.body)
-        yield from list_texts(self.locals)
-
 
 @cache
 def read_configuration(folder: Path) -> Configuration:
     """Return the parsed ``*.tf`` files of a folder."""
-    blocks: list[Block] = []
-    values: Body = {}
-    for path in sorted(folder.glob("*.tf")):
-        parsed = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_PLAIN)
-        for each in parsed.get("locals", []):
-            values |= each
-        for kind in ("resource", "data"):
-            for type_, named in _list_items(parsed, kind):
-                blocks += [Block(kind, type_, name, body) for name, body in named.items()]
-        for kind in ("module", "variable", "output", "provider"):
-            blocks += [Block(kind, "", name, body) for name, body in _list_items(parsed, kind)]
-    return Configuration(tuple(blocks), values)
+    paths = sorted(folder.glob("*.tf"))
+    texts = [re.sub(r"^ *#.*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE) for path in paths]
+    files = [hcl2.loads(text, serialization_options=_PLAIN) for text in texts]
+    values = {name: value for each in files for some in each.get("locals", ()) for name, value in some.items()}
+    blocks = (block for each in files for kind in each for block in _list_blocks(kind, each[kind]))
+    return Configuration("\n".join(texts), tuple(blocks), values)
 
 
-def _list_items(parsed: Body, kind: str) -> Iterator[tuple[str, Body]]:
-    """Yield the labels and bodies of a file's blocks of a kind."""
-    for labelled in parsed.get(kind, []):
-        yield from labelled.items()
-
-
-def list_texts(value: Any) -> Iterator[str]:
-    """Yield every text of a value, keys too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield str(key)
-            yield from list_texts(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from list_texts(each)
+def _list_blocks(kind: str, labelled: list[Body]) -> Iterator[Block]:
+    for first, body in (item for each in labelled for item in each.items()):
+        if kind in _TYPED:
+            yield from (Block(kind, first, name, own) for name, own in body.items())
+        elif kind not in _UNLABELLED:
+            yield Block(kind, "", first, body)

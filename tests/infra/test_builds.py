@@ -1,15 +1,18 @@
 """The build files' scripts in order on a pretended cloud: whole walks, and what they refuse."""
 
-from tests.infra.bench import DESTROY, PROVISION, PUBLIC, Bench
-from tests.infra.pretended_cloud import BUCKET, DIGEST, REGION, TOPIC
+from tests.infra.bench import DESTROY, PROVISION, PUBLIC, STATE, Bench
+from tests.infra.pretended_cloud import BUCKET, DIGEST, REGION, TOPIC, a_pool
 
-STATE = {"_TF_STATE_BUCKET": "old-state", "_TF_STATE_PREFIX": "tpu-environment"}
 FILE = 'environment = { zone = "us-east5-b", cluster_name = "tpu-cluster" }\n'
 
 
 def test_the_public_command_line_makes_an_environment_once_and_destroys_it_in_order(bench: Bench) -> None:
     bench.build(PROVISION, **PUBLIC)
     first = bench.state
+    upgrade = next(place for place, each in enumerate(bench.calls) if each.startswith("helm upgrade"))
+    assert "delete secret" in bench.calls[upgrade - 1], "a build that was killed in Helm stops the next one"
+    assert "status in (pending-install,pending-upgrade,pending-rollback)" in bench.calls[upgrade - 1]
+    assert not [each for each in bench.calls if "delete namespace" in each], "it may have a stop"
     assert (bench.folder / "build/exporter-image").read_text().strip().endswith(f"/exporter@{DIGEST}")
     assert first["installed"] == ["exporter", "jobset", "kueue"]
     assert [each for each in first["objects"] if "inputs" in each] == [
@@ -62,17 +65,6 @@ def test_what_a_later_build_forgets_stays_and_a_difference_is_shown(bench: Bench
     assert bench.read_variables() == {"TPU_TYPE": "v4-8"}
 
 
-def test_a_build_that_was_killed_in_helm_does_not_stop_the_next_one(bench: Bench) -> None:
-    bench.build(PROVISION, **PUBLIC)
-    lines = bench.calls
-    upgrade = next(index for index, each in enumerate(lines) if each.startswith("helm upgrade"))
-
-    assert "kubectl --namespace=default delete secret" in lines[upgrade - 1]
-    assert "status in (pending-install,pending-upgrade,pending-rollback)" in lines[upgrade - 1]
-    # The namespace, which may have a stop, is left alone.
-    assert not [each for each in lines if "delete namespace" in each]
-
-
 def test_an_unreadable_served_cluster_is_the_only_reason_to_destroy_without_reading(bench: Bench) -> None:
     bench.build(PROVISION, **PUBLIC)
     vars(bench.cloud).update(refusals={"terraform destroy": "Error: googleapi: Error 403: Permission denied"})
@@ -86,17 +78,8 @@ def test_an_unreadable_served_cluster_is_the_only_reason_to_destroy_without_read
 
 
 def test_force_asks_no_cluster_and_deletes_the_deployments_pools(bench: Bench) -> None:
-    own = {"tpu-provisioner-deployment": "a-project_tpu-provisioner"}
-    labels = {"google.com/nodepool-manager": "tpu-provisioner"}
-    pools = [
-        {"name": "ours", "config": {"labels": labels, "resourceLabels": own}},
-        {"name": "of-go", "config": {"labels": labels}},
-        {"name": "cpu-node-pool", "config": {}},
-    ]
+    others = [a_pool("of-go", deployment=None), {"name": "cpu-node-pool", "config": {}}]
     bench.build(PROVISION, **PUBLIC)
-    vars(bench.cloud).update(pools=pools)
-    assert "node pool ours" in bench.refuse(DESTROY, **STATE)
-    assert bench.cloud.paused == []
-
+    bench.cloud.pools = [a_pool("ours"), *others]
     bench.build(DESTROY, **STATE, _FORCE="true")
-    assert [each["name"] for each in bench.cloud.pools] == ["of-go", "cpu-node-pool"]
+    assert bench.cloud.pools == others

@@ -11,6 +11,7 @@ import pytest
 
 from demo.objects import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
+from infra.build.write_catalogue import TARGET, list_slices, render
 from shared.deliver import deliver, deliver_tick
 from shared.edges.process import StructuredFormatter
 from shared.engine.outside import Role
@@ -19,21 +20,30 @@ from shared.settings import PREFIX, Settings
 from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
 from tests.engine.world import World
 from tests.infra.bench import PUBLIC
-from tests.infra.terraform_text import (
-    CONFIGURATIONS,
-    ROOT,
-    TERRAFORM,
-    Block,
-    Configuration,
-    list_texts,
-    read_configuration,
-)
+from tests.infra.terraform_text import CONFIGURATIONS, ROOT, TERRAFORM, Block, Configuration, read_configuration
 from tests.tidy.test_house_rules import list_anchors
 
 MODULE = TERRAFORM / "modules/provisioner"
 SET_BY_THE_MODULE = {"clusters", "node_service_account", "allowed_node_service_accounts", "own_namespace"}
+OF_OWNERS = re.compile(
+    r"google_((project|service_account|folder|organization)_iam.*|service_account|project_service)"
+)
 SAME_FOR_ALL = {"credentials", "gke_endpoint"}
 """Meant for stand-ins; in the cloud the defaults are right."""
+PUBLIC_SHAPES = {
+    "v4-4096": ("ct4p-hightpu-4t", "8x16x16", 512),
+    "v5litepod-16": ("ct5lp-hightpu-4t", "4x4", 4),
+    "v3-8": ("ct3-hightpu-4t", "2x2", 1),
+    "v5e-1": ("ct5lp-hightpu-1t", "1x1", 1),
+    "v5e-8": ("ct5lp-hightpu-8t", "2x4", 1),
+    "v5p-8": ("ct5p-hightpu-4t", "2x2x1", 1),
+    "v5p-128": ("ct5p-hightpu-4t", "4x4x4", 16),
+    "v6e-8": ("ct6e-standard-8t", "2x4", 1),
+    "v6e-256": ("ct6e-standard-4t", "16x16", 64),
+    "tpu7x-8": ("tpu7x-standard-4t", "2x2x1", 1),
+    "tpu7x-16": ("tpu7x-standard-4t", "2x2x2", 2),
+}
+"""As https://cloud.google.com/tpu/docs lists them: machine type, topology, hosts."""
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +74,8 @@ def test_the_settings_of_the_module_are_those_of_the_functions(module: Configura
 
     assert free | SET_BY_THE_MODULE | SAME_FOR_ALL == set(Settings.__struct_fields__)
     assert not free & (SET_BY_THE_MODULE | SAME_FOR_ALL)
-    written = "\n".join(path.read_text() for path in MODULE.glob("*.tf"))
-    assert {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", written)} - {
-        "kueue_admission_check"
-    } == (SET_BY_THE_MODULE)
+    written = {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", module.text)}
+    assert written - {"kueue_admission_check"} == SET_BY_THE_MODULE
 
 
 def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration) -> None:
@@ -90,13 +98,7 @@ def test_every_log_field_that_is_counted_is_written(
         for function in (world.provisioner, world.collector):
             deliver_tick(function.role, CLUSTER, function.ports)
     logged = [json.loads(StructuredFormatter("test").format(each)) for each in caplog.records]
-    metrics = module.of("resource", "google_logging_metric")
-    named = {
-        field
-        for each in metrics
-        for text in list_texts(each.body)
-        for field in re.findall(r"jsonPayload\.(\w+)", text)
-    }
+    named = set(re.findall(r"jsonPayload\.(\w+)", module.text))
     written = {field for record in logged for field in record}
 
     of_records = {"function", "wake", "decision", "reason", "waited_seconds", "cluster", "counts"}
@@ -110,30 +112,24 @@ def test_every_log_field_that_is_counted_is_written(
 
 def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) -> None:
     # The exporter's metrics have reasons of their own.
-    texts = [
-        re.sub(r"tpu_provisioner_exporter_\w+\{\$\{labels\}[^}]*\}", "", each)
-        for each in list_texts(module.locals)
-    ]
-    named = set(re.findall(r'reason=\\*"(\w+)', " ".join(texts)))
+    text = re.sub(r"tpu_provisioner_exporter_\w+\{\$\{labels\}[^}]*\}", "", module.text)
+    named = set(re.findall(r'reason=\\*"(\w+)', text))
 
     assert {"limit_passed", "deletions_over_cap"} <= named
     assert named | set(module.locals["failed_creations"]) <= set(Reason)
 
 
 def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:
-    named = {
-        re.sub(r"_(total|bucket|sum|count)$", "", name)
-        for text in list_texts(module.locals)
-        for name in re.findall(r"tpu_provisioner_exporter_(\w+)", text)
-    }
+    texts = re.findall(r"tpu_provisioner_exporter_(\w+)", module.text)
+    named = {re.sub(r"_(total|bucket|sum|count)$", "", each) for each in texts}
     sources = "\n".join(path.read_text() for path in (ROOT / "exporter").glob("*.py"))
 
     assert named >= {"is_leader", "oldest_unpublished_age_seconds"}
     assert [name for name in named if f'"{name}"' not in sources] == []
 
 
-def test_every_alert_names_a_heading_of_the_runbook() -> None:
-    named = set(re.findall(r'heading += "([^"]+)"', (MODULE / "alerts.tf").read_text()))
+def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> None:
+    named = set(re.findall(r'heading += "([^"]+)"', module.text))
 
     assert len(named) == 19
     assert sorted(named - list_anchors(ROOT / "docs/runbook.md")) == []
@@ -163,10 +159,7 @@ def test_no_build_grants_anything_on_the_project_an_account_or_a_role() -> None:
     """infra/bootstrap.sh does; the builds' account has no right to."""
     for folder in CONFIGURATIONS:
         types = {each.type for each in read_configuration(TERRAFORM / folder).of("resource")}
-        assert not {
-            each for each in types if re.match(r"google_(project|service_account|folder|organization)_iam", each)
-        }
-        assert not types & {"google_service_account", "google_project_service"}
+        assert [each for each in types if OF_OWNERS.fullmatch(each)] == []
 
 
 @pytest.mark.parametrize("folder", CONFIGURATIONS)
@@ -174,14 +167,14 @@ def test_messages_are_kept_and_nobody_unknown_has_a_right(folder: str) -> None:
     configuration = read_configuration(TERRAFORM / folder)
 
     for each in configuration.of("resource", "google_pubsub_subscription"):
-        assert [policy["ttl"] for policy in each.blocks("expiration_policy")] == [""], "an idle one is deleted"
-        for push in each.blocks("push_config"):
+        assert each.body["expiration_policy"] == [{"ttl": ""}], "an idle one is deleted"
+        for push in each.body.get("push_config", ()):
             short = each.body.get("message_retention_duration") == "600s"
-            assert each.blocks("dead_letter_policy") or short, "one message that always fails slows all others"
+            assert short or each.body["dead_letter_policy"], "one message that always fails slows all others"
             assert {"service_account_email", "audience"} <= push["oidc_token"][0].keys()
-    written = set(configuration.strings())
-    assert not written & {"allUsers", "allAuthenticatedUsers", "roles/owner", "roles/editor", "roles/viewer"}
-    assert not {key for key in OWNER_KEYS if any(key in text for text in written)}, "no static pool is ours"
+    wide = re.findall(r'"(allUsers|allAuthenticatedUsers|roles/(?:owner|editor|viewer))"', configuration.text)
+    assert wide == []
+    assert [key for key in OWNER_KEYS if key in configuration.text] == [], "no static pool is ours"
 
 
 def test_the_lock_file_has_the_checksums_of_each_provider() -> None:
@@ -194,3 +187,12 @@ def test_the_lock_file_has_the_checksums_of_each_provider() -> None:
     for _, block in blocks:
         assert len(re.findall(r'^    "zh:[0-9a-f]{64}",$', block, re.MULTILINE)) == 12
     assert 'constraints = "~> 7.45"' in text
+
+
+def test_the_catalogue_is_the_functions_own_and_a_public_name_means_the_public_shape() -> None:
+    assert TARGET.read_text() == render(), "run: python -m infra.build.write_catalogue"
+    slices = list_slices()
+    shapes = {name: slices[name] for name in PUBLIC_SHAPES}
+    assert {
+        name: (each.machine.name, each.topology, each.node_count) for name, each in shapes.items()
+    } == PUBLIC_SHAPES
