@@ -26,7 +26,7 @@ BUDGETS = {
     "standins/kit": (1_570, 1_600),
     "standins demo benchmarks": (19_568, 20_000),
     "cli": (5_417, 5_000),
-    "tests/infra": (2_453, 1_900),
+    "tests/infra": (2_295, 1_900),
     "tests/loop": (2_369, 2_200),
     "tests/cli": (2_821, 2_300),
     "tests/simulation": (5_117, 4_000),
