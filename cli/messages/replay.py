@@ -24,7 +24,6 @@ from cli.printing import (
     print_line,
     print_table,
 )
-from shared.edges.google import PubsubTopic
 from shared.model.messages import Message
 from shared.model.times import parse_time
 
@@ -204,7 +203,7 @@ def seek_since(
 
 def publish_dead_letters(choice: Choice, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Publish the chosen dead letters again."""
-    topic = PubsubTopic(deployment.pubsub.open_publisher, name_topic(deployment.own))
+    topic = deployment.pubsub.open_topic(name_topic(deployment.own))
     if not sure:
         confirm(f"Publish {_count(deployment, choice)} again?")
     _print_done(_walk(deployment, choice, topic.publish), form, "published", "published again")
