@@ -11,26 +11,26 @@ from shared.shapes.catalogue import GPUS, TPUS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
-    "exporter": (1_833, 2_000),
+    "exporter": (1_799, 2_000),
     "shared/model": (1_861, 1_600),
     "shared/needs": (1_502, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_453, 1_950),
-    "shared/edges": (2_465, 2_100),
+    "shared/edges": (2_440, 2_100),
     "shared/kinds": (1_316, 1_300),
     "shared/shapes": (756, 760),
     "demo": (2_574, 2_500),
-    "benchmarks": (1_899, 1_900),
+    "benchmarks": (1_885, 1_900),
     "standins/controlplane": (1_255, 1_900),
     "standins/google": (6_583, 6_350),
     "standins/kit": (1_570, 1_600),
-    "standins demo benchmarks": (19_568, 20_000),
-    "cli": (5_417, 5_000),
+    "standins demo benchmarks": (19_554, 20_000),
+    "cli": (5_406, 5_000),
     "tests/infra": (2_295, 1_900),
     "tests/loop": (2_369, 2_200),
-    "tests/cli": (2_821, 2_300),
+    "tests/cli": (2_820, 2_300),
     "tests/simulation": (5_117, 4_000),
-    " ".join(DEPLOYED): (14_919, 14_000),
+    " ".join(DEPLOYED): (14_822, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
