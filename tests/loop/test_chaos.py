@@ -8,6 +8,8 @@ are killed.
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     Strike = Callable[[], object]
 
+PROCESSES = ("exporter", "provision", "collect")
 MANIFEST = ROOT / "examples" / "v6e-two-slices.yaml"
 SLICES = 2
 SECONDS = 12.0
@@ -39,47 +42,28 @@ PATIENCE_SECONDS = 120.0
 """Longer than all blows and restarts together: nobody is asked while the exporter is away."""
 
 
-class Arena:
-    """A stack of this file's own, and everything in it that can be struck."""
-
-    def __init__(self, stack: Stack, cluster_blows: list[Strike]) -> None:
-        self.stack = stack
-        self.targets: list[Strike] = [
-            lambda: stack.supervisor.kill("exporter"),
-            lambda: stack.supervisor.kill("provision"),
-            lambda: stack.supervisor.kill("collect"),
-            lambda: httpx.post(f"{stack.addresses.google_rest}/admin/disconnect").raise_for_status(),
-            *cluster_blows,
-        ]
-
-
-class Chaos:
-    """Strikes each target twice, at moments drawn from a seed."""
-
-    def __init__(self, arena: Arena, seed: int) -> None:
-        chance = random.Random(seed)
-        blows = [(chance.uniform(0.0, SECONDS), strike) for strike in arena.targets for _ in range(2)]
-        self._due = sorted(blows, key=lambda blow: blow[0])
-
-    def look(self, seconds: float) -> None:
-        """Strike what is due by now."""
-        while self._due and seconds >= self._due[0][0]:
-            self._due.pop(0)[1]()
-
-
 @pytest.fixture(scope="module")
 def arena(
-    cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Arena]:
-    settings = StackSettings(speed=SPEED, cluster=cluster_kind)
-    home = tmp_path_factory.mktemp("chaos")
-    if cluster_kind is ClusterKind.EMBEDDED:
-        with Stack(home, settings) as stack:
-            url = f"{stack.addresses.kubernetes}/admin/disconnect"
-            yield Arena(stack, [lambda: httpx.post(url).raise_for_status()])
-        return
-    with ControlPlane() as plane, Stack(home, settings, plane=plane) as stack:
-        yield Arena(stack, [lambda: crash(plane, API_SERVER), lambda: crash(plane, ETCD)])
+    cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Stack, list[Strike]]]:
+    """A stack of this file's own, and everything in it that can be struck."""
+    with ExitStack() as things:
+        plane = things.enter_context(ControlPlane()) if cluster_kind is ClusterKind.REAL else None
+        settings = StackSettings(speed=SPEED, cluster=cluster_kind)
+        stack = things.enter_context(Stack(tmp_path_factory.mktemp("chaos"), settings, plane=plane))
+        addresses = stack.addresses
+        strikes: list[Strike] = [partial(stack.supervisor.kill, each) for each in PROCESSES]
+        strikes.append(partial(disconnect, addresses.google_rest))
+        if plane:
+            strikes += [partial(crash, plane, API_SERVER), partial(crash, plane, ETCD)]
+        else:
+            strikes.append(partial(disconnect, addresses.kubernetes))
+        yield stack, strikes
+
+
+def disconnect(address: str) -> None:
+    """Let a stand-in break off its connections."""
+    httpx.post(f"{address}/admin/disconnect").raise_for_status()
 
 
 def crash(plane: ControlPlane, part: str) -> None:
@@ -91,15 +75,22 @@ def crash(plane: ControlPlane, part: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
-def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: Path) -> None:
-    stack = arena.stack
+def test_a_run_with_random_deaths_ends_right(arena: tuple[Stack, list[Strike]], seed: int, tmp_path: Path) -> None:
+    stack, strikes = arena
+    chance = random.Random(seed)
+    blows = [(chance.uniform(0.0, SECONDS), strike) for strike in strikes for _ in range(2)]
+    blows.sort(key=lambda blow: blow[0], reverse=True)
+
+    def strike_what_is_due(seconds: float) -> None:
+        while blows and seconds >= blows[-1][0]:
+            blows.pop()[1]()
+
     manifest = tmp_path / "chaos.yaml"  # in a namespace of its own, because the stack is that of every seed
     body = yaml.safe_load(MANIFEST.read_text())
     manifest.write_text(yaml.safe_dump(body | {"metadata": body["metadata"] | {"namespace": f"chaos-{seed}"}}))
     before = sum(state.restarts for state in stack.supervisor.states())
-    chaos = Chaos(arena, seed)
     options = RunOptions(timeout_seconds=300, patience_seconds=PATIENCE_SECONDS)
-    run = Run(stack, View(Console(quiet=True)), options, on_look=chaos.look)
+    run = Run(stack, View(Console(quiet=True)), options, on_look=strike_what_is_due)
     outcome = run.perform(load([str(manifest)]))
     restarts = sum(state.restarts for state in stack.supervisor.states()) - before
     assert outcome.problems == []
