@@ -33,6 +33,8 @@ from tests.rules.plan_scenes import (
     waits,
 )
 
+UNREAD = EMPTY.but(unread="word")
+
 ATTEMPTS: dict[str, Scene] = {
     "the next way is refused: the pause comes first": waits([ERROR], ways=LIST, refused=(1,), gets="paused"),
     "the next way is refused, and the pause is over": waits(
@@ -305,3 +307,36 @@ ENDS: dict[str, Scene] = {
         gets="resource_unknown",
     ),
 }
+
+
+ASKS: dict[str, Scene] = {
+    "a young demand rests on no earlier create": scene(
+        [Pod(0, age=10)], operations=None, gets="create 0.0 demand"
+    ),
+    "a young pod of an old workload may have lost a pool": scene(
+        [Pod(0, age=10)], operations=None, owner_age=900, gets="asks operations"
+    ),
+    "an old demand may have lost a pool": waits(operations=None, gets="asks operations"),
+    "a young demand follows a failed pool": scene(
+        [Pod(0, age=10)], [Pool(0, state="ERROR", nodes=0)], ways=LIST, operations=None, gets="asks operations"
+    ),
+    "nothing is created, so no operation matters": scene(on("0.0", 0), fleet(1), operations=None),
+    "a pool that lacks nodes": waits([UNREAD], ways=LIST, gets="asks machines 0.0"),
+    "a pool that is young": waits([UNREAD.but(age=30)], ways=LIST),
+    "nobody waits for what a pool lacks": scene((), [UNREAD], ways=LIST),
+    "an elastic pool that lacks nodes": waits(
+        [GPU.but(nodes=1, unread="word")], ELASTIC, ways=LIST, gets="asks machines any.0"
+    ),
+    "a pool that ends": scene((), fleet(1, unread="users"), over=True, gets="asks users 0.0"),
+    "a pool that is kept": scene(on("0.0", 0), fleet(1, unread="users")),
+    "a slice waits beside its whole pool": waits(fleet(1, unread="users"), gets="asks users 0.0"),
+    "a slice waits for its pool": waits(fleet(1, state="PROVISIONING", nodes=0, unread="users")),
+    "a pool that is made smaller rests on no pod": scene(
+        (), [GPU.but(nodes=0, unread="users")], ELASTIC.but(wants=0), gets="lower any.0 1"
+    ),
+    "a pool that is made smaller may still get nodes": scene(
+        (), [GPU.but(nodes=0, unread="word")], ELASTIC.but(wants=0), gets="asks machines any.0"
+    ),
+    "a stopped plan asks for nothing": scene((), fleet(1, unread="users"), over=True, stop="report-only"),
+}
+"""A plan asks for a fact only where it decides, and has no acts until it has it."""

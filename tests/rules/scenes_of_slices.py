@@ -331,6 +331,9 @@ COUNTING: dict[str, Scene] = {
     "elastic: strangers on its nodes, and no pod waits": scene(
         [*on("any.0", 0, 1), *on("any.0", "x", 2, ours=False)], [GPU.but(nodes=3)], ELASTIC.but(wants=1)
     ),
+    "a pool that does not fit the pods on it is not replaced when it loses a host": scene(
+        [Pod(0, "0.0", age=8000, asks=FLAVOR), Pod(0, age=700, asks=FLAVOR)], [LOST]
+    ),
     "its own pool has lost a host, so the other one stays": scene(
         on("0.0", 0, 3), [Pool(0, nodes=3, word="lost", error=10), Pool(1)]
     ),
