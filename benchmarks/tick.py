@@ -140,7 +140,7 @@ def _add(number: int, gke: FakeGke, live: FakeCluster, *, runs: bool) -> None:
 
 
 def _add_pool(name: str, uid: str, gke: FakeGke, live: FakeCluster) -> str:
-    claim = Claim(cluster=CLUSTER, kind="JobSet", namespace="default", name=name, owner_uid=uid, need="n", slot=0)
+    claim = Claim(cluster=CLUSTER, kind="JobSet", namespace="default", name=name, uid=uid, need="n", slot=0)
     created_at = time.time() - AGE_SECONDS
     pool = NodePool(
         name=build_name(claim, 0),

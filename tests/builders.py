@@ -161,7 +161,7 @@ def a_claim(**overrides: Any) -> Claim:
         "kind": "JobSet",
         "namespace": "default",
         "name": "train",
-        "owner_uid": JOBSET_UID,
+        "uid": JOBSET_UID,
         "need": NEED,
         "slot": 0,
     }

@@ -19,11 +19,10 @@ from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds import read, table
 from shared.kinds.read import Json
 from shared.model import labels
-from shared.model.decisions import Notice
 from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, Rejected
 from shared.model.pools import PoolNode
 from shared.model.times import Clock, format_time, parse_time
-from shared.model.workloads import Disk, Namespace, Parent, PodView, WorkloadView
+from shared.model.workloads import Disk, Namespace, Notice, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
 _POOLS_PER_LIST = 100
@@ -182,10 +181,10 @@ class KubernetesCluster:
         Its name follows from the object, from why and from the pool, so a repetition, also of
         another process, changes one Event: its text, its count and its time.
         """
-        now = self._clock.now()
-        identity = f"{notice.uid}\n{notice.reason}\n{notice.about or notice.message}".encode()
-        name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
-        events = f"/api/v1/namespaces/{notice.namespace}/events"
+        now, subject = self._clock.now(), notice.subject
+        identity = f"{subject.uid}\n{notice.reason}\n{notice.about or notice.message}".encode()
+        name = f"{subject.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
+        events = f"/api/v1/namespaces/{subject.namespace}/events"
         path = f"{events}/{name}"
         text, written_at = self._written.get(path, ("", float("-inf")))
         if text == notice.message and now - written_at < NOTICE_FRESH_SECONDS:
@@ -215,16 +214,17 @@ class KubernetesCluster:
 
 def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:
     """Return the Event of a notice, as the Kubernetes API takes it; `now` is in RFC 3339."""
+    subject = notice.subject
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": notice.namespace},
+        "metadata": {"name": name, "namespace": subject.namespace},
         "involvedObject": {
-            "apiVersion": _API_VERSIONS[notice.kind],
-            "kind": notice.kind,
-            "namespace": notice.namespace,
-            "name": notice.name,
-            "uid": notice.uid,
+            "apiVersion": _API_VERSIONS[subject.kind],
+            "kind": subject.kind,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "uid": subject.uid,
         },
         "reason": notice.reason,
         "message": notice.message[:_MESSAGE_LENGTH_MAX],

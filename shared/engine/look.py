@@ -235,7 +235,7 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
         candidate=owner.candidate,
         round=owner.round,
         useless=owner.useless,
-        created_at=float(owner.created_at or 0),
+        created_at=float(owner.created_at),
         autoscaled=pool.autoscaled,
         maximum=pool.node_count,
         busy=pool.status in UNDER_WAY or pool.name in look.unread,
@@ -333,7 +333,7 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
         kind=key.kind,
         namespace=key.namespace,
         name=key.name,
-        owner_uid=uid,
+        uid=uid,
         need=need,
         slot=slot,
     )

@@ -17,13 +17,13 @@ from shared.engine.budget import TOLD_SECONDS
 from shared.engine.look import Look, list_takers, make_claim
 from shared.engine.outside import Cluster, Ports
 from shared.kinds.table import get_kind
-from shared.model.decisions import Decision, Notice, Reason, Verdict, find_event
+from shared.model.decisions import Decision, Reason, Verdict, find_event
 from shared.model.failures import classify_failure
 from shared.model.messages import EndedOperation
 from shared.model.names import Claim, build_name
 from shared.model.needs import Asks
 from shared.model.pools import PoolShape, PoolStatus
-from shared.model.workloads import PodView, WorkloadView
+from shared.model.workloads import Notice, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.plan.counting import Census
 from shared.plan.scene import Act, Answer, Need, Plan, Verb, Word
@@ -179,9 +179,8 @@ def list_outcomes(done: Sequence[Outcome], look: Look, plan: Plan, ports: Ports)
         if (ports.takes if decision.verdict == Verdict.KEEP else ports.adds) is not None:
             outcomes.append(note(decision, look, pool=answer.pool))
     for refusal in look.wanted.refusals if ports.adds else ():
-        subject, decision = f"Pod {refusal.pod.namespace}/{refusal.pod.name}", refusal.decision
-        outcome = Outcome(decision=decision, cluster=cluster, subject=subject, pod=refusal.pod)
-        outcomes.append(outcome)
+        pod, decision = refusal.pod, refusal.decision
+        outcomes.append(Outcome(decision=decision, cluster=cluster, subject=str(pod), pod=pod))
     if ports.adds and look.measure_wait() is not None and not outcomes:
         outcomes.append(note(describe_wait(look), look))
     return outcomes
@@ -273,15 +272,12 @@ def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) 
 
     Its name follows from the object, the reason and the pool, so that two writers patch one Event.
     """
-    decision, about = outcome.decision, outcome.pod or workload
+    decision, subject = outcome.decision, outcome.pod or workload
     event = find_event(decision)
-    if event is None or about is None:
+    if event is None or subject is None:
         return
     notice = Notice(
-        kind="Pod" if outcome.pod or workload is None else workload.kind,
-        namespace=about.namespace,
-        name=about.name,
-        uid=about.uid,
+        subject=subject,
         reason=event[0],
         message=f"{decision.message} [{decision.reason}]",
         warning=event[1],
@@ -290,5 +286,5 @@ def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) 
     try:
         live.write_notice(notice)
     except Exception as error:  # noqa: BLE001 -- the net of this object
-        fields = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
+        fields = {"object": str(subject), "error": str(error)}
         _LOG.warning("the Event could not be written on the object", extra=fields)

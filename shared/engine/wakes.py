@@ -216,7 +216,7 @@ def list_owners(lists: Lists) -> list[Key]:
     """Return the workloads that have pools, the oldest pool first."""
     pools = chain.from_iterable(lists.inventory.by_owner.values())
     owners = [pool.owner for pool in pools if pool.owner]
-    owners.sort(key=lambda owner: owner.created_at or 0)
+    owners.sort(key=lambda owner: owner.created_at)
     names = dict.fromkeys((*owner.key, owner.uid) for owner in owners)
     return [Key(lists.cluster, *name) for name in names]
 

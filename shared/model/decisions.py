@@ -117,19 +117,6 @@ class Decision(Struct, frozen=True):
     message: str
 
 
-class Notice(Struct, frozen=True, kw_only=True):
-    """One Kubernetes Event to be written on one object."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    reason: str
-    message: str
-    warning: bool
-    about: str = ""  # why, and which pool: the Event's name follows from the object and from this
-
-
 EVENTS = {
     Verdict.CREATE: "NodePoolCreationStarted",
     Verdict.RESIZE: "NodePoolResizeStarted",

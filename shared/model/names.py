@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from shared.model import labels
 from shared.model.errors import Broken, refuse
@@ -54,27 +55,23 @@ _OUR_NAME = re.compile(
 )
 
 
-class Claim(Struct, frozen=True, kw_only=True, dict=True):
+class Claim(ObjectName, frozen=True, kw_only=True, dict=True):
     """The identity of one slot of one need: the same after a restart, another for a new owner."""
 
     cluster: str  # ``projects/P/locations/L/clusters/C``
-    kind: str
-    namespace: str
-    name: str  # the workload's name
-    owner_uid: str
     need: str  # the key of the need
     slot: Slot
 
     @cached_property
     def hash(self) -> str:
         """Return 120 bits over every field, in lower-case base 32."""
-        owner = (self.cluster, self.kind, self.namespace, self.name, self.owner_uid)
+        owner = (self.cluster, self.kind, self.namespace, self.name, self.uid)
         parts = (*owner, self.need, str(self.slot))
         # Each part has its length before it, so that two claims never have the same text.
         return labels.hash_text("".join(f"{len(part)}:{part}" for part in parts), _CLAIM_CHARACTERS)
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}, need {self.need}, slot {self.slot}"
+        return f"{super().__str__()}, need {self.need}, slot {self.slot}"
 
 
 class ParsedName(Struct, frozen=True):
@@ -127,7 +124,7 @@ class Owner(Try, frozen=True, kw_only=True):
     uid: str = ""
     need: str = ""
     slot: Slot | None = None
-    created_at: int | None = None  # unix seconds; GKE does not record when a pool was created
+    created_at: int = 0  # unix seconds, which GKE does not record; 0: not said
     cluster_uid: str = ""
     warm_seconds: int = 0  # how long the pool may stay without use after its workload is finished
 
@@ -135,6 +132,18 @@ class Owner(Try, frozen=True, kw_only=True):
     def key(self) -> tuple[str, str, str]:
         """Return kind, namespace and name of the workload."""
         return self.kind, self.namespace, self.name
+
+
+_TEXTS = {"uid": labels.OWNER_UID, "need": labels.NEED, "cluster_uid": labels.CLUSTER_UID}
+_NUMBERS = {
+    "attempt": labels.ATTEMPT,
+    "candidate": labels.CANDIDATE,
+    "round": labels.ROUND,
+    "useless": labels.USELESS,
+    "created_at": labels.CREATED_AT,
+    "warm_seconds": labels.IDLE,
+}
+"""The labels of the fields of an owner. The number 0 has none, but for the attempt."""
 
 
 def build_owner_labels(
@@ -149,25 +158,18 @@ def build_owner_labels(
     if claim.kind == _JOBSET:  # as the Go TPU Provisioner names them
         parent = "job"
         of_kind = {labels.JOBSET_NAME: claim.name, labels.JOBSET_NAMESPACE: claim.namespace}
+    of_pool = {"created_at": created_at, "cluster_uid": cluster_uid, "warm_seconds": warm_seconds}
+    values = {**structs.asdict(tried), **structs.asdict(claim), **of_pool}
     written = {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.PARENT_KIND: parent,
         labels.PARENT_NAME: claim.name,
         labels.PARENT_NAMESPACE: claim.namespace,
         **of_kind,
-        labels.OWNER_UID: claim.owner_uid,
-        labels.NEED: claim.need,
         labels.SLOT: str(claim.slot),
         labels.ATTEMPT: str(tried.attempt),
-        labels.CREATED_AT: str(created_at),
+        **{key: str(values[name]) for name, key in (_TEXTS | _NUMBERS).items() if values[name]},
     }
-    numbers = {
-        labels.CANDIDATE: tried.candidate,
-        labels.ROUND: tried.round,
-        labels.USELESS: tried.useless,
-    }
-    optional = {**numbers, labels.CLUSTER_UID: cluster_uid, labels.IDLE: warm_seconds}
-    written |= {key: str(value) for key, value in optional.items() if value}
     for key, value in written.items():  # assumes: label-limit
         if not _LABEL_VALUE.fullmatch(value):
             raise refuse("name_no_label", value, key=key, length=len(value))
@@ -190,23 +192,16 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
     if kind not in KINDS or not name:
         return None
 
-    def read(key: str) -> int:
-        return parse_count(node_labels.get(key, ""), most=SECONDS_MAX) or 0
+    def read(key: str) -> int | None:
+        return parse_count(node_labels.get(key, ""), most=SECONDS_MAX)
 
-    slot = node_labels.get(labels.SLOT) or None
-    number = parse_count(slot or "", most=SECONDS_MAX)
+    slot = read(labels.SLOT)
+    values: dict[str, Any] = {key: node_labels.get(label, "") for key, label in _TEXTS.items()}
+    values |= {key: read(label) or 0 for key, label in _NUMBERS.items()}
     return Owner(
         kind=kind,
         namespace=node_labels.get(namespace_key, "default"),
         name=name,
-        uid=node_labels.get(labels.OWNER_UID, ""),
-        need=node_labels.get(labels.NEED, ""),
-        slot=slot if number is None else number,
-        attempt=read(labels.ATTEMPT),
-        candidate=read(labels.CANDIDATE),
-        round=read(labels.ROUND),
-        useless=read(labels.USELESS),
-        created_at=read(labels.CREATED_AT) or None,
-        cluster_uid=node_labels.get(labels.CLUSTER_UID, ""),
-        warm_seconds=read(labels.IDLE),
+        slot=(node_labels.get(labels.SLOT) or None) if slot is None else slot,
+        **values,
     )

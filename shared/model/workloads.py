@@ -236,12 +236,10 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
         )
 
 
-class PodView(Struct, frozen=True, kw_only=True):
+class PodView(ObjectName, frozen=True, kw_only=True):
     """One live pod."""
 
-    namespace: str
-    name: str
-    uid: str
+    kind: str = "Pod"
     template: PodTemplate
     controller_kind: str = ""
     controller_name: str = ""
@@ -341,6 +339,16 @@ class WorkloadView(ObjectName, frozen=True, kw_only=True):
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     disks: tuple[Disk, ...] = ()  # the disks of its pods' claims, as far as a look has read them
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """One Kubernetes Event to be written on one object."""
+
+    subject: ObjectName
+    reason: str
+    message: str
+    warning: bool
+    about: str = ""  # why, and which pool: the Event's name follows from the object and from this
 
 
 class Namespace(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,9 @@ import pytest
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Page, Unreadable
-from shared.model.decisions import Notice
 from shared.model.errors import KindAbsent, Unavailable
+from shared.model.names import ObjectName
+from shared.model.workloads import Notice
 from tests.contract.stand_ins import ask
 
 EVENTS = "/api/v1/namespaces/default/events"
@@ -27,8 +28,9 @@ def open_edge(url: str) -> KubernetesCluster:
 
 def say(edge: KubernetesCluster, message: str, about: str = "") -> None:
     """Write a warning about the pod with the UID `u-1`."""
-    about_pod = {"kind": "Pod", "namespace": "default", "name": "p", "uid": "u-1", "reason": "NodePoolRefused"}
-    edge.write_notice(Notice(**about_pod, message=message, warning=True, about=about or message))
+    pod = ObjectName(kind="Pod", namespace="default", name="p", uid="u-1")
+    words = {"reason": "NodePoolRefused", "message": message, "about": about or message}
+    edge.write_notice(Notice(subject=pod, warning=True, **words))
 
 
 def list_events(url: str, words: str) -> list[dict[str, Any]]:

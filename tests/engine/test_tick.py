@@ -110,7 +110,7 @@ def test_pods_whose_workload_does_not_exist_are_answered_themselves() -> None:
     done = world.provisioner.tick()
 
     assert set(list_reasons(done)) == {"owner_kind_unknown"}
-    assert {notice.kind for notice in world.cluster.notices} == {"Pod"}
+    assert {notice.subject.kind for notice in world.cluster.notices} == {"Pod"}
     assert not world.provisioner.tick().outcomes
 
 

@@ -17,11 +17,10 @@ from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
-from shared.model.decisions import Notice
 from shared.model.errors import AlreadyExists
 from shared.model.messages import EndedOperation
 from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
-from shared.model.workloads import Disk, Namespace, Parent, PodView, Taint, WorkloadView
+from shared.model.workloads import Disk, Namespace, Notice, Parent, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
 
 T = TypeVar("T")

@@ -211,7 +211,7 @@ def test_one_event_warns_before_and_one_while(mixed: FieldWorld) -> None:
     now = [each for each in mixed.cluster.notices if "[slice_mixed]" in each.message]
 
     assert [(LINE in each.message, each.warning) for each in before] == [(True, True)]
-    assert [(LINE in each.message, each.warning, each.kind) for each in now] == [(True, True, "JobSet")]
+    assert [(LINE in each.message, each.warning, each.subject.kind) for each in now] == [(True, True, "JobSet")]
     assert "four-slices-slice-0, four-slices-slice-1" in now[0].message
     assert not mixed.list_deleted()
 

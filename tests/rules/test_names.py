@@ -42,7 +42,7 @@ ATTEMPTS = st.integers(min_value=0, max_value=ATTEMPTS_MAX - 1)
 
 
 def claim_of(job: str, *, namespace: str = "default", uid: str = "u-1") -> Claim:
-    return a_claim(namespace=namespace, name=job, owner_uid=uid)
+    return a_claim(namespace=namespace, name=job, uid=uid)
 
 
 def is_legal(name: str) -> bool:
@@ -101,7 +101,7 @@ def test_a_name_that_we_did_not_make_is_not_parsed(name: str) -> None:
     assert parse_name(name) is None
 
 
-FIELDS = ("cluster", "kind", "namespace", "name", "owner_uid", "need", "slot")
+FIELDS = ("cluster", "kind", "namespace", "name", "uid", "need", "slot")
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -125,7 +125,7 @@ def test_100_000_identities_get_100_000_hashes_that_spread_over_all_bits() -> No
     """The part of the name that tells claims apart, alone: prefix and attempt only add to it."""
     plain = {"cluster": CLUSTER, "kind": "JobSet", "name": "train", "need": "k7q2"}
     hashes = {
-        Claim(**plain, namespace=namespace, owner_uid=uid, slot=index).hash[:HASH_CHARACTERS]
+        Claim(**plain, namespace=namespace, uid=uid, slot=index).hash[:HASH_CHARACTERS]
         for namespace, uid, index in product("abc", map(str, range(50)), range(667))
     }
 
@@ -158,7 +158,7 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
         kind=kind,
         namespace=namespace,
         name=name,
-        uid=claim.owner_uid,
+        uid=claim.uid,
         need=claim.need,
         slot=slot,
         **structs.asdict(tried),
@@ -169,7 +169,7 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_owner_labels_are_legal_kubernetes_labels_well_within_the_budget(kind: str) -> None:
-    longest = a_claim(kind=kind, namespace="n" * 63, name="j" * 53, owner_uid="0" * 36, slot="s" * 63)
+    longest = a_claim(kind=kind, namespace="n" * 63, name="j" * 53, uid="0" * 36, slot="s" * 63)
     tried = Try(attempt=1295, candidate=15, round=99, useless=2)
     written = build_owner_labels(longest, tried, created_at=2**33, cluster_uid="0" * 36, warm_seconds=86_400)
 

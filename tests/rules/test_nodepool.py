@@ -128,7 +128,7 @@ def test_no_label_of_a_pod_overwrites_one_that_says_whose_the_pool_is() -> None:
 
     node_labels = a_pool_body(demand)["config"]["labels"]
 
-    assert (node_labels[labels.OWNER_UID], node_labels["team"]) == (a_claim().owner_uid, "a")
+    assert (node_labels[labels.OWNER_UID], node_labels["team"]) == (a_claim().uid, "a")
 
 
 def test_what_begins_empty_has_room_for_its_hosts_and_upgrades_are_off_where_no_channel_forbids_it() -> None:

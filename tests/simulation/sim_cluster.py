@@ -11,14 +11,13 @@ from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.pools import PoolNode
-from shared.model.workloads import PodView
+from shared.model.workloads import Notice, PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
-    from shared.model.decisions import Notice
     from standins.kit import fitting
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
@@ -386,5 +385,5 @@ class SimCluster:
 
     def write_event(self, notice: Notice) -> None:
         """Keep an Event; the same one again is only refreshed."""
-        found = self.events.setdefault(notice.uid, {})
+        found = self.events.setdefault(notice.subject.uid, {})
         found[notice.reason, notice.message] = self.world.time.now

@@ -160,7 +160,7 @@ class Judge:
         old, new = before.owner, pool.owner
         if before.made_nodes or made.changed_at > before.made_at:
             self._rounds[key] = 0
-        if old is None or new is None or before.made_nodes or old.created_at is None:
+        if old is None or new is None or before.made_nodes or not old.created_at:
             return
         ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate
         rounds = old.round if self._loses_records(made) else self._rounds.get(key, 0)

@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
-from shared.model.workloads import Namespace
+from shared.model.workloads import Namespace, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from shared.model.decisions import Notice
     from shared.model.pools import PoolNode
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import SimCluster, SimPod
@@ -109,7 +108,7 @@ class ClusterPort:
 
     def write_notice(self, notice: Notice) -> None:
         with self._world.faults.changing("write_notice", self._name):
-            self._world.tell(f"tells {notice.kind} {notice.name}: {notice.message}")
+            self._world.tell(f"tells {notice.subject.kind} {notice.subject.name}: {notice.message}")
             self._world.clusters[self._name].write_event(notice)
 
     def _view(self, pod: SimPod) -> PodView:

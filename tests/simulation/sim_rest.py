@@ -185,7 +185,7 @@ def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
     owner = pool.owner
     if owner is None or pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
         return
-    if owner.created_at is None and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
+    if not owner.created_at and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
         return  # the Go provisioner's, and without a node nothing proves its cluster
     made, users = find_workload(world, pool), list_users(world, cluster, pool)
     if users:
