@@ -16,7 +16,7 @@ from exporter.health import Health, HealthServer
 from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
 from shared import VERSION
-from shared.edges.google import PUBLISH_SECONDS
+from shared.edges.google import PubsubTopic
 from shared.kinds.table import KINDS
 from standins.controlplane.chart import ManifestBroken, read_chart
 from tests.infra.chart import (
@@ -52,34 +52,31 @@ ALL: Json = VALUES | {
 """Every value that adds something."""
 
 
-def find(objects: list[Json], kind: str) -> list[Json]:
-    return [each for each in objects if each["kind"] == kind]
-
-
 def name_of(each: Json) -> tuple[str, str, str]:
     return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
 
 
-def test_only_what_the_values_name_is_in_it() -> None:
-    objects = read_chart(CHART, VALUES)
+def read_kind(kind: str, values: Json = ALL) -> list[Json]:
+    return [each for each in read_chart(CHART, values) if each["kind"] == kind]
 
+
+def test_only_what_the_values_name_is_in_it() -> None:
     assert read_container()["image"] == VALUES["image"]
-    assert len(find(objects, "Namespace")) == 1
-    assert not find(objects, "ClusterQueue")
-    assert not find(read_chart(CHART, VALUES | {"monitoring": False}), "PodMonitoring")
+    assert len(read_kind("Namespace", VALUES)) == 1
+    assert not read_kind("ClusterQueue", VALUES)
+    assert not read_kind("PodMonitoring", VALUES | {"monitoring": False})
 
 
 def test_the_queue_serves_the_namespaces_and_has_the_quotas() -> None:
-    objects = read_chart(CHART, ALL)
-    (queue,) = find(objects, "ClusterQueue")
+    (queue,) = read_kind("ClusterQueue")
     flavors = queue["spec"]["resourceGroups"][0]["flavors"]
 
     assert flavors == [{"name": "v6e-16", "resources": [{"name": "google.com/tpu", "nominalQuota": "64"}]}]
     (matched,) = queue["spec"]["namespaceSelector"]["matchExpressions"]
     assert matched["values"] == ["tpu-training", "research"]
-    assert [each["metadata"]["namespace"] for each in find(objects, "LocalQueue")] == matched["values"]
+    assert [each["metadata"]["namespace"] for each in read_kind("LocalQueue")] == matched["values"]
     # Jobs of people run there, so neither an uninstall nor a shorter list deletes a namespace.
-    for each in find(objects, "Namespace")[1:]:
+    for each in read_kind("Namespace")[1:]:
         assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
@@ -161,23 +158,6 @@ def test_objects_are_unique_and_each_binding_names_a_role_and_an_account_that_ar
                 assert subject["kind"] == "User" or account in places
 
 
-def test_an_option_adds_objects_or_permissions_and_takes_none_away() -> None:
-    usual = list_parts(read_chart(CHART, VALUES))
-    for option in ("kueue", "pinning"):
-        parts = list_parts(read_chart(CHART, VALUES | {option: True}))
-        assert [each for each in usual if each not in parts] == []
-        assert len(parts) > len(usual)
-
-
-def list_parts(objects: list[Json]) -> list[Json]:
-    """Return the rules of roles, each with the name of its role, and all other objects."""
-    roles = [each for each in objects if "rules" in each]
-    return [
-        *(each for each in objects if "rules" not in each),
-        *({**rule, "role": each["metadata"]["name"]} for each in roles for rule in each["rules"]),
-    ]
-
-
 def test_no_rule_of_ours_uses_a_wildcard() -> None:
     for each in read_chart(CHART, ALL):
         assert "*" not in json.dumps(each.get("rules", []))
@@ -186,7 +166,12 @@ def test_no_rule_of_ours_uses_a_wildcard() -> None:
 def test_the_settings_are_the_exporters_and_its_grace_is_longer_than_the_longest_clean_end() -> None:
     settings = read_exporter_settings(read_environment())
     lease = settings.lease_seconds / 6  # the time-out of its API
-    longest = settings.drain_seconds + PUBLISH_SECONDS + lease + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
+    longest = (
+        settings.drain_seconds
+        + PubsubTopic.timeout_seconds
+        + lease
+        + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
+    )
 
     assert (settings.cluster, settings.topic) == (CLUSTER, TOPIC)
     assert settings.lease_seconds > 0, "two replicas need the election"
