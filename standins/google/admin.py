@@ -111,7 +111,7 @@ class PubsubActions:
                 "name": each.name,
                 "topic": each.terms.topic,
                 "pushEndpoint": each.terms.push_config.push_endpoint,
-                **each.counters,
+                "acked": each.acked,
                 "outstanding": each.outstanding,
                 "backlog": each.backlog,
             }

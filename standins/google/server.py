@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import httpx
 from google.cloud.container_v1 import types
@@ -77,27 +76,12 @@ class BadSettings(ValueError):
 
 
 class CuttableProtocol(H11Protocol):
-    """uvicorn's HTTP protocol, with a way to cut the connection of a request."""
-
-    open: ClassVar[dict[tuple[str, int], asyncio.Transport]] = {}
+    """uvicorn's HTTP protocol; each request has its connection, so that it can be cut."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Remember the connection by its peer."""
+        """Put the connection into the state of its requests."""
         super().connection_made(transport)
-        self.open[transport.get_extra_info("peername")] = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        for peer in [peer for peer, transport in self.open.items() if transport is self.transport]:
-            del self.open[peer]
-        super().connection_lost(exc)
-
-    @classmethod
-    def cut(cls, request: Request) -> None:
-        """Abort the connection that a request came by."""
-        transport = cls.open.get((request.client.host, request.client.port)) if request.client else None
-        if transport is not None:
-            transport.abort()
+        self.app_state = {**self.app_state, "connection": transport}
 
 
 class Google:
@@ -208,7 +192,7 @@ class GkePart:
             return self.gke.call(method, message, STAND_IN if agent == STAND_IN else "rest")
         except LostReply as lost:
             if lost.how == "drop" and caller.request is not None:
-                CuttableProtocol.cut(caller.request)
+                caller.request.state.connection.abort()
             code = Code.DEADLINE_EXCEEDED if lost.how == "deadline" else Code.UNAVAILABLE
             raise ApiError(code, "The service is currently unavailable.") from lost
 

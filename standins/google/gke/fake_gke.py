@@ -203,7 +203,7 @@ class FakeGke:
             pools.PoolStatus.STOPPING: "create_while_stopping",
         }
         fault = self.faults.find(switches.get(pool.status, ""), target)
-        if pool.status in switches and (fault is None or fault.answer == "precondition"):
+        if pool.status in switches and fault is None:
             self._refuse_locked(cluster.name, name)
         # The specification is not compared.
         raise ApiError(Code.ALREADY_EXISTS, f"Already exists: {cluster.name.spelled}/nodePools/{name}.")
@@ -211,8 +211,7 @@ class FakeGke:
     def _create_node_pool(self, call: Call) -> Message:
         cluster, wanted = self._find_cluster(call), call.request.node_pool
         zones = list(wanted.locations) or cluster.zones
-        fault = self.faults.find("bad_node_count", call.target)
-        late = fault is not None and fault.answer == "async"
+        late = self.faults.find("bad_node_count", call.target) is not None
         shape = check_pool(wanted, cluster.name.location, zones, self.world.scenario, late_count=late)
         self._refuse_taken(cluster, wanted.name, call.target)
         self._admit(call, wanted.name)

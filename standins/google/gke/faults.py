@@ -43,7 +43,6 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defau
     reason: str = ""
     text: str = ""
     how: Literal["", "drop", "unavailable", "deadline"] = ""
-    answer: Literal["", "precondition", "exists", "sync", "async"] = ""
     value: int = 0
     seconds: float | None = 0.0
     delay: float = 0.0

@@ -1,7 +1,7 @@
 """What Pub/Sub accepts: names, filters, messages, and the terms of topics and subscriptions.
 
 Terms are the API's own resources. What this broker does not have (schemas, exports, order and the
-like) is refused by name.
+like) is refused by name. Google's bounds of numbers and durations are not checked.
 """
 
 import re
@@ -33,15 +33,6 @@ _KEY_BYTES_MAX, _VALUE_BYTES_MAX = 256, 1_024
 # The official clients carry their tracing context under this reserved prefix, so it must pass.
 _RESERVED_PREFIX, _CLIENT_PREFIX = "goog", "googclient_"
 _DAY_SECONDS = 86_400
-_RETENTION = ("message_retention_duration", 600, 31 * _DAY_SECONDS)
-_RANGES = (
-    ("ack_deadline_seconds", 10, 600),
-    _RETENTION,
-    ("retry_policy.minimum_backoff", 0, 600),
-    ("retry_policy.maximum_backoff", 0, 600),
-    ("dead_letter_policy.max_delivery_attempts", 5, 100),
-)
-"""The documented bounds of a subscription's numbers and durations, these in seconds."""
 _TOPIC_LACKS = ("schema_settings", "ingestion_data_source_settings", "message_transforms")
 _SUBSCRIPTION_LACKS = (
     "bigquery_config",
@@ -85,7 +76,6 @@ def check_topic(topic: Message) -> None:
     """Accept a topic. Raises ApiError for the first field that is wrong or not played."""
     check_name(topic.name, "topics")
     _refuse_foreign(topic, _TOPIC_LACKS)
-    _check_range(topic, *_RETENTION)
 
 
 def complete_subscription(subscription: Message) -> Message:
@@ -96,13 +86,11 @@ def complete_subscription(subscription: Message) -> Message:
     check_name(subscription.name, "subscriptions")
     check_name(subscription.topic, "topics", field="topic")
     _refuse_foreign(subscription, _SUBSCRIPTION_LACKS)
+    _refuse_foreign(subscription.push_config, ("no_wrapper",))
     parse_filter(subscription.filter)
     complete = message_class("Subscription")()
     complete.CopyFrom(subscription)
     _fill(complete)
-    for path, least, most in _RANGES:
-        _check_range(complete, path, least, most)
-    _check_policies(complete)
     return complete
 
 
@@ -121,38 +109,6 @@ def _fill(subscription: Message) -> None:
     if subscription.dead_letter_policy.dead_letter_topic:
         policy = subscription.dead_letter_policy
         policy.max_delivery_attempts = policy.max_delivery_attempts or 5
-
-
-def _check_policies(subscription: Message) -> None:
-    retry, dead, push = subscription.retry_policy, subscription.dead_letter_policy, subscription.push_config
-    if count_seconds(retry.minimum_backoff) > count_seconds(retry.maximum_backoff):
-        raise invalid("retry_policy.minimum_backoff", str(retry.minimum_backoff), "at most maximum_backoff")
-    if subscription.HasField("dead_letter_policy"):
-        check_name(dead.dead_letter_topic, "topics", field="dead_letter_policy.dead_letter_topic")
-    _refuse_foreign(push, ("no_wrapper",))
-    if push.push_endpoint and not push.push_endpoint.startswith(("http://", "https://")):
-        raise invalid(
-            "push_config.push_endpoint", push.push_endpoint, "a URL that starts with https:// or http://"
-        )
-    if push.HasField("oidc_token") and not push.push_endpoint:
-        raise invalid("push_config.push_endpoint", "", "an endpoint, because push_config.oidc_token is set")
-    least = max(_DAY_SECONDS, count_seconds(subscription.message_retention_duration))
-    expiration = subscription.expiration_policy
-    if expiration.HasField("ttl") and count_seconds(expiration.ttl) < least:
-        valid = f"at least {least:.0f} seconds (one day, and not below the message retention), or none"
-        raise invalid("expiration_policy.ttl", count_seconds(expiration.ttl), valid)
-
-
-def _check_range(resource: Message, path: str, least: int, most: int) -> None:
-    value = resource
-    for name in path.split("."):
-        field = value.DESCRIPTOR.fields_by_name[name]
-        if field.message_type is not None and not value.HasField(name):
-            return
-        value = getattr(value, name)
-    number = value if isinstance(value, int) else count_seconds(value)
-    if not least <= number <= most:
-        raise invalid(path, number, f"{least} to {most}{'' if isinstance(value, int) else ' seconds'}")
 
 
 def _refuse_foreign(resource: Message, names: Sequence[str]) -> None:

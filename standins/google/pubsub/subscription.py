@@ -1,7 +1,6 @@
 """One subscription: what was asked for, and its unacknowledged messages with leases and retries."""
 
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,7 +43,7 @@ class Subscription:
         self, terms: Message, clock: Callable[[], float], forward: Callable[[str, Message], bool]
     ) -> None:
         self.name, self.terms = terms.name, terms
-        self.counters = Counter(delivered=0, acked=0, nacked=0, expired=0, deadLettered=0, dropped=0, filtered=0)
+        self.acked = 0  # how many messages were
         self._clock, self._forward = clock, forward
         self._matches = parse_filter(terms.filter)
         self._tag = secrets.token_hex(4)
@@ -62,12 +61,11 @@ class Subscription:
         return len(self._entries)
 
     def offer(self, message: Message) -> bool:
-        """Take in a message if the filter matches, else count it as acknowledged by the service."""
-        if not self._matches(message.attributes):
-            self.counters["filtered"] += 1
-            return False
-        self._add(message)
-        return True
+        """Take in a message if the filter matches; return whether it does."""
+        matches = self._matches(message.attributes)
+        if matches:
+            self._add(message)
+        return matches
 
     def _add(self, message: Message) -> None:
         now = self._clock()
@@ -101,7 +99,6 @@ class Subscription:
     def _hand_out(self, entry: Entry, now: float) -> Delivery:
         entry.leased_until = now + self.terms.ack_deadline_seconds
         entry.delivery += 1
-        self.counters["delivered"] += 1
         return Delivery(f"{self._tag}.{entry.number}.{entry.delivery}", entry.message, entry.failures + 1)
 
     def acknowledge(self, ack_ids: Iterable[str]) -> None:
@@ -109,7 +106,7 @@ class Subscription:
         self.settle()
         for entry, delivery in map(self._find, ack_ids):
             if entry is not None and delivery <= entry.delivery:
-                self.counters["acked"] += 1
+                self.acked += 1
                 del self._entries[entry.number]
 
     def modify(self, ack_ids: Iterable[str], seconds: float) -> None:
@@ -121,7 +118,7 @@ class Subscription:
             if seconds:
                 entry.leased_until = self._clock() + seconds
             else:
-                self._fail(entry, "nacked")
+                self._fail(entry)
 
     def settle(self) -> bool:
         """Let time act: end leases, drop old messages. Return whether there is something new."""
@@ -130,7 +127,7 @@ class Subscription:
         new = self._drop_old(now)
         for entry in list(self._entries.values()):
             if entry.leased_until and entry.leased_until <= now:
-                self._fail(entry, "expired")
+                self._fail(entry)
                 new = True
             new |= not entry.leased_until and before < entry.available_at <= now
         return new
@@ -148,14 +145,12 @@ class Subscription:
             raise invalid("ack_ids", ack_id, "an ack id that this subscription has handed out")
         return self._entries.get(int(number)), int(delivery)
 
-    def _fail(self, entry: Entry, counter: str) -> None:
+    def _fail(self, entry: Entry) -> None:
         """Forward a message when its attempts are used up, else let it wait."""
-        self.counters[counter] += 1
         entry.leased_until = 0.0
         entry.failures += 1
         most = self.terms.dead_letter_policy.max_delivery_attempts
         if most and entry.failures >= most and self._forward(*self._describe_dead_letter(entry)):
-            self.counters["deadLettered"] += 1
             del self._entries[entry.number]
             return
         retry = self.terms.retry_policy
@@ -177,7 +172,6 @@ class Subscription:
         old = [number for number, entry in self._entries.items() if entry.added_at <= oldest]
         for number in old:
             del self._entries[number]
-        self.counters["dropped"] += len(old)
         return bool(old)
 
 
