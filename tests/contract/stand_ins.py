@@ -6,20 +6,14 @@ from typing import Any
 
 import urllib3
 
-from standins.google.server import Google, Settings
-from standins.google.tests.fakegke_worlds import LoopThread
+from standins.google.tests.fakegke_worlds import serving_google
 
 
 @contextmanager
 def serve_google(**settings: Any) -> Iterator[dict[str, str]]:
-    """Serve it in this process, and give its addresses; another process costs a second."""
-    loop, google = LoopThread(), Google(Settings(**settings))
-    loop.run(google.start())
-    try:
+    """Serve it in this process, and give its addresses."""
+    with serving_google(**settings) as google:
         yield google.ports
-    finally:
-        loop.run(google.stop())
-        loop.close()
 
 
 def ask(method: str, url: str, body: Any = None) -> Any:

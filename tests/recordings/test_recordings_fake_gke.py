@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from standins.google.tests.fakegke_worlds import LoopThread, ServedWorld
+from standins.google.tests.fakegke_worlds import ServedWorld, serving_world
 from tests.recordings.answer_comparison import compare, gather, is_below
 from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
@@ -57,8 +57,8 @@ ALLOWED_EVERYWHERE = {
 class Replay:
     """One file's requests, sent to the fake."""
 
-    def __init__(self, world: ServedWorld, loop: LoopThread, http: httpx.Client) -> None:
-        self._world, self._loop, self._http = world, loop, http
+    def __init__(self, world: ServedWorld, http: httpx.Client) -> None:
+        self._world, self._http = world, http
         self._operation = ""
         self._groups: dict[str, str] = {}
         self._changed: dict[str, str] = {}
@@ -70,7 +70,7 @@ class Replay:
         """Play a file's requests. GKE chooses the zones of a cluster, and so they are given."""
         answers = (each.answer for each in exchanges if each.kind == "clusters")
         self._zones = next((answer["locations"] for answer in answers if "locations" in answer), None)
-        self._world.fake.gke.world.clusters.clear()
+        self._world.gke.world.clusters.clear()
         for each in exchanges:
             self._play(each)
 
@@ -93,13 +93,9 @@ class Replay:
 
     def _make_cluster(self, each: Exchange) -> None:
         """Make the cluster, which the fake has no call for, with the pool that GKE makes."""
-        cluster, gke = each.body["cluster"], self._world.fake.gke
+        cluster = each.body["cluster"]
         _, project, _, location, _ = each.path.split("/")
-
-        async def add() -> None:
-            gke.add_cluster(project, location, cluster["name"], self._zones)
-
-        self._loop.run(add())
+        self._world.gke.add_cluster(project, location, cluster["name"], self._zones)
         pool = {"name": "default-pool", "initialNodeCount": cluster.get("initialNodeCount", 0)}
         pool |= {"config": cluster["nodeConfig"]} if "nodeConfig" in cluster else {}
         pool |= cluster.get("nodePools", [{}])[0]
@@ -158,45 +154,32 @@ class Replay:
                 self._groups |= {one.partition("/v1/")[2]: other.partition("/v1/")[2] for one, other in urls}
 
 
-@pytest.fixture
-def loop() -> Iterator[LoopThread]:
-    made = LoopThread()
-    yield made
-    made.close()
-
-
-def test_each_recorded_request_is_answered_as_gke_answered_it(loop: LoopThread) -> None:
+def test_each_recorded_request_is_answered_as_gke_answered_it() -> None:
     files: dict[str, list[Exchange]] = {}
     for each in read_recordings():
         if each.file.startswith("container/") and not each.mocked:
             files.setdefault(each.file, []).append(each)
-    differences, judges, world = [], 0, ServedWorld(loop)
-    try:
-        with httpx.Client(base_url=world.rest) as http:
-            for exchanges in files.values():
-                replay = Replay(world, loop, http)
-                replay.play_all(exchanges)
-                differences += replay.differences
-                judges += len(judge(replay.judges))
-    finally:
-        world.close()
+    differences, judges = [], 0
+    with serving_world() as world, httpx.Client(base_url=world.rest) as http:
+        for exchanges in files.values():
+            replay = Replay(world, http)
+            replay.play_all(exchanges)
+            differences += replay.differences
+            judges += len(judge(replay.judges))
 
     assert gather(differences) == {}
     assert judges >= 150
 
 
-def test_an_absent_instance_group_is_refused_as_compute_engine_refuses_it(loop: LoopThread) -> None:
+def test_an_absent_instance_group_is_refused_as_compute_engine_refuses_it() -> None:
     absent = judge(
         each
         for each in read_recordings()
         if (each.host, each.kind, each.status) == (COMPUTE, "instanceGroupManagers", httpx.codes.NOT_FOUND)
         and "/zones/" in each.path  # node pools have groups of zones only
     )
-    world = ServedWorld(loop)
-    try:
+    with serving_world() as world:
         ours = [httpx.get(f"{world.rest}/compute/v1/{each.path}") for each in absent]
-    finally:
-        world.close()
 
     assert [answer.status_code for answer in ours] == [each.status for each in absent]
     pairs = zip(absent, ours, strict=True)

@@ -12,8 +12,7 @@ from standins.autoscaler.picture import Action, Event, GiveUp, Group, RemoveNode
 from standins.autoscaler.tests.autoscaler_scenarios import STAND_IN, Row, list_rows
 from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.google.gke.compute import InstanceGroups
-from standins.google.gke.names import ClusterName
-from standins.google.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
+from standins.google.tests.fakegke_worlds import PROJECT, ZONE, InProcessWorld
 from standins.kit.fitting import KEEPS, Node, Placing, Pod, is_finished, read_node, read_pod
 
 _READY = [{"type": "Ready", "status": "True"}]
@@ -38,8 +37,7 @@ class ModelWorld(AutoscalerWorld):
         return self._gke.clock.now()
 
     def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
-        pool = build_pool(name, hosts, changes)
-        self._gke.client.create_node_pool(parent=self._gke.parent, node_pool=pool)
+        self._gke.create(build_pool(name, hosts, changes))
         self.advance(30)
 
     def add_pod(self, name: str, **changes: Any) -> None:
@@ -76,7 +74,7 @@ class ModelWorld(AutoscalerWorld):
         return [each["name"] for each in found if each["labels"][POOL] == pool]
 
     def read_target(self, pool: str) -> int:
-        return int(self._groups.group(PROJECT, ZONE, self._name_group(pool))["targetSize"])
+        return int(self._ask("GET get", pool)["targetSize"])
 
     def find_node_of(self, pod: str) -> str:
         return str(self._pods[pod]["spec"].get("nodeName", ""))
@@ -84,12 +82,12 @@ class ModelWorld(AutoscalerWorld):
     def list_events(self, pod: str, reason: str) -> list[PodEvent]:
         return [each for each in self._events.get(pod, ()) if each.reason == reason]
 
-    def _name_group(self, pool: str) -> str:
-        return str(self._gke.pool(pool).instance_group_urls[0].rsplit("/", 1)[-1])
+    def _ask(self, key: str, pool: str, **options: Any) -> dict[str, Any]:
+        name = self._gke.pools[pool].message.instance_group_urls[0].rsplit("/", 1)[-1]
+        return self._groups.call(key, project=PROJECT, zone=ZONE, name=name, options=options)
 
     def _nodes(self) -> list[dict[str, Any]]:
-        pools = self._gke.gke.world.clusters[ClusterName(PROJECT, LOCATION, self._gke.cluster)].pools
-        nodes = [node.manifest for pool in pools.values() for node in pool.nodes.values()]
+        nodes = [node.manifest for pool in self._gke.pools.values() for node in pool.nodes.values()]
         return [
             {
                 "metadata": {
@@ -104,7 +102,7 @@ class ModelWorld(AutoscalerWorld):
 
     def _see(self) -> Seen:
         pods = [read_pod(each) for each in self._pods.values() if not is_finished(each)]
-        groups = [json_format.MessageToDict(type(each).pb(each)) for each in self._gke.pools()]
+        groups = [json_format.MessageToDict(each.message) for each in self._gke.pools.values()]
         return Seen(
             tuple(pods),
             tuple(map(read_node, self._nodes())),
@@ -112,10 +110,10 @@ class ModelWorld(AutoscalerWorld):
         )
 
     def _read_group(self, pool: dict[str, Any]) -> Group:
-        name = pool["instanceGroupUrls"][0].rsplit("/", 1)[-1]
-        group = self._groups.group(PROJECT, ZONE, name)
-        rows = self._groups.managed_instances(PROJECT, ZONE, name)["managedInstances"]
-        return read_group(pool, group, rows, read_node(self._groups.template(PROJECT, ZONE, name)))
+        name = pool["name"]
+        rows = self._ask("POST listManagedInstances", name)["managedInstances"]
+        template = read_node(self._ask("GET template", name))
+        return read_group(pool, self._ask("GET get", name), rows, template)
 
     def _schedule(self) -> None:
         names = {each["metadata"]["name"] for each in self._nodes()}
@@ -139,12 +137,11 @@ class ModelWorld(AutoscalerWorld):
             event = PodEvent(self.now, action.reason, action.message, action.type)
             self._events.setdefault(action.pod.name, []).append(event)
             return
-        name = self._name_group(action.group.pool)
         if isinstance(action, Resize):
-            self._groups.resize(PROJECT, ZONE, name, str(action.size))
+            self._ask("POST resize", action.group.pool, size=action.size)
         else:
             names = action.instances if isinstance(action, GiveUp) else action.nodes
-            self._groups.delete_instances(PROJECT, ZONE, name, {"instances": list(names)})
+            self._ask("POST deleteInstances", action.group.pool, instances=list(names))
         if isinstance(action, RemoveNodes):
             for pod in action.pods:
                 del self._pods[pod.name]["spec"]["nodeName"]

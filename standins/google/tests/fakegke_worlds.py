@@ -1,10 +1,10 @@
-"""A fake GKE, served or as its model alone, with a clock that the test moves, or as a process."""
+"""Google's APIs in this process, and a fake GKE: its model alone, served, or as a process."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,36 +13,16 @@ import httpx
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import container_v1
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
-from google.cloud.container_v1.types import cluster_service
 
 from standins.google.gke.clock import Clock
 from standins.google.gke.fake_gke import FakeGke
 from standins.google.gke.faults import parse_fault
-from standins.google.gke.scenario import Scenario, parse_scenario
+from standins.google.gke.scenario import parse_scenario
 from standins.google.server import Google, Settings
 from standins.kit.processes import StandIn, running_stand_in
 
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
-
-
-class World:
-    """A client of the fake, and a cluster."""
-
-    client: Any
-    cluster = "alpha"
-
-    @property
-    def parent(self) -> str:
-        return f"projects/{PROJECT}/locations/{LOCATION}/clusters/{self.cluster}"
-
-    def create(self, name: str = "pool-1", **changes: Any) -> Any:
-        return self.client.create_node_pool(parent=self.parent, node_pool=slice_pool(name, **changes))
-
-    def pool(self, name: str = "pool-1") -> Any:
-        return self.client.get_node_pool(name=f"{self.parent}/nodePools/{name}")
-
-    def pools(self) -> list[Any]:
-        return list(self.client.list_node_pools(parent=self.parent).node_pools)
+PARENT = f"projects/{PROJECT}/locations/{LOCATION}/clusters/alpha"
 
 
 def slice_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
@@ -66,32 +46,18 @@ def open_transport(rest: str) -> ClusterManagerRestTransport:
     return ClusterManagerRestTransport(host=host, url_scheme="http", credentials=nobody)
 
 
-class Verbs:
-    """The client's verbs on the model, such as `create_node_pool`, without a network."""
-
-    def __init__(self, gke: FakeGke) -> None:
-        self._gke = gke
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        method = verb.title().replace("_", "")
-        wrapper: Any = getattr(cluster_service, f"{method}Request")
-
-        def call(request: Any = None, **fields: Any) -> Any:
-            answer = self._gke.call(method, wrapper.pb(wrapper(request or fields)))
-            return getattr(cluster_service, answer.DESCRIPTOR.name).wrap(answer)
-
-        return call
-
-
-class InProcessWorld(World):
+class InProcessWorld:
     """The model itself, with the capacity that a scenario says."""
 
     def __init__(self, **scenario: Any) -> None:
         self.clock = Clock()
-        facts: Scenario = parse_scenario({"machines_everywhere": True, **scenario})[0]
+        facts, _ = parse_scenario({"machines_everywhere": True, **scenario})
         self.gke = FakeGke(clock=self.clock, seed=7, scenario=facts)
-        self.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
-        self.client = Verbs(self.gke)
+        self.pools = self.gke.world.clusters[self.gke.add_cluster(PROJECT, LOCATION, "alpha", [ZONE])].pools
+
+    def create(self, pool: container_v1.NodePool) -> None:
+        request = container_v1.CreateNodePoolRequest(parent=PARENT, node_pool=pool)
+        self.gke.call("CreateNodePool", container_v1.CreateNodePoolRequest.pb(request))
 
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -101,53 +67,51 @@ class InProcessWorld(World):
         self.gke.faults.add(parse_fault(fault))
 
 
-class LoopThread:
-    """An event loop in a thread of its own, for servers beside blocking clients."""
+@contextmanager
+def serving_google(**settings: Any) -> Iterator[Google]:
+    """Serve Google's APIs in a thread of this process; another process costs a second."""
+    loop, google = asyncio.new_event_loop(), Google(Settings(**settings))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(google.start(), loop).result(timeout=60)
+        yield google
+        asyncio.run_coroutine_threadsafe(google.stop(), loop).result(timeout=60)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=60)
+        loop.close()
 
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self._thread.start()
 
-    def run(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=60)
-
-    def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(timeout=60)
-        self.loop.close()
-
-
-class ServedWorld(World):
+class ServedWorld:
     """The fake served on a free port, with the official client."""
 
-    def __init__(self, loop: LoopThread) -> None:
-        self._loop = loop
-        settings = Settings(
-            project=PROJECT,
-            seed=7,
-            manual_clock=True,
-            machines_everywhere=True,
-            clusters=[self.cluster],
-            zones=[ZONE],
-        )
-        self.fake = Google(settings)
-        self._loop.run(self.fake.start())
-        self.rest = self.fake.ports["rest"]
-        self._admin = httpx.Client(base_url=self.rest)
-        self._transport = open_transport(self.rest)
-        self.client = container_v1.ClusterManagerClient(transport=self._transport)
+    def __init__(self, google: Google) -> None:
+        self.gke, self.rest = google.gke, google.ports["rest"]
+        self.admin = httpx.Client(base_url=f"{self.rest}/admin", trust_env=False)
+        self.client = container_v1.ClusterManagerClient(transport=open_transport(self.rest))
+
+    def create(self, **changes: Any) -> Any:
+        return self.client.create_node_pool(parent=PARENT, node_pool=slice_pool(**changes))
+
+    def pool(self) -> Any:
+        return self.client.get_node_pool(name=f"{PARENT}/nodePools/pool-1")
 
     def advance(self, seconds: float) -> None:
-        self._admin.post("/admin/clock", json={"advance_seconds": seconds}).raise_for_status()
+        self.admin.post("/clock", json={"advance_seconds": seconds}).raise_for_status()
 
     def add_fault(self, **fault: Any) -> None:
-        self._admin.post("/admin/faults", json=fault).raise_for_status()
+        self.admin.post("/faults", json=fault).raise_for_status()
 
-    def close(self) -> None:
-        self._transport.close()  # type: ignore[no-untyped-call]
-        self._admin.close()
-        self._loop.run(self.fake.stop())
+
+@contextmanager
+def serving_world() -> Iterator[ServedWorld]:
+    """Serve a fake whose clock stands still, with the cluster alpha."""
+    clock = {"seed": 7, "manual_clock": True, "machines_everywhere": True}
+    with serving_google(project=PROJECT, clusters=["alpha"], zones=[ZONE], **clock) as google:
+        world = ServedWorld(google)
+        with world.admin, world.client:
+            yield world
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from google.cloud.compute_v1.services.instance_group_managers.transports import 
 from standins.google.gke.scenario import ScenarioError, parse_scenario
 from standins.google.tests.fakegke_worlds import (
     LOCATION,
+    PARENT,
     PROJECT,
     ZONE,
     InProcessWorld,
-    LoopThread,
     ServedWorld,
+    serving_world,
     slice_pool,
 )
 
@@ -32,11 +33,8 @@ ZONAL = f"projects/{PROJECT}/locations/{ZONE}"
 
 @pytest.fixture
 def served() -> Iterator[ServedWorld]:
-    loop = LoopThread()
-    world = ServedWorld(loop)
-    yield world
-    world.close()
-    loop.close()
+    with serving_world() as world:
+        yield world
 
 
 def read_operation(world: ServedWorld, operation: Any) -> Any:
@@ -46,7 +44,7 @@ def read_operation(world: ServedWorld, operation: Any) -> Any:
 
 def test_operations_are_named_and_linked_as_gke_does_it(served: ServedWorld) -> None:
     operation = served.create()
-    served.fake.gke.add_cluster(PROJECT, ZONE, "zonal")
+    served.gke.add_cluster(PROJECT, ZONE, "zonal")
     zonal = served.client.create_node_pool(parent=f"{ZONAL}/clusters/zonal", node_pool=slice_pool())
 
     assert re.fullmatch(r"operation-\d{13}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", operation.name)
@@ -55,7 +53,7 @@ def test_operations_are_named_and_linked_as_gke_does_it(served: ServedWorld) -> 
         rf"/projects/\d+/locations/{LOCATION}/clusters/alpha/nodePools/pool-1$", operation.target_link
     )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", operation.start_time)
-    assert served.pool().self_link.endswith(f"{served.parent}/nodePools/pool-1")
+    assert served.pool().self_link.endswith(f"{PARENT}/nodePools/pool-1")
     assert (zonal.zone, zonal.location) == (ZONE, "")
     assert f"/zones/{ZONE}/clusters/zonal/nodePools/pool-1" in zonal.target_link
 
@@ -71,16 +69,16 @@ def test_a_failed_create_says_why_in_operation_and_pool_and_a_deleted_pool_is_go
     assert (done.detail, done.error.message in done.status_message) == (done.status_message, True)
     assert [condition.canonical_code for condition in done.cluster_conditions] == [8, 8]
     assert (served.pool().status, served.pool().conditions[0].code.name) == (Pool.ERROR, "GCE_STOCKOUT")
-    served.client.delete_node_pool(name=f"{served.parent}/nodePools/pool-1")
+    served.client.delete_node_pool(name=f"{PARENT}/nodePools/pool-1")
     served.advance(LONG)
-    assert served.pools() == []
+    assert served.client.list_node_pools(parent=PARENT).node_pools == []
 
 
 def test_clusters_can_be_read(served: ServedWorld) -> None:
     served.create()
     served.advance(LONG)
 
-    cluster = served.client.get_cluster(name=served.parent)
+    cluster = served.client.get_cluster(name=PARENT)
     assert (cluster.location, [pool.name for pool in cluster.node_pools]) == (LOCATION, ["pool-1"])
     assert cluster.current_node_count == 4
     assert [
@@ -103,7 +101,7 @@ def test_what_is_not_played_or_wrong_is_refused_in_words(
     served.advance(LONG)
 
     with pytest.raises(GoogleAPICallError, match=words) as refusal:
-        getattr(served.client, method)({"name": f"{served.parent}/nodePools/pool-1", **request_fields})
+        getattr(served.client, method)({"name": f"{PARENT}/nodePools/pool-1", **request_fields})
     assert refusal.value.code == code
 
 
@@ -139,7 +137,7 @@ def test_machines_are_finite_taken_back_and_given_to_the_pool_that_waits() -> No
 
     for name, until in (("first", 1_000), ("second", 5_000), ("", 7_000), ("", 11_000)):
         if name:
-            world.create(name)
+            world.create(slice_pool(name))
         world.advance(until - world.clock.now())
         seen.append({row["pool"]: (row["status"], row["nodes"]) for row in world.gke.pools()})
 
