@@ -4,14 +4,15 @@ An action gets the query and the body of a request, and returns what is answered
 cannot use it says by a ValueError.
 """
 
-import base64
 import inspect
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
+from google.protobuf import json_format
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -21,7 +22,6 @@ from standins.google.gke.fake_gke import FakeGke
 from standins.google.gke.faults import parse_fault
 from standins.google.gke.nodes import CallMade, Event
 from standins.google.pubsub.broker import Broker
-from standins.google.pubsub.subscription import timestamp
 
 Json = dict[str, Any]
 _CALLS_KEPT = 200_000
@@ -102,7 +102,8 @@ class PubsubActions:
 
     def _list_messages(self, query: Mapping[str, str], _body: Any) -> Json:
         published = self._broker.topic(query.get("topic", "")).published
-        return {"messages": [_describe_message(message) for message in published]}
+        whole = partial(json_format.MessageToDict, always_print_fields_with_no_presence=True)
+        return {"messages": list(map(whole, published))}
 
     def _list_subscriptions(self, _query: Mapping[str, str], _body: Any) -> Json:
         self._broker.settle()
@@ -121,13 +122,3 @@ class PubsubActions:
 
     async def _drop(self, _query: Mapping[str, str], _body: Any) -> Json:
         return {"abortedPushes": await self._disconnect()}
-
-
-def _describe_message(message: Any) -> Json:
-    return {
-        "messageId": message.message_id,
-        "publishTime": timestamp(message.publish_time),
-        "attributes": dict(message.attributes),
-        "data": base64.b64encode(message.data).decode(),
-        "orderingKey": message.ordering_key,
-    }

@@ -17,17 +17,14 @@ from typing import Any
 
 import pytest
 
-from standins.google.tests.test_generic_gcloud import APIS
-
 PROCESS = Path(__file__).with_name("gcloud_process.py")
-AT_THE_ROOT = {
-    "container": "",
-    "logging": "",
-    "pubsub": "",
-    "storage": "apis/storage/storage/v1/",
-    "compute": "apis/compute/compute/v1/",
+BELOW_APIS = ("artifactregistry", "cloudresourcemanager", "cloudscheduler", "iam", "serviceusage")
+PATHS = {
+    **dict.fromkeys(("container", "logging", "pubsub"), ""),
+    **{name: f"apis/{name}/" for name in BELOW_APIS},
+    **{name: f"apis/{name}/{name}/v1/" for name in ("compute", "storage")},
 }
-"""Where the stand-in serves an API that is not below its own name."""
+"""Where the stand-in serves each API."""
 
 
 def find_sdk() -> Path:
@@ -43,11 +40,9 @@ def find_sdk() -> Path:
 @contextmanager
 def gcloud_on(rest: str, project: str, folder: Path) -> Iterator[Any]:
     """Load gcloud for the time of the block; yield what runs its words."""
-    urls = {name: f"{rest}/apis/{name}/" for name in APIS}
-    urls |= {name: f"{rest}/{path}" for name, path in AT_THE_ROOT.items()}
     environment = {
         **os.environ,
-        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": url for name, url in urls.items()},
+        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": f"{rest}/{path}" for name, path in PATHS.items()},
         "CLOUDSDK_CONFIG": str(folder / "gcloud"),
         "CLOUDSDK_CORE_PROJECT": project,
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",

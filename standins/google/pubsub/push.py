@@ -6,7 +6,6 @@ acknowledgements. Pushes carry no token: whether a caller may call is for Cloud 
 """
 
 import asyncio
-import base64
 import contextlib
 import json
 import logging
@@ -14,10 +13,11 @@ from collections import defaultdict, deque
 from typing import Any
 
 import httpx
+from google.protobuf import json_format
 
 from standins.google.errors import ApiError
 from standins.google.pubsub.broker import Broker
-from standins.google.pubsub.subscription import Delivery, Subscription, timestamp
+from standins.google.pubsub.subscription import Delivery, Subscription
 
 # Source: https://cloud.google.com/pubsub/docs/push#receive_push
 ACK_STATUSES = frozenset({102, 200, 201, 202, 204})
@@ -77,20 +77,9 @@ def describe_push(delivery: Delivery, subscription: Subscription) -> bytes:
     Whether the real service leaves the field `data` out of a message that has none is not
     documented; a careful handler accepts both.
     """
-    message = delivery.message
-    published = timestamp(message.publish_time)
-    inner: dict[str, Any] = {
-        "data": base64.b64encode(message.data).decode(),
-        "messageId": message.message_id,
-        "message_id": message.message_id,
-        "publishTime": published,
-        "publish_time": published,
-    }
-    if message.attributes:
-        inner["attributes"] = dict(message.attributes)
-    if message.ordering_key:
-        inner["orderingKey"] = message.ordering_key
-    document: dict[str, Any] = {"message": inner, "subscription": subscription.name}
+    message = {"data": "", **json_format.MessageToDict(delivery.message)}
+    message |= {"message_id": message["messageId"], "publish_time": message["publishTime"]}
+    document: dict[str, Any] = {"message": message, "subscription": subscription.name}
     if subscription.terms.HasField("dead_letter_policy"):
         document["deliveryAttempt"] = delivery.attempt
     return json.dumps(document).encode()

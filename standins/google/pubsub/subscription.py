@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from standins.google.pubsub.limits import Message, count_seconds, invalid, message_class, parse_filter
 
@@ -161,7 +160,7 @@ class Subscription:
         message = PubsubMessage(data=entry.message.data, ordering_key=entry.message.ordering_key)
         _, project, _, name = self.name.split("/")
         source = {"DeliveryCount": str(entry.failures), "Subscription": name, "SubscriptionProject": project}
-        source["TopicPublishTime"] = timestamp(entry.message.publish_time)
+        source["TopicPublishTime"] = entry.message.publish_time.ToJsonString()
         own = {f"{SOURCE}{key}": value for key, value in source.items()}
         message.attributes.update({**entry.message.attributes, **own})
         return self.terms.dead_letter_policy.dead_letter_topic, message
@@ -173,8 +172,3 @@ class Subscription:
         for number in old:
             del self._entries[number]
         return bool(old)
-
-
-def timestamp(moment: Message) -> str:
-    """Return a moment as RFC 3339 text in UTC, with microseconds where there are any."""
-    return datetime.fromtimestamp(count_seconds(moment), tz=UTC).isoformat().replace("+00:00", "Z")

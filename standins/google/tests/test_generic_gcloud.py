@@ -6,23 +6,19 @@ build's scripts ask of gcloud is run in `tests/infra`.
 
 import importlib.util
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from standins.kit.processes import running_stand_in
+from standins.google.tests.fakegke_worlds import fake_process
+from tests.infra.real_gcloud import gcloud_on
 
 pytestmark = [pytest.mark.tool, pytest.mark.slow, pytest.mark.timeout(900)]
 VARIABLE = "DISCOVERY_DOCUMENTS"
 REMEDY = f"pip install --no-deps google-api-python-client, or set {VARIABLE} to a folder of them"
-APIS = (
-    *("artifactregistry", "cloudresourcemanager", "cloudscheduler", "iam", "logging", "pubsub"),
-    "serviceusage",
-)
+Gcloud = Callable[[list[str]], tuple[int, str, str]]
 AT = "--location=us-east5"
 ON_ALPHA = f"--cluster=alpha {AT}"
 SLICE = "--node-locations=us-east5-b --num-nodes=4 --machine-type=ct6e-standard-4t --tpu-topology=4x4"
@@ -34,7 +30,6 @@ COMMANDS = (
     (f"container node-pools delete pool-1 {ON_ALPHA}", "Deleted"),
     ("container operations list --region=us-east5", "DELETE_NODE_POOL"),
     ("compute networks create net --subnet-mode=custom", "Created"),
-    ("logging sinks create s1 pubsub.googleapis.com/projects/demo/topics/events --log-filter=x", "Created"),
 )
 REFUSED = (
     ("pubsub subscriptions modify-push-config absent --push-endpoint=", "not found"),
@@ -54,60 +49,31 @@ def find_documents() -> Path:
     return Path(package.origin).parent / "discovery_cache" / "documents"
 
 
-def gcloud_environment(rest: str, folder: Path) -> dict[str, str]:
-    """Return the environment in which gcloud asks a stand-in, with no other configuration."""
-    overrides = {name: f"{rest}/apis/{name}/" for name in APIS}
-    overrides |= {"storage": f"{rest}/apis/storage/storage/v1/", "compute": f"{rest}/apis/compute/compute/v1/"}
-    overrides |= dict.fromkeys(("container", "pubsub"), f"{rest}/")  # these are played
-    return {
-        **os.environ,
-        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": url for name, url in overrides.items()},
-        "CLOUDSDK_CONFIG": str(folder / "gcloud"),
-        "KUBECONFIG": str(folder / "kubeconfig"),
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
-        "CLOUDSDK_CORE_PROJECT": "demo",
-        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
-        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
-    }
-
-
 @pytest.fixture(scope="module")
 def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("google")
-    place = (
-        "--project=demo",
-        "--location=us-east5",
-        "--cluster=alpha",
-        "--speed=600",
-        "--pubsub",
-        "--machines-everywhere",
-    )
-    with running_stand_in(folder, "standins.google", *place, f"--apis={find_documents()}") as started:
+    with fake_process(folder, "--speed=600", "--pubsub", f"--apis={find_documents()}") as started:
         yield started.addresses["rest"]
 
 
-def run(rest: str, folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    program = shutil.which("gcloud")
-    if program is None:
-        pytest.fail("gcloud is not on the PATH: install the Google Cloud CLI, or leave the tier `tool` out")
-    environment = gcloud_environment(rest, folder)
-    words = [program, *command.split(" ")]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=90, check=False)
+@pytest.fixture(scope="module")
+def gcloud(rest: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcloud]:
+    with gcloud_on(rest, "demo", tmp_path_factory.mktemp("gcloud")) as gcloud:
+        yield gcloud
 
 
-def test_gcloud_makes_reads_and_deletes(rest: str, tmp_path: Path) -> None:
+def test_gcloud_makes_reads_and_deletes(gcloud: Gcloud) -> None:
     for command, words in COMMANDS:
-        answer = run(rest, tmp_path, command)
-        assert answer.returncode == 0, (command, answer.stderr)
-        assert words in answer.stdout + answer.stderr, (command, answer.stdout, answer.stderr)
+        code, answer, complaint = gcloud(command.split(" "))
+        assert code == 0, (command, complaint)
+        assert words in answer + complaint, (command, answer, complaint)
 
 
-def test_what_was_not_made_is_not_there_and_a_stockout_is_told(rest: str, tmp_path: Path) -> None:
+def test_what_was_not_made_is_not_there_and_a_stockout_is_told(rest: str, gcloud: Gcloud) -> None:
     httpx.post(f"{rest}/admin/faults", json={"switch": "outcome"}).raise_for_status()
     for command, words in REFUSED:
-        answer = run(rest, tmp_path, command)
-        assert (answer.returncode, words in answer.stderr) == (1, True), (command, answer.stderr)
+        code, _, complaint = gcloud(command.split(" "))
+        assert (code, words in complaint) == (1, True), (command, complaint)
 
 
 def test_what_was_made_is_refused_a_second_time_and_a_wrong_field_names_itself(rest: str) -> None:
