@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 import httpx
 from google.cloud.container_v1 import types
@@ -20,6 +21,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from typer import Option
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.google.admin import GkeActions, PubsubActions, build_routes
@@ -40,7 +42,7 @@ from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
 from standins.google.pubsub.service import Service
 from standins.google.pubsub.subscription import PubsubMessage
-from standins.kit.addresses import STAND_IN, write_ports
+from standins.kit.addresses import STAND_IN, check_writable, write_ports
 from standins.kit.http_server import serving
 from standins.kit.lifecycle import note_signals, wait_for_the_end, write_record
 
@@ -48,27 +50,45 @@ _TICK = 0.02
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
 
 
+_FOLDER: dict[str, Any] = {"exists": True, "file_okay": False}
+_PORT: dict[str, Any] = {"min": 0, "max": 65535}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the command line says (see there). GKE is served if there are clusters."""
+    """What may be chosen: each field is an option of the command line."""
 
-    project: str = "demo"
-    location: str = "us-east5"
-    clusters: list[str] | None = None
-    pubsub: bool = False
-    logs: Path | None = None
-    apis: Path | None = None
-    rest_port: int = 0
-    grpc_port: int = 0
-    speed: float = 30.0
-    seed: int = 1
-    zones: list[str] | None = None
-    kubernetes: Path | None = None
-    operations_topic: str = ""
-    faults: Path | None = None
-    ports_file: Path | None = None
-    manual_clock: bool = False
-    machines_everywhere: bool = False
+    project: Annotated[str, Option(help="Project id of the clusters and logs.")] = "demo"
+    location: Annotated[str, Option(help="Region or zone of the clusters.")] = "us-east5"
+    clusters: Annotated[
+        list[str] | None, Option("--cluster", help="Serves GKE, with this cluster; may be given several times.")
+    ] = None
+    pubsub: Annotated[bool, Option("--pubsub", help="Serves Pub/Sub.")] = False
+    logs: Annotated[Path | None, Option(help="Serves the *.log files of this folder.", **_FOLDER)] = None
+    apis: Annotated[
+        Path | None, Option(help="Serves the discovery documents of this folder below /apis/.", **_FOLDER)
+    ] = None
+    rest_port: Annotated[int, Option(help="Port of REST and /admin; 0 picks a free one.", **_PORT)] = 0
+    grpc_port: Annotated[int, Option(help="Port of Pub/Sub's gRPC; 0 picks a free one.", **_PORT)] = 0
+    speed: Annotated[float, Option(help="Virtual seconds for each real second.", min=0.001)] = 30.0
+    seed: Annotated[int, Option(help="Same seed, same calls: same ids and timings.")] = 1
+    zones: Annotated[
+        list[str] | None, Option("--zone", help="Node zone of the clusters; default: of the location.")
+    ] = None
+    kubernetes: Annotated[Path | None, Option(help="Kubeconfig of an API to register nodes in.")] = None
+    operations_topic: Annotated[
+        str, Option(help="Topic of this Pub/Sub for GKE's audit log: projects/P/topics/T.")
+    ] = ""
+    faults: Annotated[Path | None, Option(help="YAML or JSON file of faults and capacity.")] = None
+    ports_file: Annotated[
+        Path | None, Option(help="Written once listening: {'rest': …, 'grpc': …}.", callback=check_writable)
+    ] = None
+    manual_clock: Annotated[
+        bool, Option("--manual-clock", help="Time stands still; POST /admin/clock moves it.")
+    ] = False
+    machines_everywhere: Annotated[bool, Option("--machines-everywhere", help="Each zone has each machine.")] = (
+        False
+    )
 
 
 class BadSettings(ValueError):
