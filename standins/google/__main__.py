@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from standins.google.server import BadSettings, Settings, serve
+from standins.google.server import Google, Settings, serve
 from standins.kit.addresses import NotWritten, PortTaken
 from standins.kit.lifecycle import log_as_json, refuse
 
@@ -28,8 +28,12 @@ def serve_command(**options: Any) -> None:
     """Serve until SIGTERM."""
     log_as_json()
     try:
-        asyncio.run(serve(Settings(**options)))
-    except (BadSettings, PortTaken, NotWritten) as error:
+        google = Google(Settings(**options))
+    except (ValueError, FileNotFoundError) as error:
+        refuse(error)
+    try:
+        asyncio.run(serve(google))
+    except (PortTaken, NotWritten) as error:
         refuse(error)
 
 

@@ -65,12 +65,7 @@ class Rule:
 
 
 def read_rules(transports: Iterable[type], types: ModuleType) -> Iterator[Rule]:
-    """Yield the rules of an API, from the tables of its client.
-
-    Args:
-        transports: the base classes of the client's REST transports.
-        types: the module of the client's types.
-    """
+    """Yield the rules of an API, from the base classes of its client's REST transports."""
     for transport in transports:
         for name, spec in vars(transport).items():
             method, options = name.removeprefix(_BASE), getattr(spec, "_get_http_options", None)
@@ -101,13 +96,7 @@ def _compile(uri: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 class Api:
-    """Answers the requests of one API.
-
-    Args:
-        rules: from `read_rules`.
-        answer: the model.
-        lists: it writes refusals in the older form too.
-    """
+    """Answers the requests of one API; with `lists` it writes refusals in the older form, too."""
 
     def __init__(self, rules: Iterable[Rule], answer: Answer, *, lists: bool = False) -> None:
         self.rules = list(rules)

@@ -67,12 +67,11 @@ class Method:
         wrapped = (each.get("$ref", "") for each in schemas.get(self.request, {}).get("properties", {}).values())
         return next(filter(None, wrapped), "") if self.request.startswith("Create") else self.request
 
-    def list_of(self) -> tuple[str, str]:
-        """Return the field and the schema of the items of a list."""
-        for name, each in self.document.schemas.get(self.response, {}).get("properties", {}).items():
-            if "$ref" in each.get("items", {}):
-                return name, str(each["items"]["$ref"])
-        return "items", ""
+    @property
+    def items(self) -> str:
+        """Return the field of its answer that is a list of resources."""
+        fields = self.document.schemas.get(self.response, {}).get("properties", {})
+        return next((name for name, each in fields.items() if "$ref" in each.get("items", {})), "items")
 
 
 class Document:

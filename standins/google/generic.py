@@ -163,7 +163,7 @@ class Generic:
         return kept[path]
 
     def _list(self, call: Call) -> Json:
-        field, _ = call.method.list_of()
+        field = call.method.items
         begin, wanted, divider = call.path.rstrip("/") + "/", call.query.get("prefix", ""), "/"
         deep = call.document.name == "storage" and not call.query.get("delimiter")
         items, prefixes = [], set()

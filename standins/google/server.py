@@ -38,6 +38,7 @@ from standins.google.gke.log_sink import LogSink
 from standins.google.gke.nodes import CallMade, Event, PoolState
 from standins.google.gke.registrar import Registrar
 from standins.google.gke.scenario import load_scenario, parse_scenario
+from standins.google.gke.state import World
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.push import Bells, PushSender, keep_time
 from standins.google.pubsub.service import Service
@@ -91,10 +92,6 @@ class Settings:
     )
 
 
-class BadSettings(ValueError):
-    """The settings cannot be used; the text names the one and what is valid."""
-
-
 class CuttableProtocol(H11Protocol):
     """uvicorn's HTTP protocol; each request has its connection, so that it can be cut."""
 
@@ -105,12 +102,13 @@ class CuttableProtocol(H11Protocol):
 
 
 class Google:
-    """The parts of one process, what they answer, and how they end."""
+    """The parts of one process, what they answer, and how they end.
+
+    Raises ValueError or FileNotFoundError for settings that cannot be used.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._apis: list[Api] = []
-        self._routes: list[Route] = []
         self._parts: list[GkePart | PubsubPart] = []
         self.broker = Broker(clock=time.time)
         if settings.operations_topic and not settings.pubsub:
@@ -121,9 +119,7 @@ class Google:
             part = GkePart(settings, self.broker)
             self.gke = part.gke
             self._parts.append(part)
-        for each in self._parts:
-            self._apis.append(each.api)
-            self._routes += each.routes
+        self._routes = [route for part in self._parts for route in part.routes]
         if settings.logs is not None:
             self._routes += LogReader(settings.logs, settings.project).routes()
         if settings.apis is not None:
@@ -160,10 +156,10 @@ class Google:
         write_record("stopped")
 
     async def _respond(self, request: Request) -> Response:
-        for api in self._apis:
-            match = api.find(request)
+        for part in self._parts:
+            match = part.api.find(request)
             if match is not None:
-                return await api.respond(*match, request)
+                return await part.api.respond(*match, request)
         words = f"The requested URL {request.url.path} was not found."
         text = f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>{words}"
         return Response(text, status_code=404, media_type="text/html; charset=UTF-8")
@@ -176,7 +172,7 @@ class GkePart:
         scenario, faults = load_scenario(settings.faults) if settings.faults else parse_scenario(None)
         scenario.machines_everywhere |= settings.machines_everywhere
         speed = 0.0 if settings.manual_clock else settings.speed
-        self.gke = FakeGke(clock=Clock(speed), seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
+        self.gke = FakeGke(World(Clock(speed), settings.seed, scenario, FaultPlan(faults)))
         for cluster in settings.clusters or ():
             self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
         self._speed, actions = speed, GkeActions(self.gke)
@@ -273,17 +269,12 @@ class PubsubPart:
         return aborted
 
 
-async def serve(settings: Settings) -> None:
+async def serve(google: Google) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises BadSettings for unusable settings, PortTaken for taken ports, and NotWritten if the ports
-    file cannot be written.
+    Raises PortTaken for taken ports, and NotWritten if the ports file cannot be written.
     """
     signalled = note_signals()
-    try:
-        google = Google(settings)
-    except (ValueError, FileNotFoundError) as error:
-        raise BadSettings(str(error)) from error
     await google.start()
     try:
         await wait_for_the_end(signalled, *google.tasks)

@@ -1,9 +1,9 @@
 """The fake GKE as one object: every call of `ClusterManager` that is emulated, by its RPC name.
 
-Pure: it takes a clock, a seed, a scenario and faults, and does no I/O. Requests and answers are the
-protobuf messages of `google.container.v1`; refusals are `ApiError`. The checks of a call come in
-the order in which GKE answers: permission, cluster, specification, name and running operations, the
-ceiling of operations, quota.
+Pure: it takes a world with a clock, a seed, a scenario and faults, and does no I/O. Requests and
+answers are the protobuf messages of `google.container.v1`; refusals are `ApiError`. The checks of a
+call come in the order in which GKE answers: permission, cluster, specification, name and running
+operations, the ceiling of operations, quota.
 """
 
 import math
@@ -13,14 +13,12 @@ from typing import Any
 
 from standins.google.errors import ApiError, Code
 from standins.google.gke import names, pools
-from standins.google.gke.clock import Clock
-from standins.google.gke.faults import Fault, FaultPlan, Target
+from standins.google.gke.faults import Fault, Target
 from standins.google.gke.lifecycle import Lifecycle
 from standins.google.gke.names import ClusterName
 from standins.google.gke.nodes import CallMade, Listener
 from standins.google.gke.operations import OperationDesk
 from standins.google.gke.pools import Message
-from standins.google.gke.scenario import Scenario
 from standins.google.gke.state import ClusterRecord, PoolRecord, World, find_target
 from standins.google.gke.validation import check_autoscaling, check_pool
 
@@ -51,17 +49,8 @@ class FakeGke:
     Same seed and same calls at the same times give the same answers.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Clock | None = None,
-        seed: int = 1,
-        scenario: Scenario | None = None,
-        faults: FaultPlan | None = None,
-    ) -> None:
-        self.clock, self.faults = clock or Clock(), faults or FaultPlan()
-        self.world = World(self.clock, seed=seed, scenario=scenario or Scenario(), faults=self.faults)
-        self.agenda = self.world.agenda
+    def __init__(self, world: World) -> None:
+        self.world, self.clock, self.agenda, self.faults = world, world.clock, world.agenda, world.faults
         self._desk = OperationDesk(self.world)
         self._lifecycle = Lifecycle(self.world, self._desk)
         self.supply = self._lifecycle.supply

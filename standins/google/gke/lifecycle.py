@@ -133,7 +133,7 @@ class Lifecycle:
             exact = self._world.faults.take("duration", target, lambda it: it.operation == "delete")
             seconds = exact.seconds or 0.0 if exact is not None else seconds
             names, after = list(pool.nodes), self._world.agenda.after
-            after(seconds * _DRAIN_FROM, lambda: self._fleet.drain(cluster, pool, names))
+            after(seconds * _DRAIN_FROM, lambda: self._fleet.announce(cluster, pool, names, gone=False))
             after(seconds * _DOWN_FROM, lambda: self._fleet.take_down(cluster, pool, names))
             return seconds
 

@@ -28,9 +28,7 @@ Publish = Callable[[bytes, dict[str, str]], object]
 class LogSink:
     """Publishes an entry for each end of each operation; both are late, lost or doubled by faults.
 
-    Args:
-        gke: the model, whose agenda says when an entry is due.
-        publish: Publishes data with attributes to the topic; raises ApiError while it is not there.
+    `publish` sends data with attributes to the topic, and raises ApiError while it is not there.
     """
 
     def __init__(self, gke: FakeGke, publish: Publish) -> None:

@@ -130,21 +130,13 @@ class NodeUp:
 
 
 @dataclass(frozen=True)
-class NodesDraining:
-    """These nodes are about to go: their pods should be deleted."""
+class NodesLeave:
+    """These nodes go: first their pods should be deleted, then (`gone`) their Node objects."""
 
     cluster: ClusterName
     pool: str
     names: list[str]
-
-
-@dataclass(frozen=True)
-class NodesDown:
-    """These nodes are gone: their Node objects should be removed."""
-
-    cluster: ClusterName
-    pool: str
-    names: list[str]
+    gone: bool
 
 
 @dataclass(frozen=True)
@@ -173,5 +165,5 @@ class OperationMoved:
     text: str = ""
 
 
-Event: TypeAlias = "PoolState | NodeUp | NodesDraining | NodesDown | CallMade | OperationMoved"
+Event: TypeAlias = "PoolState | NodeUp | NodesLeave | CallMade | OperationMoved"
 Listener: TypeAlias = "Callable[[Event], None]"

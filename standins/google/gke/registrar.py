@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from standins.google.gke.nodes import Event, Node, NodesDown, NodesDraining, NodeUp
+from standins.google.gke.nodes import Event, Node, NodesLeave, NodeUp
 from standins.kit.kubernetes import open_async_client
 from standins.kit.lifecycle import write_record
 
@@ -37,7 +37,7 @@ class Registrar:
 
     def note(self, event: Event) -> None:
         """Take an event of the model; those about nodes are queued for their pool."""
-        if not isinstance(event, NodeUp | NodesDraining | NodesDown):
+        if not isinstance(event, NodeUp | NodesLeave):
             return
         of = event.node if isinstance(event, NodeUp) else event
         key = (of.cluster.path, of.pool)
@@ -82,11 +82,10 @@ class Registrar:
     async def _carry_out(self, event: Event) -> None:
         if isinstance(event, NodeUp):
             await self._register(event.node)
-        elif isinstance(event, NodesDraining):
-            await asyncio.gather(*(self._drain(name) for name in event.names))
-        elif isinstance(event, NodesDown):
-            await asyncio.gather(*(self._remove(name) for name in event.names))
-            write_record("nodes removed", pool=event.pool, nodes=event.names)
+        elif isinstance(event, NodesLeave):
+            step = self._remove if event.gone else self._drain
+            await asyncio.gather(*map(step, event.names))
+            write_record("nodes removed" if event.gone else "nodes drained", pool=event.pool, nodes=event.names)
 
     async def _call(self, verb: str, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a call; what is gone, or there already, is fine."""

@@ -159,7 +159,7 @@ class ClusterRecord:
 class World:
     """The room that all parts of the model share: clock, chance, faults, clusters, listeners."""
 
-    def __init__(self, clock: Clock, *, seed: int, scenario: Scenario, faults: FaultPlan) -> None:
+    def __init__(self, clock: Clock, seed: int, scenario: Scenario, faults: FaultPlan) -> None:
         self.clock, self.agenda = clock, Agenda(clock)
         self.scenario, self.faults = scenario, faults
         self.clusters: dict[ClusterName, ClusterRecord] = {}

@@ -7,7 +7,7 @@ from functools import partial
 
 from standins.google.gke.faults import Fault
 from standins.google.gke.machines import gpus_of
-from standins.google.gke.nodes import Event, NodesDown, NodesDraining, NodeUp, PoolState, node_object
+from standins.google.gke.nodes import Event, NodesLeave, NodeUp, PoolState, node_object
 from standins.google.gke.operations import instance_error, shortage_kind
 from standins.google.gke.pools import PoolStatus, tier_of
 from standins.google.gke.scenario import Stock
@@ -69,17 +69,16 @@ class Fleet:
             pool.coming.pop(name).entry.cancelled = True
         pool.forget_waiting([name for name in names if name in pool.waiting], self._world.now)
 
-    def drain(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
-        """Announce that nodes are about to go."""
+    def announce(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str], *, gone: bool) -> None:
+        """Announce that nodes are about to go, or that they are gone."""
         if names:
-            self._world.tell(NodesDraining(cluster.name, pool.name, names))
+            self._world.tell(NodesLeave(cluster.name, pool.name, names, gone))
 
     def take_down(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Remove nodes."""
         for name in names:
             pool.nodes.pop(name, None)
-        if names:
-            self._world.tell(NodesDown(cluster.name, pool.name, names))
+        self.announce(cluster, pool, names, gone=True)
 
 
 def group_name(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> str:
@@ -163,7 +162,7 @@ class Supply:
     def shrink(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Remove instances of a pool's groups by name, which keep so many fewer from now on."""
         nodes = [name for name in names if name in pool.nodes]
-        self._fleet.drain(cluster, pool, nodes)
+        self._fleet.announce(cluster, pool, nodes, gone=False)
         self._fleet.take_down(cluster, pool, nodes)
         self._fleet.forget(pool, names)
         self.fill()
@@ -188,7 +187,7 @@ class Supply:
         if isinstance(event, NodeUp):
             self._begin_counts()
         # Machines may be free again. The change that the event tells of may not be complete yet.
-        if isinstance(event, NodesDown | PoolState) and not self._fill_due:
+        if isinstance(event, NodesLeave | PoolState) and not self._fill_due:
             self._fill_due = True
             self._world.agenda.after(0.0, self.fill)
 
@@ -225,7 +224,7 @@ class Supply:
         wanted, kept = pool.granted + pool.short, 0 if pool.shape.atomic else max(pool.granted - count, 0)
         self._fleet.forget(pool, [*pool.coming, *pool.waiting])
         names = list(pool.nodes)[kept:]
-        self._fleet.drain(cluster, pool, names)
+        self._fleet.announce(cluster, pool, names, gone=False)
         self._fleet.take_down(cluster, pool, names)
         self._fleet.expect(cluster, pool, wanted - len(pool.nodes))
         if pool.short:

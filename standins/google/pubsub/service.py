@@ -15,7 +15,6 @@ from standins.google.api import Caller, Rule, read_rules
 from standins.google.pubsub.broker import Broker
 from standins.google.pubsub.limits import Message, count_seconds, invalid, message_class
 from standins.google.pubsub.push import Bells
-from standins.google.pubsub.subscription import Subscription
 
 _TRANSPORTS = {"Publisher": _BasePublisherRestTransport, "Subscriber": _BaseSubscriberRestTransport}
 
@@ -29,8 +28,8 @@ class Service:
             "CreateTopic": broker.create_topic,
             "GetTopic": lambda ask: broker.topic(ask.topic).terms,
             "Publish": lambda ask: _answer("Publish", message_ids=broker.publish(ask.topic, ask.messages)),
-            "CreateSubscription": lambda ask: self._show(broker.create_subscription(ask)),
-            "GetSubscription": lambda ask: self._show(broker.subscription(ask.subscription)),
+            "CreateSubscription": lambda ask: broker.create_subscription(ask).terms,
+            "GetSubscription": lambda ask: broker.subscription(ask.subscription).terms,
             "ModifyPushConfig": self._modify_push_config,
             "Acknowledge": lambda ask: broker.acknowledge(ask.subscription, ask.ack_ids),
             "ModifyAckDeadline": lambda ask: broker.modify_ack_deadline(
@@ -83,15 +82,6 @@ class Service:
             raise invalid("target", request.snapshot, "a time")
         self._broker.seek(request.subscription, count_seconds(request.time))
         return _answer("Seek")
-
-    def _show(self, subscription: Subscription) -> Message:
-        """Return a subscription as the API shows it, with what it has of its topic."""
-        topic = self._broker.topic(subscription.terms.topic).terms
-        shown = message_class("Subscription")()
-        shown.CopyFrom(subscription.terms)
-        if topic.HasField("message_retention_duration"):
-            shown.topic_message_retention_duration.CopyFrom(topic.message_retention_duration)
-        return shown
 
 
 def _answer(method: str, **fields: object) -> Message:

@@ -16,8 +16,9 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 
 from standins.google.gke.clock import Clock
 from standins.google.gke.fake_gke import FakeGke
-from standins.google.gke.faults import parse_fault
+from standins.google.gke.faults import FaultPlan, parse_fault
 from standins.google.gke.scenario import parse_scenario
+from standins.google.gke.state import World
 from standins.google.server import Google, Settings
 from standins.kit.processes import StandIn, running_stand_in
 
@@ -52,7 +53,7 @@ class InProcessWorld:
     def __init__(self, **scenario: Any) -> None:
         self.clock = Clock()
         facts, _ = parse_scenario({"machines_everywhere": True, **scenario})
-        self.gke = FakeGke(clock=self.clock, seed=7, scenario=facts)
+        self.gke = FakeGke(World(self.clock, 7, facts, FaultPlan()))
         self.pools = self.gke.world.clusters[self.gke.add_cluster(PROJECT, LOCATION, "alpha", [ZONE])].pools
 
     def create(self, pool: container_v1.NodePool) -> None:
