@@ -62,7 +62,7 @@ def read_manifest(words: Json) -> Json:
 def build_workload(words: Json, name: str) -> Json:
     """Return the workload that these words describe, whose slices no other one's pools can serve.
 
-    `file` and `name` choose a manifest. Else `kind` says which, `tpu` or `gpu` what each pod asks
+    `file` and `name` choose a manifest, and `pod` adds to its pods. Else `kind` says which, `tpu` or `gpu` what each pod asks
     for, `replicas` and `pods` how many, and `metadata`, `spec` and `pod` what is added there.
     """
     kind = find_kind(words)
@@ -78,6 +78,8 @@ def build_workload(words: Json, name: str) -> Json:
         annotations = template.setdefault("metadata", {}).setdefault("annotations", {})
         own = {DOES + key: value for key, value in does.items()} | words.get("marks", {})
         template["metadata"]["annotations"] = own | annotations
+        if "file" in words:
+            template["spec"] = merge(template["spec"], words.get("pod", {}))
         template["spec"].setdefault("terminationGracePeriodSeconds", 30)
         template["spec"].pop("serviceAccountName", None)
         if not words.get("queued") and ("nodeSelector" in template["spec"] or asks_for_accelerators(template)):

@@ -35,7 +35,7 @@ _POLL_SECONDS, _LOOK_SECONDS = 0.2, 0.5
 _END_SECONDS_MAX = 5.0
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
 SLICE_LABELS = (
-    "leaderworkerset.sigs.k8s.io/subgroup-unique-hash",
+    "leaderworkerset.sigs.k8s.io/subgroup-key",
     "leaderworkerset.sigs.k8s.io/group-key",
     "ray.io/worker-group-replica-name",
     "batch.kubernetes.io/job-name",
