@@ -104,7 +104,7 @@ class Books(Struct):
     settings: Settings
     begun: bool  # creates that ran before this process have been counted; without a limit none is
     inventory: Inventory = Inventory()  # the newest list of pools
-    ended_at: float = 0.0  # when an operation ended; no look rests on a list from before
+    ended_at: float = 0.0  # when what an operation changed is not in a list from before
     acted: dict[Key, float] = {}
     """When something was added for a workload; an older list of pools does not show it."""
     missing_since: dict[str, float] = {}
@@ -152,6 +152,16 @@ class Books(Struct):
                 present = pool.status, len(nodes.get(name, ()))
                 if self._nodes.get(name) != present:
                     self._nodes[name], self._used = present, None
+
+    def note_end(self, now: float, *, created: bool) -> None:
+        """Let no look rest on a list from before the end of an operation.
+
+        Such a list shows a pool that was created as well as a new one, unless who waits for its
+        slot counts slots by it.
+        """
+        with self._lock:
+            if self._waiting or not created:
+                self.ended_at = now
 
     def count_used(self) -> Counter[str]:
         """Return the chips that a limit counts of the pools that are listed, by namespace.

@@ -114,7 +114,8 @@ def work_on_end(ended: EndedOperation, ports: Ports) -> Work:
     except ProvisionerError as error:
         return Work(errors=[error])
     now = ports.clock.now()
-    ports.books[ended.cluster].ended_at = now
+    # Kueue's check waits until the new pools run.
+    ports.books[ended.cluster].note_end(now, created=ended.created and not ports.queues)
     if ports.takes:
         return work_on(key, ports) if key else Work()
     return _use_slot(ended, key, now - (created_at or now), ports)

@@ -63,6 +63,20 @@ def test_while_gke_names_no_number_one_delivery_creates_all_pools_and_stops_once
     assert (len(full.gke.pools), full.take_calls().count("list pools")) == (30, 2)
 
 
+def test_the_ends_of_creates_share_a_list_and_the_end_of_what_changes_it_does_not() -> None:
+    world = World(slices=3)
+    first, second, third = world.buy(0, 1, 2)
+    world.clock.time += 1
+    world.provisioner.work()
+    world.clock.time += 1
+    world.take_calls()
+    lists = []
+    for pool, created in ((first, True), (second, True), (third, False)):
+        world.provisioner.end(pool, created=created, problem="" if created else "a stockout")
+        lists.append(world.take_calls().count("list pools"))
+    assert lists == [0, 0, 1]
+
+
 @pytest.mark.parametrize("created", [True, False])
 def test_the_end_of_a_create_or_delete_goes_to_the_next_in_turn(created: bool) -> None:
     world = full_world()
