@@ -62,8 +62,8 @@ def read_manifest(words: Json) -> Json:
 def build_workload(words: Json, name: str) -> Json:
     """Return the workload that these words describe, whose slices no other one's pools can serve.
 
-    `file` and `name` choose a manifest, and `pod` adds to its pods. Else `kind` says which, `tpu` or `gpu` what each pod asks
-    for, `replicas` and `pods` how many, and `metadata`, `spec` and `pod` what is added there.
+    `file` and `name` choose a manifest. Else `kind` says which, `tpu` or `gpu` what each pod asks
+    for, `replicas` and `pods` how many. `metadata`, `spec` and `pod` say what is added there.
     """
     kind = find_kind(words)
     body = read_manifest(words) if "file" in words else _BUILDERS[kind](words, name)
