@@ -19,8 +19,8 @@ from shared.kinds.kind import Kind
 from shared.kinds.read import Json
 from shared.kinds.table import find_kind
 from shared.model import labels
-from shared.model.errors import KindAbsent, NotFound, Rejected, StaleView, refuse
-from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
+from shared.model.errors import KindAbsent, NotFound, StaleView, refuse
+from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.names import ObjectName
 from shared.model.times import format_time, parse_count, parse_time
 from shared.model.workloads import WorkloadView
@@ -41,20 +41,10 @@ def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
     if read.text(body, "spec", "controllerName") != CONTROLLER:
         return None
-    conditions = read.objects(body, "status", "conditions")
-    words = {read.text(each, "type"): read.text(each, "message") for each in conditions}
-    marks, seconds, problem = read.texts(body, "metadata", "annotations"), SECONDS, ""
-    try:
-        seconds = find_seconds(marks, labels.CAPACITY_CHECK_SECONDS, SECONDS)
-    except Rejected as error:
-        problem = str(error)
     return Check(
         name=read.text(body, "metadata", "name"),
         active="Active" in read.held_conditions(body),
         generation=read.number(body, "metadata", "generation"),
-        seconds=seconds,
-        problem=problem,
-        words=words.get("Active", ""),
     )
 
 
@@ -192,12 +182,12 @@ def format_state(
 
 
 def format_active(check: Check, now: str) -> dict[str, Any]:
-    """Return the body of a server-side apply that says whether a check is answered, and why not."""
+    """Return the body of a server-side apply that says that a check is answered."""
     condition = {
         "type": "Active",
-        "status": "False" if check.problem else "True",
-        "reason": "InvalidAnnotation" if check.problem else "Active",
-        "message": check.problem or ANSWERED,
+        "status": "True",
+        "reason": "Active",
+        "message": "TPU Provisioner answers this check",
         "observedGeneration": check.generation,
         "lastTransitionTime": now,
     }

@@ -5,7 +5,7 @@ A check is answered for all slices of a workload or for none: it is Ready when a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import structs
@@ -17,8 +17,8 @@ from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
-from shared.model.kueue import Check, CheckState, QueuedWorkload, find_seconds
-from shared.model.times import format_time
+from shared.model.kueue import CheckState, QueuedWorkload
+from shared.model.times import format_time, read_seconds
 from shared.model.workloads import WorkloadView
 from shared.plan.attempts import find_pause
 from shared.plan.counting import Census
@@ -38,6 +38,9 @@ _NO_CHECK = (
     "check out of their queue"
 )
 WRITE_SECONDS = 10.0
+SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
+"""For how long a part of the pools is held, from the creation of the first: by default, and the
+bounds. A creation that ends in a stockout takes up to 35 minutes."""
 
 
 def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standing:
@@ -46,31 +49,33 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
     if not workload.suspended or not is_answered(workload.kind):
         return Standing()
     for each in queues.list_owned(workload.namespace, workload.uid):
-        checks = _list_checks(queues)  # one Workload, or none where Kueue is not installed
-        state = next((state for state in each.checks if state.name in checks), None)
+        names = _list_checks(queues)  # one Workload, or none where Kueue is not installed
+        state = next((state for state in each.checks if state.name in names), None)
         if state and not each.holds_quota:
             lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
             return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
         if state:
             standing = Standing(queue=Queue.WAITS, queued=each, check=state)
-            return _read_owner(standing, each, checks[state.name], workload, queues)
+            return _read_owner(standing, each, workload, queues)
     return Standing()
 
 
-def _list_checks(queues: Queues) -> Mapping[str, Check]:
-    """Return the checks that can be answered, by name."""
-    return {check.name: check for check in queues.list_checks() if not check.problem}
+def _list_checks(queues: Queues) -> set[str]:
+    """Return the names of the checks that this provisioner answers."""
+    return {check.name for check in queues.list_checks()}
 
 
 def _read_owner(
-    standing: Standing, queued: QueuedWorkload, check: Check, workload: WorkloadView, queues: Queues
+    standing: Standing, queued: QueuedWorkload, workload: WorkloadView, queues: Queues
 ) -> Standing:
     """Return what Kueue says with the owner as it will resume it; or why that cannot be served."""
     if workload.managed_elsewhere:
         return structs.replace(standing, answer=(Reason.CHECK_RETRY, _ELSEWHERE))
     reason = Reason.CHECK_REJECTED
     try:
-        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, check.seconds)
+        text = workload.marks.get(labels.CAPACITY_CHECK_SECONDS, str(SECONDS))
+        field = f"annotation {labels.CAPACITY_CHECK_SECONDS}"
+        seconds = read_seconds(text, field, least=SECONDS_MIN, most=SECONDS_MAX)
         reason = Reason.CHECK_RETRY  # of a flavor: Kueue may choose another one
         owner = queues.view_owner(queued)
     except Rejected as error:
@@ -106,14 +111,11 @@ def tend_checks(
     if cluster not in ports.queues:
         return []
     queues, now = ports.queues[cluster], ports.clock.now()
-    checks = queues.list_checks()
-    writes = {
-        check.name: partial(queues.mark_active, check) for check in checks if not check.is_marked
-    }
-    names, answer = [check.name for check in checks if not check.problem], (_RETRY, _NO_CHECK)
+    checks, answer = queues.list_checks(), (_RETRY, _NO_CHECK)
+    writes = {each.name: partial(queues.mark_active, each) for each in checks if not each.active}
     for each in queued:
-        state = None if is_answered(each.owner.kind) else each.find_pending(names)
-        if state:
+        state = each.find_pending(check.name for check in checks)
+        if state and not is_answered(each.owner.kind):
             writes[str(each)] = partial(_write, queues, each, state, answer, now)
     return list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())
 

@@ -7,18 +7,13 @@ https://kueue.sigs.k8s.io/docs/concepts/admission_check/.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from shared.model.names import ObjectName
-from shared.model.times import read_seconds
 
-SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
-"""For how long a part of the pools is held, from the creation of the first: by default, and the
-bounds. A creation that ends in a stockout takes up to 35 minutes."""
 NOBODY = ObjectName(kind="", namespace="", name="", uid="")
-ANSWERED = "TPU Provisioner answers this check"
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -27,15 +22,6 @@ class Check(Struct, frozen=True, kw_only=True):
     name: str
     active: bool  # whether its condition ``Active`` is True, without which no queue uses it
     generation: int = 0
-    seconds: int = SECONDS
-    """For how long a part of the pools is held where the workload does not say it."""
-    problem: str = ""  # why it cannot be answered; empty if it can
-    words: str = ""  # the message of that condition
-
-    @property
-    def is_marked(self) -> bool:
-        """Return whether that condition says what it should."""
-        return (self.active, self.words) == (not self.problem, self.problem or ANSWERED)
 
 
 class CheckState(Struct, frozen=True, kw_only=True):
@@ -77,9 +63,3 @@ class QueuedWorkload(Struct, frozen=True, kw_only=True):
         ours = set(names)
         pending = (each for each in self.checks if each.state == "Pending" and each.name in ours)
         return next(pending, None)
-
-
-def find_seconds(marks: Mapping[str, str], key: str, default: int) -> int:
-    """Return how long a part of the pools is held, by the mark of a workload or of a check."""
-    text = marks.get(key, str(default))
-    return read_seconds(text, f"annotation {key}", least=SECONDS_MIN, most=SECONDS_MAX)

@@ -59,7 +59,7 @@ PARTIAL_SLICE = f"{OWN_DOMAIN}partial-slice"  # `true`: hosts may stay idle
 DISABLE_AUTOPROVISIONING = f"{OWN_DOMAIN}disable-autoprovisioning"  # `true`: no pool
 CAPACITY_CHECK_SECONDS = f"{OWN_DOMAIN}capacity-check-seconds"
 """How long only some of the node pools are kept for a workload that waits for our admission check
-of Kueue; on that AdmissionCheck for all workloads of its queues."""
+of Kueue."""
 CAPACITY_CHECKED = f"{OWN_DOMAIN}capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
 

@@ -19,7 +19,7 @@ from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.test_budget import FULL
 from tests.engine.world import World, list_reasons
 
-CHECK = Check(name="capacity", active=True, seconds=600, words="TPU Provisioner answers this check")
+CHECK = Check(name="capacity", active=True)
 
 
 class FakeQueues:
@@ -87,7 +87,8 @@ def gang(*names: str, slices: int = 2, **options: Any) -> tuple[World, FakeQueue
     for function in (world.provisioner, world.collector):
         function.queues[CLUSTER] = queues
     for name in names or ("train",):
-        world.set_jobset(name=name, replicas=slices, suspended=True, suspended_since=world.clock.time)
+        marks = {labels.CAPACITY_CHECK_SECONDS: "600"}
+        world.set_jobset(name=name, replicas=slices, suspended=True, suspended_since=world.clock.time, marks=marks)
         queues.queue(name)
     return world, queues
 
@@ -151,6 +152,34 @@ def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
 
     world.collector.tick()
     assert first in world.list_deleted()
+
+
+@pytest.mark.parametrize(
+    ("marks", "kept", "state"),
+    [
+        ({}, 1800, "Retry"),
+        ({labels.CAPACITY_CHECK_SECONDS: "60"}, 60, "Retry"),
+        *(
+            ({labels.CAPACITY_CHECK_SECONDS: text}, 0, "Rejected")
+            for text in ("59", "86401", "30m", "", "9" * 5000)
+        ),
+    ],
+)
+def test_a_part_is_held_for_as_long_as_the_workload_says(marks: dict[str, str], kept: int, state: str) -> None:
+    world, queues = gang()
+    world.set_jobset(replicas=2, suspended=True, suspended_since=world.clock.time, marks=marks)
+    world.provisioner.tick()
+    for name in list(world.gke.pools)[:1]:
+        world.come(name)
+    world.clock.time += max(0, kept - 1)
+    world.provisioner.tick()
+    assert (queues.state().state == "Pending") == bool(kept)
+
+    world.clock.time += 1
+    world.provisioner.tick()
+
+    assert queues.state().state == state
+    assert kept or queues.state().message.endswith("valid: 60 to 86400 seconds")
 
 
 def test_quota_is_given_back_for_which_every_try_failed_for_long() -> None:
@@ -220,7 +249,7 @@ def test_nothing_is_written_while_a_stop_holds() -> None:
 
 def test_a_check_is_marked_active_once() -> None:
     world, queues = gang()
-    queues.check = structs.replace(CHECK, active=False, words="")
+    queues.check = structs.replace(CHECK, active=False)
     world.provisioner.tick()
     queues.check = CHECK
     world.provisioner.tick()

@@ -115,10 +115,10 @@ def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
 
 def test_a_check_of_another_controller_is_not_ours() -> None:
     spec = {"metadata": {"name": "x"}, "spec": {"controllerName": CONTROLLER}}
-    active = {"status": {"conditions": [{"type": "Active", "status": "True", "message": "answered"}]}}
+    active = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
 
     assert read_check(spec) == Check(name="x", active=False)
-    assert read_check(spec | active) == Check(name="x", active=True, words="answered")
+    assert read_check(spec | active) == Check(name="x", active=True)
     assert read_check({"metadata": {"name": "x"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}) is None
 
 
@@ -212,30 +212,6 @@ def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
     (check,) = format_state(read_queued(a_workload()), state)["status"]["admissionChecks"]
 
     assert check["podSetUpdates"] == [{"name": "workers", "labels": {labels.CAPACITY_CHECKED: "true"}}]
-
-
-def a_check(seconds: str | None, **status: Any) -> Check:
-    """Our check, which says for how long a part of the pools is held."""
-    annotations = {labels.CAPACITY_CHECK_SECONDS: seconds} if seconds is not None else {}
-    spec = {"spec": {"controllerName": CONTROLLER}, "status": status}
-    check = read_check({"metadata": {"name": "x", "annotations": annotations}} | spec)
-    assert check is not None
-    return check
-
-
-@pytest.mark.parametrize("text", ["0", "59", "86401", "-60", "30m", "", "9" * 5000])
-def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text: str) -> None:
-    (condition,) = format_active(a_check(text), "2026-11-23T11:00:00Z")["status"]["conditions"]
-
-    assert (condition["status"], condition["reason"]) == ("False", "InvalidAnnotation")
-    assert "capacity-check-seconds" in condition["message"]
-    assert condition["message"].endswith("valid: 60 to 86400 seconds")
-    assert [a_check(text).is_marked, a_check(text, conditions=[condition]).is_marked] == [False, True]
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("86400", 86_400), (None, 1800)])
-def test_a_check_says_for_how_long_a_part_of_the_pools_is_held(text: str | None, seconds: int) -> None:
-    assert (a_check(text).seconds, a_check(text).problem) == (seconds, "")
 
 
 def test_an_active_check_says_which_generation_of_it_was_seen() -> None:

@@ -68,6 +68,7 @@ def _add(
     made.spot, made.tolerates = bool(tier), tier != "spot-intolerant"
     if queued:
         made.queued = made.suspended = True
+        made.check_seconds = world.scenario.check_seconds
         made.suspended_at = now
     cluster.add_workload(made)
     if queued:

@@ -161,7 +161,7 @@ class Kueue:
 
     def list_checks(self) -> list[Check]:
         self._world.faults.read("list_checks", self._cluster.name)
-        return [Check(name=CHECK, active=True, seconds=self._world.scenario.check_seconds)]
+        return [Check(name=CHECK, active=True)]
 
     def mark_active(self, check: Check) -> None:
         """Mark nothing: the check is active."""

@@ -45,6 +45,7 @@ class Workload:
     restarts: int = 0
     active: int = 0
     queued: bool = False  # Kueue decides when it is suspended
+    check_seconds: int = 1800  # for how long our check holds a part of its pools
     finished: frozenset[int] = frozenset()  # slices of it that have ended while it lives
     lent: bool = False  # pods of others have run on a pool of it
     version: int = 0
@@ -113,7 +114,7 @@ class Workload:
             "generation": self.generation,
             "resourceVersion": str(self.version),
             "creationTimestamp": format_time(self.made_at),
-            "annotations": {},
+            "annotations": {labels.CAPACITY_CHECK_SECONDS: str(self.check_seconds)} if self.queued else {},
         }
         if self.deleting_since is not None:
             metadata["deletionTimestamp"] = format_time(self.deleting_since)
