@@ -45,7 +45,7 @@ which counting up begins anew:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
 _WRITTEN_MAX = 50_000
 """Events that an instance remembers, some 10 MB: two for each of the leaders that a tick looks
-at, and more. Without them they are read again."""
+at, and more. Without them they are written again."""
 
 
 class KubernetesCluster:
@@ -56,8 +56,8 @@ class KubernetesCluster:
     ) -> None:
         """Prepare; nothing is sent yet. The component is who writes the Events."""
         self._api, self._component, self._clock = api, component, clock
-        self._written: dict[str, tuple[str, float]] = {}
-        """By the path of an Event: its text, and when it was written, in unix seconds."""
+        self._written: dict[str, tuple[str, float, int]] = {}
+        """By the path of an Event: its text, when it was written (unix seconds), how often."""
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None if Kubernetes says that it does not exist."""
@@ -179,37 +179,27 @@ class KubernetesCluster:
         """Write an Event, unless the same was written a moment ago.
 
         Its name follows from the object, from why and from the pool, so a repetition, also of
-        another process, changes one Event: its text, its count and its time.
+        another process, changes one Event: its text, its time, and how often this process said it.
         """
         now, subject = self._clock.now(), notice.subject
         identity = f"{subject.uid}\n{notice.reason}\n{notice.about or notice.message}".encode()
         name = f"{subject.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
         events = f"/api/v1/namespaces/{subject.namespace}/events"
         path = f"{events}/{name}"
-        text, written_at = self._written.get(path, ("", float("-inf")))
+        text, written_at, count = self._written.get(path, ("", float("-inf"), 0))
         if text == notice.message and now - written_at < NOTICE_FRESH_SECONDS:
             return
-        written_at = now
+        body = format_event(notice, name, component=self._component, now=format_time(now))
+        count += 1
         try:
-            body = format_event(notice, name, component=self._component, now=format_time(now))
             self._api.create(events, body, kubernetes.Stored)
         except AlreadyExists:
-            written_at = self._repeat(path, notice.message[:_MESSAGE_LENGTH_MAX], now)
+            count = max(count, 2)
+            change = {key: body[key] for key in ("message", "lastTimestamp")} | {"count": count}
+            self._api.patch(path, change)
         if len(self._written) >= _WRITTEN_MAX:
             self._written.clear()
-        self._written[path] = notice.message, written_at
-
-    def _repeat(self, path: str, message: str, now: float) -> float:
-        """Count up an Event that exists, unless that was done just now; return when it was."""
-        with kubernetes.reading(f"the Event {path}"):
-            event = self._api.get(path, JsonObject)
-            count, text = read.number(event, "count", default=1), read.text(event, "message")
-            written_at = parse_time(read.text(event, "lastTimestamp")) or 0.0
-        if text == message and now - written_at < NOTICE_FRESH_SECONDS:
-            return written_at
-        change = {"count": count + 1, "lastTimestamp": format_time(now), "message": message}
-        self._api.patch(path, change)
-        return now
+        self._written[path] = notice.message, now, count
 
 
 def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:
@@ -321,7 +311,9 @@ def _read_claim(get: Get, namespace: str, claim: str) -> Disk | None:
         volume = _find(get, f"/api/v1/persistentvolumes/{name}")
         if volume is None:
             return Disk(claim=claim, unbound=f"names PersistentVolume {name}, which does not exist")
-        zones = _find_volume_zones(volume)
+        # https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity
+        terms = read.objects(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+        zones = _find_zones(terms, "matchExpressions")
         return Disk(claim=claim, zones=zones) if zones else None
     return _read_class(get, claim, read.text(body, "spec", "storageClassName"))
 
@@ -346,19 +338,6 @@ def _find(get: Get, path: str) -> Json | None:
         return get(path, JsonObject)
     except (NotFound, Rejected):
         return None
-
-
-def _find_volume_zones(volume: Json) -> tuple[str, ...]:
-    """Return the zones of a volume as the scheduler reads them: from node affinity, or a label.
-
-    https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity. A regional disk
-    has two zones in its label: https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers.
-    """
-    terms = read.objects(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
-    own_labels = read.texts(volume, "metadata", "labels")
-    labelled = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
-    zones = tuple(sorted({*labelled.split("__")} - {""}))
-    return _find_zones(terms, "matchExpressions") or zones
 
 
 def _find_zones(terms: Sequence[Json], field: str) -> tuple[str, ...]:

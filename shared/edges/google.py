@@ -320,6 +320,7 @@ def _classify_account_error(error: GoogleAuthError) -> errors.ProvisionerError:
 
 BATCH_MAX = 1_000  # assumes: publish
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
+PUBLISH_SECONDS = 10.0  # the longest wait for the answer to one request
 PUBSUB_ENDPOINT = "https://pubsub.googleapis.com"
 
 
@@ -336,7 +337,7 @@ class PubsubTopic(GoogleSession):
     https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics/publish
     """
 
-    timeout_seconds = 10.0
+    timeout_seconds = PUBLISH_SECONDS
 
     def __init__(self, name: str, account: GoogleAccount, endpoint: str = PUBSUB_ENDPOINT) -> None:
         """Prepare. Nothing is sent: a publisher may not ask whether the topic exists."""

@@ -10,20 +10,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.edges.cluster import KubernetesCluster
+from shared.edges.cluster import NOTICE_FRESH_SECONDS, KubernetesCluster
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Page, Unreadable
 from shared.model.errors import KindAbsent, Unavailable
 from shared.model.names import ObjectName
+from shared.model.times import format_time
 from shared.model.workloads import Notice
+from tests.builders import NOW
 from tests.contract.stand_ins import ask
+from tests.engine.world import Clock
 
 EVENTS = "/api/v1/namespaces/default/events"
 COMPONENT = "a-test"
 
 
-def open_edge(url: str) -> KubernetesCluster:
-    return KubernetesCluster(KubernetesApi(Connection(url=url)), component=COMPONENT)
+def open_edge(url: str, clock: Clock | None = None) -> KubernetesCluster:
+    api = KubernetesApi(Connection(url=url))
+    return KubernetesCluster(api, component=COMPONENT, clock=clock or Clock())
 
 
 def say(edge: KubernetesCluster, message: str, about: str = "") -> None:
@@ -107,28 +111,28 @@ def test_what_is_said_again_with_other_words_changes_one_event(cluster_url: str)
     assert [(each["message"], each["count"]) for each in events] == [("0/4 nodes", 1), ("0/4 nodes", 2)]
 
 
-def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(cluster_url: str) -> None:
-    cluster = open_edge(cluster_url)
+def test_a_notice_is_written_once_and_again_when_it_is_old(cluster_url: str) -> None:
+    clock = Clock()
+    cluster = open_edge(cluster_url, clock)
     for message in ("wrong topology", "wrong topology", "wrong topology", "wrong zone"):
         say(cluster, message)
     assert [event["count"] for event in list_events(cluster_url, "wrong")] == [1, 1]
 
-    (event,) = list_events(cluster_url, "wrong topology")
-    event["lastTimestamp"] = "2026-01-01T00:00:00Z"
-    ask("PUT", f"{cluster_url}{EVENTS}/{event['metadata']['name']}", event)
-    cold = open_edge(cluster_url)
-    for edge, count in ((cluster, 1), (cold, 2), (cold, 2)):  # a warm instance remembers what it wrote
-        say(edge, "wrong topology")
+    for seconds, count in ((NOTICE_FRESH_SECONDS - 1, 1), (1, 2), (NOTICE_FRESH_SECONDS, 3)):
+        clock.pause(seconds)
+        say(cluster, "wrong topology")
         assert [each["count"] for each in list_events(cluster_url, "wrong topology")] == [count]
 
     (event,) = list_events(cluster_url, "wrong topology")
-    assert (event["type"], event["reason"], event["source"]) == (
+    source, about = event["source"], event["involvedObject"]["kind"]
+    assert (event["type"], event["reason"], source, about) == (
         "Warning",
         "NodePoolRefused",
         {"component": COMPONENT},
+        "Pod",
     )
-    assert event["involvedObject"]["kind"] == "Pod"
-    assert "2026-01-01T00:00:00Z" < event["firstTimestamp"] <= event["lastTimestamp"]
+    assert event["firstTimestamp"] == format_time(NOW)
+    assert event["lastTimestamp"] == format_time(clock.now())
 
 
 def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
