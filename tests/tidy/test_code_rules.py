@@ -16,7 +16,7 @@ BUDGETS = {
     "shared/needs": (1_502, 1_300),
     "shared/plan": (1_768, 1_900),
     "shared/engine": (2_453, 1_950),
-    "shared/edges": (2_440, 2_100),
+    "shared/edges": (2_420, 2_100),
     "shared/kinds": (1_316, 1_300),
     "shared/shapes": (756, 760),
     "demo": (2_574, 2_500),
@@ -24,13 +24,13 @@ BUDGETS = {
     "standins/controlplane": (1_255, 1_900),
     "standins/google": (6_352, 6_350),
     "standins/kit": (1_570, 1_600),
-    "standins demo benchmarks": (19_554, 20_000),
+    "standins demo benchmarks": (19_320, 20_000),
     "cli": (5_406, 5_000),
-    "tests/infra": (2_280, 1_900),
-    "tests/loop": (2_329, 2_200),
+    "tests/infra": (2_275, 1_900),
+    "tests/loop": (2_327, 2_200),
     "tests/cli": (2_820, 2_300),
     "tests/simulation": (5_117, 4_000),
-    " ".join(DEPLOYED): (14_822, 14_000),
+    " ".join(DEPLOYED): (14_798, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
