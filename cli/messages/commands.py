@@ -49,14 +49,14 @@ def replay(
 
     Example: tpu-provisioner replay --since 2h
     """
-    from cli.messages.replay import Choice, publish_dead_letters, seek_since  # noqa: PLC0415
+    from cli.messages.replay import publish_dead_letters, seek_since  # noqa: PLC0415
 
     if bool(since) == dead_letters:
         got = "both" if since else "none"
         raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
     functions = tuple(dict.fromkeys(str(each) for each in function or ()))
     if dead_letters:
-        return publish_dead_letters(Choice(functions=functions), open_chosen(), output, sure=sure)
+        return publish_dead_letters(functions, open_chosen(), output, sure=sure)
     return seek_since(since, functions, open_chosen(), output, sure=sure)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,6 +23,7 @@ from cli.printing import (
     print_data,
     print_line,
     print_table,
+    warn,
 )
 from shared.model.messages import Message
 from shared.model.times import parse_time
@@ -43,111 +44,79 @@ EMPTY_PULLS = 3  # Pub/Sub may answer a pull with nothing although there is some
 PAUSE_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One dead letter, and what the log says of it."""
 
-    message_id: str
-    publish_time: str
-    function: str
-    subject: str
-    event_id: str  # its attribute ``ce-id``
-    attributes: dict[str, str]
-    data: str
+    pulled: PulledMessage
     reason: str = ""
     error: str = ""
-    """After `add_reasons`: the last reason that was logged for the event, and its message."""
+    """After `add_reasons`: the last reason that was logged for its event, and its message."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which dead letters are meant."""
-
-    functions: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()  # of messages; empty: all
-
-    def fits(self, dead_letter: DeadLetter) -> bool:
-        """Return whether a dead letter is meant."""
-        named = not self.ids or dead_letter.message_id in self.ids
-        return named and (not self.functions or dead_letter.function in self.functions)
-
-
-@dataclass(slots=True)
-class Report:
-    """What one run saw."""
-
-    dead_letters: list[DeadLetter] = field(default_factory=list)  # those that were chosen
-    present: set[str] = field(default_factory=set)
-    """The IDs of all dead letters that are there, chosen or not."""
+    def read(self, attribute: str) -> str:
+        """Return an attribute; empty if it does not have it."""
+        return self.pulled.message.attributes.get(attribute, "")
 
     @property
-    def left(self) -> int:
-        """How many were not chosen."""
-        return len(self.present) - len(self.dead_letters)
+    def message_id(self) -> str:
+        """Return the ID that Pub/Sub has given it."""
+        return self.pulled.message_id
+
+    @property
+    def function(self) -> str:
+        """Return the function that refused it until Pub/Sub gave it up."""
+        return self.read(f"{FORWARDED}Subscription").rpartition("-")[2]
 
 
 def walk_dead_letters(
-    admin: PubsubAdmin, subscription: str, choice: Choice, handle: Callable[[list[Message]], object] | None = None
-) -> Report:
-    """Handle the chosen dead letters batch by batch, and take each batch away when that is done.
+    admin: PubsubAdmin,
+    subscription: str,
+    fits: Callable[[DeadLetter], bool] = lambda _: True,
+    handle: Callable[[list[Message]], object] | None = None,
+) -> list[DeadLetter]:
+    """Return all dead letters. Those that fit are handled and taken away batch by batch.
 
     Without a handler all of them stay.
     """
-    report, held, empty = Report(), set[str](), 0
+    present, held, empty = dict[str, DeadLetter](), set[str](), 0
     try:
         while empty < EMPTY_PULLS:
-            fresh = _pull_fresh(admin, subscription, held, report.present)
+            pulled = _pull(admin, subscription, held)
+            fresh = {each.message_id: DeadLetter(each) for each in pulled if each.message_id not in present}
+            present.update(fresh)
             empty = 0 if fresh else empty + 1
-            chosen = [each for each in fresh if choice.fits(read_dead_letter(each))]
+            chosen = [each.pulled for each in fresh.values() if fits(each)]
             if chosen and handle:
                 handle([strip(each.message) for each in chosen])
                 acknowledged = [each.ack_id for each in chosen]
                 admin.acknowledge(subscription, acknowledged)
                 held.difference_update(acknowledged)
-            report.dead_letters += map(read_dead_letter, chosen)
     finally:
         if held:
             admin.hold(subscription, sorted(held), 0)
-    return report
+    return list(present.values())
 
 
-def _pull_fresh(admin: PubsubAdmin, subscription: str, held: set[str], present: set[str]) -> list[PulledMessage]:
-    """Return the messages of one pull that no earlier one brought, and hold all of them."""
+def _pull(admin: PubsubAdmin, subscription: str, held: set[str]) -> list[PulledMessage]:
+    """Return the messages of one pull, and hold them."""
     pulled = admin.pull(subscription)
-    if not pulled:
+    if pulled:
+        admin.hold(subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
+        held.update(each.ack_id for each in pulled)
+    else:
         time.sleep(PAUSE_SECONDS)
-        return []
-    admin.hold(subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
-    held.update(each.ack_id for each in pulled)
-    fresh = {each.message_id: each for each in pulled if each.message_id not in present}
-    present.update(fresh)
-    return list(fresh.values())
-
-
-def read_dead_letter(pulled: PulledMessage) -> DeadLetter:
-    """Return what a dead letter says of itself."""
-    attributes = pulled.message.attributes
-    return DeadLetter(
-        message_id=pulled.message_id,
-        publish_time=pulled.publish_time,
-        function=attributes.get(f"{FORWARDED}Subscription", "").rpartition("-")[2],
-        subject=attributes.get("ce-subject", ""),
-        event_id=attributes.get("ce-id", ""),
-        attributes=attributes,
-        data=pulled.message.data.decode("utf-8", "replace"),
-    )
+    return pulled
 
 
 def add_reasons(dead_letters: Sequence[DeadLetter], open_logs: OpenLogs | None, cluster: str) -> list[DeadLetter]:
     """Return dead letters with what a function logged last about each of their events."""
-    ids = sorted({each.event_id for each in dead_letters} - {""})
+    ids = sorted({each.read("ce-id") for each in dead_letters} - {""})
     records: dict[str, dict[str, Any]] = {}
     if ids and open_logs is not None:
-        since = min(parse_time(each.publish_time) or 0.0 for each in dead_letters) - DAY_SECONDS
+        since = min(parse_time(each.pulled.publish_time) or 0.0 for each in dead_letters) - DAY_SECONDS
         for record in reversed(read_event_records(open_logs, cluster, ids, since=since)):
             records[str(record.get("event_id"))] = record
-    unknown = {"reason": GIVEN_UP, "message": ""}
-    last = [(each, records.get(each.event_id, unknown)) for each in dead_letters]
+    last = [(each, records.get(each.read("ce-id"), {"reason": GIVEN_UP})) for each in dead_letters]
     return [
         replace(each, reason=str(record.get("reason")), error=str(record.get("message", "")))
         for each, record in last
@@ -162,14 +131,14 @@ def strip(message: Message) -> Message:
 
 _COLUMNS: list[Column[DeadLetter]] = [
     Column("message_id", heading="ID"),
-    Column("publish_time", heading="PUBLISHED"),
+    Column("publish_time", lambda each: each.pulled.publish_time, "PUBLISHED"),
     Column("function", heading="FUNCTION"),
-    Column("subject", heading="SUBJECT"),
+    Column("subject", lambda each: each.read("ce-subject"), "SUBJECT"),
     Column("reason", heading="REASON"),
     Column("error", heading="MESSAGE"),
-    Column("event_id"),
-    Column("attributes"),
-    Column("data"),
+    Column("event_id", lambda each: each.read("ce-id")),
+    Column("attributes", lambda each: each.pulled.message.attributes),
+    Column("data", lambda each: each.pulled.message.data.decode("utf-8", "replace")),
 ]
 
 
@@ -201,33 +170,41 @@ def seek_since(
     return ExitCode.FINE
 
 
-def publish_dead_letters(choice: Choice, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
-    """Publish the chosen dead letters again."""
+def publish_dead_letters(
+    functions: Sequence[str], deployment: Deployment, form: Format, *, sure: bool
+) -> ExitCode:
+    """Publish again the dead letters of some functions, or of all."""
+
+    def fits(each: DeadLetter) -> bool:
+        return not functions or each.function in functions
+
     topic = deployment.pubsub.open_topic(name_topic(deployment.own))
     if not sure:
-        confirm(f"Publish {_count(deployment, choice)} again?")
-    _print_done(_walk(deployment, choice, topic.publish), form, "published", "published again")
+        confirm(f"Publish {_count(deployment, fits)} again?")
+    present = _walk(deployment, fits, topic.publish)
+    _print_done(list(filter(fits, present)), len(present), form, "published", "published again")
     return ExitCode.FINE
 
 
-def discard(ids: tuple[str, ...], deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
+def discard(ids: Sequence[str], deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Take the named dead letters away for good, or all of them."""
-    choice = Choice(ids=ids)
+
+    def fits(each: DeadLetter) -> bool:
+        return not ids or each.message_id in ids
+
     if not sure:
-        confirm(f"Remove {_count(deployment, choice)} for good?")
-    report = _walk(deployment, choice, lambda _messages: None)
-    _print_done(report, form, "discarded", "removed")
-    absent = sorted(set(ids) - report.present)
+        confirm(f"Remove {_count(deployment, fits)} for good?")
+    present = _walk(deployment, fits, lambda _messages: None)
+    _print_done(list(filter(fits, present)), len(present), form, "discarded", "removed")
+    absent = sorted(set(ids) - {each.message_id for each in present})
     for each in absent:
-        hint = "tpu-provisioner dead-letters list shows them"
-        typer.echo(f"no dead letter has the ID {each[:80]!r}; {hint}", err=True)
+        warn(f"no dead letter has the ID {each[:80]!r}; tpu-provisioner dead-letters list shows them")
     return ExitCode.FINDINGS if absent else ExitCode.FINE
 
 
 def list_reasons(deployment: Deployment) -> list[DeadLetter]:
     """Return the dead letters, which all stay, with what the functions logged about them."""
-    report = _walk(deployment, Choice())
-    return add_reasons(report.dead_letters, deployment.open_logs, next(iter(deployment.ports.clusters)))
+    return add_reasons(_walk(deployment), deployment.open_logs, next(iter(deployment.ports.clusters)))
 
 
 def print_dead_letters(dead_letters: Sequence[DeadLetter], form: Format) -> None:
@@ -242,21 +219,19 @@ def print_dead_letters(dead_letters: Sequence[DeadLetter], form: Format) -> None
     print_line(console, count(len(dead_letters), "dead letter"))
 
 
-def _walk(
-    deployment: Deployment, choice: Choice, handle: Callable[[list[Message]], object] | None = None
-) -> Report:
-    return walk_dead_letters(deployment.pubsub, name_subscription(deployment.own, DEAD_LETTERS), choice, handle)
+def _walk(deployment: Deployment, *how: Any) -> list[DeadLetter]:
+    return walk_dead_letters(deployment.pubsub, name_subscription(deployment.own, DEAD_LETTERS), *how)
 
 
-def _count(deployment: Deployment, choice: Choice) -> str:
-    return count(len(_walk(deployment, choice).dead_letters), "dead letter")
+def _count(deployment: Deployment, fits: Callable[[DeadLetter], bool]) -> str:
+    return count(sum(map(fits, _walk(deployment))), "dead letter")
 
 
-def _print_done(report: Report, form: Format, key: str, words: str) -> None:
+def _print_done(done: Sequence[DeadLetter], present: int, form: Format, key: str, words: str) -> None:
     """Print what became of dead letters that were published again or discarded."""
-    done = len(report.dead_letters)
+    left = present - len(done)
     if form.for_programs:
-        rows = [as_data(_COLUMNS, each) for each in report.dead_letters]
-        print_data({"dead_letters": rows, key: done, "left": report.left}, form)
+        rows = [as_data(_COLUMNS, each) for each in done]
+        print_data({"dead_letters": rows, key: len(done), "left": left}, form)
     else:
-        print_line(open_console(), f"{done} {words}, {report.left} not selected")
+        print_line(open_console(), f"{len(done)} {words}, {left} not selected")
