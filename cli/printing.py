@@ -124,7 +124,7 @@ class Column(Generic[R]):
     get: Callable[[R], Any] | None = None
     """Returns its value for a row; by default the row's attribute of that key."""
     heading: str = ""  # empty: for programs only
-    show: Callable[[R], str | Text] | None = None  # returns its cell, if that is not just the value
+    show: Callable[[R], Any] | None = None  # returns its cell, if that is not just the value
     wide: bool = False  # it is shown by ``-o wide`` only
 
     def read(self, row: R) -> Any:
@@ -133,10 +133,10 @@ class Column(Generic[R]):
 
     def write(self, row: R) -> str | Text:
         """Return its cell for a row."""
-        if self.show is not None:
-            return self.show(row)
-        value = self.read(row)
-        return "-" if value in (None, "") else str(value)
+        value = self.show(row) if self.show else self.read(row)
+        if value is None or not str(value):
+            return "-"
+        return value if isinstance(value, Text) else str(value)
 
 
 def as_data(columns: Sequence[Column[R]], row: R) -> dict[str, Any]:

@@ -114,7 +114,6 @@ def _describe_wait(row: WaitingRow) -> str:
     parts = [f"{count(row.slices, 'slice')} of {row.shape or 'it'} wait: {row.message}"]
     parts += [f"{count(row.failures, 'creation')} failed, the last by {row.failure}"] * bool(row.failures)
     parts += [f"the next try is at {row.next_try}"] * bool(row.next_try)
-    parts += [f"the limits leave room for {row.room_chips} chips"] * (row.room_chips is not None)
     return "; ".join(parts)
 
 

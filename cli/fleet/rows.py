@@ -145,14 +145,9 @@ _PLAIN_STATE = {
     PoolStatus.STOPPING: "GKE deletes it",
 }
 _TROUBLES = {
-    Trouble.FAILED: "it failed",
-    Trouble.SHORT: "it lacks nodes for too long",
-    Trouble.USELESS: "it helped no pod",
-}
-_REASONS = {
-    Trouble.FAILED: Reason.POOL_FAILED,
-    Trouble.SHORT: Reason.POOL_FAILED,
-    Trouble.USELESS: Reason.POOL_USELESS,
+    Trouble.FAILED: (Reason.POOL_FAILED, "it failed"),
+    Trouble.SHORT: (Reason.POOL_FAILED, "it lacks nodes for too long"),
+    Trouble.USELESS: (Reason.POOL_USELESS, "it helped no pod"),
 }
 KEPT, SPARE = "keep", "spare"  # in place of a verb, for a pool of which the plan takes nothing now
 
@@ -181,7 +176,6 @@ class PoolRow(Row):
     """One pool of ours."""
 
     pool: str
-    owner_uid: str
     slot: str
     attempt: int
     state: str
@@ -214,7 +208,6 @@ class WaitingRow(Row):
     failure: str = ""  # the class of the last failure
     error: str = ""
     next_try: str = ""  # when the next attempt begins, in RFC 3339; empty if now, or not by itself
-    room_chips: int | None = None  # for how many chips the limits leave room; None without a limit
 
 
 def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
@@ -226,38 +219,37 @@ def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
 
 
 def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading) -> PoolRow:
-    key, lists = one.look.key, reading.lists
+    lists, trouble = reading.lists, one.census.troubles.get(pool.name, Trouble.NONE)
     nodes = len(lists.nodes.get(pool.name, ())) if lists else 0
     busy = len({pod.node_name for pod in lists.users.get(pool.name, ())}) if lists else 0
-    decision, trouble = decide_pool(pool, one), one.census.troubles.get(pool.name, Trouble.NONE)
-    owner = listed.owner
+    decision, reason, message = decide_pool(pool, one)
     return PoolRow(
-        cluster=key.cluster,
-        namespace=key.namespace,
-        kind=key.kind,
-        workload=key.name,
-        decision=decision[0],
-        reason=decision[1],
-        message=decision[2],
-        stuck=(bool(trouble) and decision[0] == KEPT) or decision[1] in _NEEDS_A_PERSON,
+        **_name_workload(one.look.key),
+        decision=decision,
+        reason=reason,
+        message=message,
+        stuck=(bool(trouble) and decision == KEPT) or reason in _NEEDS_A_PERSON,
         pool=pool.name,
-        owner_uid=owner.uid if owner else "",
         slot="" if pool.slot is None else str(pool.slot),
         attempt=pool.attempt,
         state=str(pool.status),
         nodes=nodes,
         hosts_busy=busy,
-        chips=count_chips(listed),
+        chips=listed.units * (listed.node_count if listed.elastic else listed.hosts),
         chips_idle=listed.units * max(0, nodes - busy),
         machine_type=listed.machine_type,
         topology=listed.topology,
         tier=str(find_tier(listed.spot, listed.flex_start, listed.reservation)),
         age_seconds=round(reading.now - pool.created_at, 1) if pool.created_at else None,
-        failure=_name_failure(trouble, listed),
+        failure=str(classify_failure(listed.error)) if listed.error and trouble else str(trouble),
         error=listed.error,
         idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
-        dollars_per_hour=find_pool_price(listed, key.cluster.split("/")[3], chips=listed.units * nodes),
+        dollars_per_hour=find_pool_price(listed, one.look.key.cluster.split("/")[3], chips=listed.units * nodes),
     )
+
+
+def _name_workload(key: Key) -> dict[str, Any]:
+    return {"cluster": key.cluster, "namespace": key.namespace, "kind": key.kind, "workload": key.name}
 
 
 def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
@@ -273,20 +265,10 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
         return KEPT, str(Reason.SLICE_MIXED), "".join(words[:1])
     trouble = one.census.troubles.get(pool.name, Trouble.NONE)
     if trouble:
+        reason, what = _TROUBLES[trouble]
         error = one.look.pools[pool.name].error
-        what = f"{_TROUBLES[trouble]}, and is the record of its attempt"
-        return KEPT, str(_REASONS[trouble]), f"{what}: {error}" if error else what
+        return KEPT, str(reason), f"{what}, and is the record of its attempt" + (f": {error}" if error else "")
     return KEPT, "", _PLAIN_STATE.get(pool.status, "its workload needs it, or uses it")
-
-
-def _name_failure(trouble: Trouble, pool: NodePool) -> str:
-    """Return the class of a failure, or the trouble of a pool about which GKE says nothing."""
-    return str(classify_failure(pool.error)) if pool.error and trouble else str(trouble)
-
-
-def count_chips(pool: NodePool) -> int:
-    """Return the chips or GPUs of all nodes that a pool has or may have."""
-    return pool.units * (pool.node_count if pool.elastic else pool.hosts)
 
 
 def list_waiting_rows(one: Planned, reading: Reading) -> Iterator[WaitingRow]:
@@ -294,13 +276,13 @@ def list_waiting_rows(one: Planned, reading: Reading) -> Iterator[WaitingRow]:
     for need in one.look.scene.needs:
         slices, since = _count_waiting(need, one)
         if slices:
-            yield _build_waiting_row(need, one, reading, slices=slices, since=since)
+            shared = _describe_wait(decide_need(need, one), one, slices, reading.now - since)
+            yield WaitingRow(**shared, **_describe_tries(need, one), **_describe_failures(one, reading))
     refused: dict[Decision, list[float]] = {}
     for each in one.look.wanted.refusals:
         refused.setdefault(each.decision, []).append(each.pod.created_at or reading.now)
     for decision, dates in refused.items():
-        common = _describe_row(decision, one, reading, min(dates))
-        yield WaitingRow(**common, slices=len(dates))
+        yield WaitingRow(**_describe_wait(decision, one, len(dates), reading.now - min(dates)))
 
 
 def _count_waiting(need: Need, one: Planned) -> tuple[int, float]:
@@ -316,35 +298,17 @@ def _count_waiting(need: Need, one: Planned) -> tuple[int, float]:
     return len(slices), min((pod.created_at for pod in pods), default=0.0)
 
 
-def _describe_row(decision: Decision, one: Planned, reading: Reading, since: float) -> dict[str, Any]:
-    """Return the fields of a row about what waits."""
-    key = one.look.key
+def _describe_wait(decision: Decision, one: Planned, slices: int, seconds: float) -> dict[str, Any]:
+    """Return the fields of every row about what waits."""
     return {
-        "cluster": key.cluster,
-        "namespace": key.namespace,
-        "kind": key.kind,
-        "workload": key.name,
+        **_name_workload(one.look.key),
         "decision": str(decision.verdict),
         "reason": str(decision.reason),
         "message": decision.message,
         "stuck": needs_a_person(decision),
-        "waiting_seconds": round(max(0.0, reading.now - since), 1),
+        "slices": slices,
+        "waiting_seconds": round(max(0.0, seconds), 1),
     }
-
-
-def _build_waiting_row(need: Need, one: Planned, reading: Reading, *, slices: int, since: float) -> WaitingRow:
-    room, failures = one.look.scene.room, list_failures(one, reading)
-    last = failures[-1] if failures else ""
-    return WaitingRow(
-        **_describe_row(decide_need(need, one), one, reading, since),
-        **_describe_tries(need, one),
-        slices=slices,
-        shape=describe_need(need, one.look),
-        failures=len(failures),
-        failure=str(classify_failure(last)) if last else "",
-        error=last,
-        room_chips=None if room >= UNLIMITED else max(0, room),
-    )
 
 
 def find_next_try(scene: Scene, need: Need) -> float:
@@ -358,18 +322,25 @@ def find_next_try(scene: Scene, need: Need) -> float:
 
 
 def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
-    """Return the fields about attempts: the highest, that of a planned create too."""
+    """Return what a need asks for, and its highest attempt, that of a planned create too."""
     scene, creates = one.look.scene, _list_creates(need, one)
     tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
-    numbers = [(act.attempt, act.candidate) for act in creates]
-    numbers += [(pool.attempt, pool.candidate) for pool in tries]
+    numbers = [(each.attempt, each.candidate) for each in (*creates, *tries)]
     attempt, candidate = max(numbers, default=(None, 0))
     next_try = 0.0 if creates else find_next_try(scene, need)
+    demand = one.look.wanted.demands.get(need.key)
     return {
+        "shape": str(demand.shape) if demand else need.asks.shape.accelerator,
         "attempt": attempt,
         "candidate": f"{candidate + 1} of {len(need.ways)}" if numbers and len(need.ways) > 1 else "",
         "next_try": format_time(next_try) if next_try > scene.now else "",
     }
+
+
+def _describe_failures(one: Planned, reading: Reading) -> dict[str, Any]:
+    failures = list_failures(one, reading)
+    last = failures[-1] if failures else ""
+    return {"failures": len(failures), "failure": str(classify_failure(last)) if last else "", "error": last}
 
 
 def _list_creates(need: Need, one: Planned) -> list[Act]:
@@ -399,14 +370,6 @@ def list_decisions(one: Planned) -> list[Decision]:
 def needs_a_person(decision: Decision) -> bool:
     """Return whether nothing goes on before a person has looked."""
     return decision.verdict == Verdict.REFUSE or decision.reason in _NEEDS_A_PERSON
-
-
-def describe_need(need: Need, look: Look) -> str:
-    """Return what a need asks for: machine and topology, or accelerator and hosts."""
-    demand = look.wanted.demands.get(need.key)
-    if demand is None:
-        return need.asks.shape.accelerator
-    return str(demand.shape)
 
 
 def list_failures(one: Planned, reading: Reading) -> list[str]:

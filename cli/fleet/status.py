@@ -50,38 +50,29 @@ if TYPE_CHECKING:
 _SHOW = "tpu-provisioner status -o wide shows each with its message"
 
 
-def _look(row: Row) -> str:
-    return "bad" if row.stuck else ""
+def _mark(row: Row, text: str) -> Text:
+    """Return a text in the style of what needs a person, if the row does."""
+    return styled(text, "bad" if row.stuck else "")
 
 
-def _show_reason(row: Row) -> str | Text:
-    return styled(row.reason or "-", _look(row))
-
-
-def _show_state(row: PoolRow) -> str | Text:
+def _show_state(row: PoolRow) -> Text:
     return styled(row.state, "bad" if row.failure else "ok" if row.state == "RUNNING" else "warn")
 
 
-def _show_plan(row: PoolRow) -> str | Text:
+def _show_plan(row: PoolRow) -> Text:
     idle = "" if row.idle_seconds is None else f", idle for {format_age(row.idle_seconds)}"
-    return styled(row.decision + idle, _look(row))
-
-
-def _show_attempt(row: WaitingRow) -> str:
-    if row.attempt is None:
-        return "-"
-    return f"{row.attempt} ({row.candidate})" if row.candidate else str(row.attempt)
-
-
-def _show_failures(row: WaitingRow) -> str:
-    return f"{row.failures} x {row.failure}" if row.failures else "-"
+    return _mark(row, row.decision + idle)
 
 
 def _show_next(row: WaitingRow) -> str:
     at = parse_time(row.next_try)
-    return "-" if at is None else format_minute(at)
+    return "" if at is None else format_minute(at)
 
 
+_REASON: Column[Any] = Column("reason", heading="REASON", show=lambda row: _mark(row, row.reason))
+_WAITS: Column[WaitingRow] = Column(
+    "waiting_seconds", heading="FOR", show=lambda row: format_age(row.waiting_seconds)
+)
 _WIDE: list[Column[Any]] = [
     Column("cluster", heading="CLUSTER", show=lambda row: short_cluster(row.cluster), wide=True),
     Column("kind", heading="KIND", wide=True),
@@ -95,7 +86,7 @@ POOLS: list[Column[PoolRow]] = [
     Column("hosts_busy", heading="BUSY", show=lambda row: f"{row.hosts_busy}/{row.nodes}"),
     Column("age_seconds", heading="AGE", show=lambda row: format_age(row.age_seconds)),
     Column("decision", heading="PLAN", show=_show_plan),
-    Column("reason", heading="REASON", show=_show_reason),
+    _REASON,
     Column("slot", heading="SLOT", wide=True),
     Column("attempt", heading="ATTEMPT", wide=True),
     Column("failure", heading="FAILURE", wide=True),
@@ -107,20 +98,21 @@ WAITING: list[Column[WaitingRow]] = [
     Column("owner", heading="WAITING"),
     Column("shape", heading="NEEDS"),
     Column("slices", heading="SLICES"),
-    Column("waiting_seconds", heading="FOR", show=lambda row: format_age(row.waiting_seconds)),
-    Column("decision", heading="DECISION", show=lambda row: styled(row.decision, _look(row))),
-    Column("reason", heading="REASON", show=_show_reason),
-    Column("attempt", heading="ATTEMPT", show=_show_attempt),
-    Column("failures", heading="FAILED", show=_show_failures),
+    _WAITS,
+    Column("decision", heading="DECISION", show=lambda row: _mark(row, row.decision)),
+    _REASON,
+    Column(
+        "attempt",
+        heading="ATTEMPT",
+        show=lambda row: f"{row.attempt} ({row.candidate})" if row.candidate else row.attempt,
+    ),
+    Column(
+        "failures", heading="FAILED", show=lambda row: f"{row.failures} x {row.failure}" if row.failures else ""
+    ),
     Column("next_try", heading="NEXT TRY", show=_show_next),
     *_WIDE,
 ]
-LEFT_ALONE: list[Column[WaitingRow]] = [
-    Column("owner", heading="LEFT ALONE"),
-    Column("waiting_seconds", heading="FOR", show=lambda row: format_age(row.waiting_seconds)),
-    Column("reason", heading="REASON", show=_show_reason),
-    *_WIDE,
-]
+LEFT_ALONE: list[Column[WaitingRow]] = [Column("owner", heading="LEFT ALONE"), _WAITS, _REASON, *_WIDE]
 
 
 def show_status(deployment: Deployment, namespace: str, form: Format) -> ExitCode:
@@ -153,20 +145,14 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
         print_line(console, styled(str(trouble), "warn"))
 
 
-def _sum_up(status: Status) -> str:
-    """Return how many pools, chips and waiting slices there are, and what needs a person."""
-    chips, idle = sum(row.chips for row in status.pools), sum(row.chips_idle for row in status.pools)
-    unused = f" ({idle} idle)" if idle else ""
-    stuck, slices = len(status.troubles), sum(row.slices for row in status.waiting)
-    tail = f"; {stuck} need{'s' * (stuck == 1)} a person" if stuck else ""
-    pools = f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}{unused}"
-    return f"{pools}, {count(slices, 'slice')} waiting{tail}"
-
-
 def _print_sums(console: Console, status: Status) -> None:
+    chips, idle = (sum(getattr(row, name) for row in status.pools) for name in ("chips", "chips_idle"))
+    stuck, slices = len(status.troubles), sum(row.slices for row in status.waiting)
     if not (status.errors and status.is_empty):
-        print_line(console, _sum_up(status))
-    for cluster, rooms in status.room.items():
+        pools = f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}" + f" ({idle} idle)" * bool(idle)
+        tail = f"; {stuck} need{'s' * (stuck == 1)} a person" * bool(stuck)
+        print_line(console, f"{pools}, {count(slices, 'slice')} waiting{tail}")
+    for cluster, rooms in status.room_chips.items():
         left = ", ".join(f"{count(room, 'chip')} in namespace {name}" for name, room in sorted(rooms.items()))
         print_line(console, f"{short_cluster(cluster)}: the limits leave room for {left}")
     if status.left_alone:
@@ -228,7 +214,7 @@ class Status:
     """Sources of further facts that could not be read."""
     stops: dict[str, str] = field(default_factory=dict)
     """By cluster: why its emergency stop is on, in a sentence."""
-    room: dict[str, dict[str, int]] = field(default_factory=dict)
+    room_chips: dict[str, dict[str, int]] = field(default_factory=dict)
     """By cluster and namespace: for how many chips the limits leave room."""
 
     @property
@@ -249,16 +235,9 @@ class Status:
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
-        return {
-            "pools": [asdict(row) for row in self.pools],
-            "waiting": [asdict(row) for row in self.waiting],
-            "left_alone": [asdict(row) for row in self.left_alone],
-            "troubles": [asdict(each) for each in self.troubles],
-            "errors": self.errors,
-            "unread": self.unread,
-            "stops": self.stops,
-            "room_chips": self.room,
-        }
+        data = asdict(self) | {"troubles": [asdict(each) for each in self.troubles]}
+        del data["notices"]  # the troubles have them
+        return data
 
 
 def needs_records(status: Status) -> bool:
@@ -352,4 +331,4 @@ def _add_workload(status: Status, one: Planned, reading: Reading) -> None:
     alone = [] if rows else [each for each in list_decisions(one) if needs_a_person(each)]
     status.notices += [Trouble(f"{namespace}/{name}", str(each.reason), each.message) for each in alone]
     if room < UNLIMITED:
-        status.room.setdefault(reading.cluster, {})[namespace] = max(0, room)
+        status.room_chips.setdefault(reading.cluster, {})[namespace] = max(0, room)

@@ -4,7 +4,7 @@ from typing import Any
 
 from cli.fleet.rows import PoolRow, WaitingRow
 from shared.model.names import build_name
-from tests.builders import CLUSTER, JOBSET_UID, a_claim
+from tests.builders import CLUSTER, a_claim
 
 FIRST = build_name(a_claim(), 0)
 HOME = {"cluster": CLUSTER, "namespace": "default", "kind": "JobSet", "workload": "train"}
@@ -15,7 +15,6 @@ def a_row(pool: str = FIRST, state: str = "RUNNING", **overrides: Any) -> PoolRo
     plain = {
         **HOME,
         "pool": pool,
-        "owner_uid": JOBSET_UID,
         "slot": "0",
         "attempt": 0,
         "state": state,
@@ -55,6 +54,5 @@ def a_wait(**overrides: Any) -> WaitingRow:
         "failure": "",
         "error": "",
         "next_try": "",
-        "room_chips": None,
     }
     return WaitingRow(**{**plain, **overrides})

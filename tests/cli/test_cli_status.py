@@ -38,7 +38,7 @@ def test_what_a_limit_refuses_is_told_with_the_room_that_is_left(monkeypatch: py
     assert result.exit_code == 1
     assert "refuse     limit_reached" in result.stdout
     assert "p/us-east5/c: the limits leave room for 8 chips in namespace default" in result.stdout
-    assert read_json("status")["waiting"][0]["room_chips"] == 8
+    assert read_json("status")["room_chips"] == {CLUSTER: {"default": 8}}
 
 
 def test_json_and_yaml_are_the_same(half_served: World) -> None:
