@@ -181,7 +181,7 @@ class PoolRow(Row):
     state: str
     nodes: int
     hosts_busy: int  # how many of its nodes have accelerator pods
-    chips: int
+    chips: int  # of all nodes that it has or may have
     chips_idle: int  # those of the nodes without accelerator pods
     machine_type: str
     topology: str
