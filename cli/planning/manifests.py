@@ -17,14 +17,13 @@ from cli.planning.manifest_yaml import Document, is_list, read_documents
 from cli.planning.objects import (
     GENERATED,
     MAKERS,
-    RUNTIMES,
     Made,
     Maker,
     WrongField,
     check_object,
     find_requests,
-    find_texts,
     list_refusals,
+    walk,
     without_nulls,
 )
 from shared.edges.pods import read_workload
@@ -43,20 +42,18 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _VALID = "a YAML or JSON file, a folder, or -"
-_CHARACTERS_MAX = 10_000_000
 _PREFIX_MAX = 58
 """Kubernetes cuts a generateName to this length:
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/names/generate.go."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
 _SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
-_LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _RESOURCES = f"{TPU_RESOURCE} or {GPU_RESOURCE}"
 _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 """What TrainJobs are made from; they ask for nothing themselves."""
-_NAMED = {"ServiceAccount": "serviceAccountName", "PersistentVolumeClaim": "claimName"}
-"""Fields of pods that name objects which must be there."""
+_NAMED = {"serviceAccountName": "ServiceAccount", "claimName": "PersistentVolumeClaim"}
+"""Fields of pods that name objects which must be there, and their kinds."""
 _OBJECTS: dict[tuple[str, str], Maker | Kind] = {
     **{(kind.name, kind.group): kind for kind in KINDS},
     **{(maker.name, maker.group): maker for maker in MAKERS},
@@ -108,24 +105,48 @@ class Found:
     """What is wrong with an object, so that it is not planned, and where."""
     unserved: bool = False  # something else asks for accelerators
     defined: dict[Named, dict[str, Any]] = field(default_factory=dict)
-    """All objects so far, but those whose names are generated."""
-    late: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)
-    """They are read last, because what they are made from may come later."""
+    """All objects, but those whose names are generated."""
 
 
 def read_manifests(paths: Iterable[str]) -> Found:
     """Return the workloads of files and folders; ``-`` is standard input."""
-    contents = Found()
-    for path in paths:
-        for name, text in read_texts(path):
-            _add(contents, name, text)
-    runtimes = [each for own, each in contents.defined.items() if own[0] in _RUNTIMES]
-    for where, body in contents.late:
-        _add_object(contents, where, body | {RUNTIMES: runtimes})
+    objects = [
+        each
+        for path in paths
+        for name, text in read_texts(path)
+        for number, document in enumerate(read_documents(text), start=1)
+        for each in _list_objects(Place(name, number, document), document.body)
+    ]
+    # What an object makes may follow from objects that come later.
+    contents = Found(defined=dict(_list_defined(body for _, body in objects)))
+    for where, body in objects:
+        _add_object(contents, where, body)
     if not (contents.workloads or contents.others or contents.problems):
         valid = ", ".join(kind.name for kind in KINDS)
         raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
     return contents
+
+
+def _list_objects(where: Place, body: Any) -> Iterator[tuple[Place, Any]]:
+    """Yield an object, or the items of a list, of which each has the list's kind and version."""
+    items = (body["items"] or []) if is_list(body) and "items" in body else None
+    if not isinstance(items, list):
+        yield where, body
+        return
+    kind = body["kind"].removesuffix("List")
+    type_meta = {"kind": kind, "apiVersion": body.get("apiVersion")} if kind else {}
+    for number, item in enumerate(items):
+        whole = {**type_meta, **item} if isinstance(item, dict) else item
+        yield from _list_objects(replace(where, path=f"{where.path}items[{number}]."), whole)
+
+
+def _list_defined(bodies: Iterable[Any]) -> Iterator[tuple[Named, dict[str, Any]]]:
+    for body in bodies:
+        metadata = body.get("metadata") if isinstance(body, dict) else None
+        if isinstance(metadata, dict):
+            kind, home, name = body.get("kind"), metadata.get("namespace") or "default", metadata.get("name")
+            if isinstance(kind, str) and isinstance(home, str) and isinstance(name, str):
+                yield (kind, home, name), body
 
 
 def read_texts(path: str) -> Iterator[tuple[str, str]]:
@@ -155,88 +176,67 @@ def _list_files(path: str) -> list[Path]:
     return files
 
 
-def _add(contents: Found, name: str, text: str) -> None:
-    if len(text) > _CHARACTERS_MAX:
-        raise BadInput(f"{name}: is too long ({len(text)} characters); valid: at most {_CHARACTERS_MAX}")
-    for number, document in enumerate(read_documents(text), start=1):
-        where = Place(name, number, document)
-        if document.problem:
-            contents.problems.append(f"{where}: {document.problem}")
-        else:
-            _add_object(contents, where, document.body)
-
-
-def _add_object(contents: Found, where: Place, body: Any, depth: int = 0) -> None:
-    """Add an object, or the items of a list; what is wrong with it becomes a problem."""
+def _add_object(contents: Found, where: Place, body: Any) -> None:
+    """Add an object; what is wrong with it becomes a problem."""
+    if where.document.problem:
+        contents.problems.append(f"{where}: {where.document.problem}")
+        return
     if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
         contents.others.append(f"{where} (no Kubernetes object: it has neither kind nor apiVersion)")
         return
     try:
         _check_identity(body)
-        if is_list(body):
-            _add_items(contents, where, body, depth)
-        else:
-            _add_one(contents, where, without_nulls(body))
+        _add_one(contents, without_nulls(body))
     except (WrongField, UnexpectedValue, ProvisionerError) as error:
         contents.problems.append(where.explain(error))
     except RecursionError:
         contents.problems.append(f"{where}: is nested too deeply; valid: a Kubernetes object")
 
 
-def _add_items(contents: Found, where: Place, body: dict[str, Any], depth: int) -> None:
-    items = [] if body.get("items") is None else body["items"]
-    if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
-        raise WrongField("items", items, "a list of objects, not nested deeply")
-    kind = body["kind"].removesuffix("List")
-    type_meta = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
-    for number, item in enumerate(items):
-        whole = {**type_meta, **item} if isinstance(item, dict) else item
-        _add_object(contents, replace(where, path=f"{where.path}items[{number}]."), whole, depth + 1)
-
-
 def _check_identity(body: Any) -> None:
     if not isinstance(body, dict):
         raise WrongField("the document", body, "a Kubernetes object")
-    for each in ("kind",) if body.get("kind") == "List" else ("kind", "apiVersion"):
+    if is_list(body):
+        raise WrongField("items", body.get("items"), "a list of objects")
+    for each in ("kind", "apiVersion"):
         if not body.get(each):
             raise WrongField(each, None, "a Kubernetes object")
         if not isinstance(body[each], str):
             raise WrongField(each, body[each], "a text")
 
 
-def _add_one(contents: Found, where: Place, body: dict[str, Any]) -> None:
+def _add_one(contents: Found, body: dict[str, Any]) -> None:
+    """Add a workload, or the one that an object makes, or why there is none that gets pools."""
     kind = _OBJECTS.get((body["kind"], body["apiVersion"].rpartition("/")[0]))
-    maker = kind if isinstance(kind, Maker) else None
     if kind is None:
         _add_other(contents, body)
-    elif maker and maker.late and RUNTIMES not in body:
-        contents.late.append((where, body))
-    else:
-        _check_version(body, kind)
-        check_object({key: value for key, value in body.items() if key != RUNTIMES})
-        _add_made(contents, body, maker)
-
-
-def _add_made(contents: Found, body: dict[str, Any], maker: Maker | None) -> None:
-    """Add a workload, or the one that an object makes, or why there is none that gets pools."""
-    own_body = {**body, "metadata": _read_metadata(body)}
-    _add_defined(contents, body)
-    result = maker.make(own_body) if maker else Made(own_body, "")
-    makes = f"{maker.name} {own_body['metadata']['name']}" if maker else ""
-    if result.body is None:
-        contents.others.append(f"{makes} ({result.note})")
-        contents.unserved = True
         return
-    made_body = result.body
+    _check_version(body, kind)
+    check_object(body)
+    own_body = {**body, "metadata": _read_metadata(body)}
+    if not isinstance(kind, Maker):
+        _add_made(contents, body, Made(own_body, ""), "")
+        return
+    made, maker = kind.make(own_body, contents.defined), f"{kind.name} {own_body['metadata']['name']}"
+    if made.body is None:
+        contents.others.append(f"{maker} ({made.note})")
+        contents.unserved = True
+    else:
+        _add_made(contents, body, made, f"made by {maker}")
+
+
+def _add_made(contents: Found, body: Json, made: Made, by: str) -> None:
+    """Add a workload, and what made it."""
+    made_body = made.body or {}
     workload = read_workload(get_kind(made_body["kind"]), made_body)
     asking = [group.template for group in workload.groups if group.template.wants_accelerator]
     if not asking:
         _add_idle(contents, made_body, workload)
         return
-    notes = [makes and f"made by {makes}", result.note]
+    notes = [by, made.note]
     if not all(map(find_other_server, asking)):
         notes.append(_describe_queue(made_body, workload))
-    refusals = tuple(list_refusals(made_body if RUNTIMES in body else body))
+    refusals = tuple(list_refusals(body)) or tuple(list_refusals(made_body))
     manifest = Manifest(workload, tuple(filter(None, notes)), _list_names(made_body), refusals)
     contents.workloads.append(manifest)
 
@@ -255,7 +255,6 @@ def _add_other(contents: Found, body: dict[str, Any]) -> None:
     if asks:
         shown += f" (asks for accelerators ({asks}), but no pools are made for this kind)"
     contents.others.append(shown)
-    _add_defined(contents, body)
 
 
 def _add_idle(contents: Found, body: Json, workload: WorkloadView) -> None:
@@ -272,21 +271,12 @@ def _add_idle(contents: Found, body: Json, workload: WorkloadView) -> None:
     contents.others.append(f"{workload.kind} {workload.name} ({why})")
 
 
-def _add_defined(contents: Found, body: dict[str, Any]) -> None:
-    metadata = body.get("metadata")
-    if isinstance(metadata, dict):
-        home, name = metadata.get("namespace") or "default", metadata.get("name")
-        if isinstance(home, str) and isinstance(name, str):
-            contents.defined[body["kind"], home, name] = body
-
-
 def _list_names(body: Json) -> tuple[Named, ...]:
     """Return the service accounts and claims of a workload's pods, and its queue."""
     home, queue = body["metadata"]["namespace"], body["metadata"].get("labels", {}).get(_QUEUE)
-    contents = [
-        (kind, home, name) for kind, key in _NAMED.items() for name in find_texts(body, key) if name != "default"
-    ]
-    return (*contents, ("LocalQueue", home, queue)) if queue else tuple(contents)
+    named = [(_NAMED[key], home, name) for _, key, name in walk(body) if key in _NAMED and isinstance(name, str)]
+    named += [("LocalQueue", home, queue)] * bool(queue)
+    return tuple(each for each in named if each[2] != "default")
 
 
 def _check_version(body: dict[str, Any], kind: Kind | Maker) -> None:

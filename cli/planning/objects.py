@@ -89,11 +89,6 @@ def _list_texts(key: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{key}[{number}]", each) for number, each in enumerate(value))
 
 
-def find_texts(body: Mapping[str, Any], field: str) -> list[str]:
-    """Return every text of a field of this name in an object."""
-    return [value for _, key, value in walk(body) if key == field and isinstance(value, str)]
-
-
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
     """Yield each key or index of an object with the path before it and its value."""
     if isinstance(value, dict):
@@ -244,10 +239,9 @@ class Maker:
     name: str
     group: str
     versions: tuple[str, ...]
-    make: Callable[[Json], Made]
-    """Return what an object makes; raises `UnexpectedValue`. The object has a name and a
-    namespace."""
-    late: bool = False  # it is made from other objects, which come with it under `RUNTIMES`
+    make: Callable[[Json, Mapping[tuple[str, str, str], Json]], Made]
+    """Return what an object makes; raises `UnexpectedValue`. The object has a name and a namespace.
+    With it come all objects of the files, by kind, namespace and name."""
 
 
 def _name(body: Json) -> str:
@@ -276,7 +270,7 @@ def _make_ray(body: Json, field: str, note: str) -> Made:
     return Made(_write("ray.io/v1", "RayCluster", f"{_name(body)}-{GENERATED}", body, spec), note)
 
 
-def _make_of_rayjob(body: Json) -> Made:
+def _make_of_rayjob(body: Json, _: object) -> Made:
     """Return the RayCluster of a RayJob, as constructRayClusterForRayJob makes it.
 
     See https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
@@ -288,7 +282,7 @@ def _make_of_rayjob(body: Json) -> Made:
     return _make_ray(body, "rayClusterSpec", "")
 
 
-def _make_of_rayservice(body: Json) -> Made:
+def _make_of_rayservice(body: Json, _: object) -> Made:
     """Return the RayCluster of a RayService, as constructRayClusterForRayService makes it.
 
     See https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayservice_controller.go.
@@ -297,7 +291,7 @@ def _make_of_rayservice(body: Json) -> Made:
     return _make_ray(body, "rayClusterConfig", note)
 
 
-def _make_of_cronjob(body: Json) -> Made:
+def _make_of_cronjob(body: Json, _: object) -> Made:
     template = read.fields(body, "spec", "jobTemplate")
     home = {"namespace": read.text(body, "metadata", "namespace")}
     maker = {"metadata": {**read.fields(template, "metadata"), **home}}
@@ -307,16 +301,19 @@ def _make_of_cronjob(body: Json) -> Made:
     return Made(job, f"{stopped}these pools are for each Job that it starts")
 
 
-def _make_of_trainjob(body: Json) -> Made:
+def _make_of_trainjob(body: Json, defined: Mapping[tuple[str, str, str], Json]) -> Made:
     """Return the JobSet of a TrainJob, as the builder of Kubeflow Trainer makes it of its runtime.
 
     https://github.com/kubeflow/trainer/blob/master/pkg/runtime/framework/plugins/jobset/builder.go;
     several slices share the nodes as in https://github.com/kubeflow/trainer/pull/3408.
     """
-    named, runtime = _find_runtime(body)
+    reference = read.fields(body, "spec", "runtimeRef")
+    kind, name = read.text(reference, "kind") or "ClusterTrainingRuntime", read.text(reference, "name")
+    home = read.text(body, "metadata", "namespace") if kind == "TrainingRuntime" else "default"
+    runtime = defined.get((kind, home, name))
     changed = any(read.objects(body, "spec", each) for each in ("podTemplateOverrides", "runtimePatches"))
     if not runtime:
-        return Made(None, f"{_BY_TRAINER}, or give the {named} too")
+        return Made(None, f"{_BY_TRAINER}, or give the {kind} {name} too")
     if changed or read.fields(runtime, "spec", "mlPolicy", "mpi"):
         return Made(None, _BY_TRAINER)
     template = read.fields(runtime, "spec", "template")
@@ -327,19 +324,7 @@ def _make_of_trainjob(body: Json) -> Made:
     jobset = _write("jobset.x-k8s.io/v1alpha2", "JobSet", _name(body), body, spec)
     for part in ("labels", "annotations"):
         jobset["metadata"][part] |= read.texts(template, "metadata", part) | read.texts(body, "spec", part)
-    return Made(jobset, f"from the {named}")
-
-
-def _find_runtime(body: Json) -> tuple[str, Json]:
-    """Return the name of a TrainJob's runtime, and the runtime; empty if it is not there."""
-    reference = read.fields(body, "spec", "runtimeRef")
-    kind, name = read.text(reference, "kind") or "ClusterTrainingRuntime", read.text(reference, "name")
-    home = read.text(body, "metadata", "namespace") if kind == "TrainingRuntime" else "default"
-    runtimes = {
-        (each["kind"], _name(each), read.text(each, "metadata", "namespace") or "default"): each
-        for each in read.objects(body, RUNTIMES)
-    }
-    return f"{kind} {name}", runtimes.get((kind, name, home), {})
+    return Made(jobset, f"from the {kind} {name}")
 
 
 def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
@@ -361,20 +346,16 @@ def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
     return {**job, "template": {**read.fields(job, "template"), "spec": spec}}
 
 
-def _leave_to_controller(_body: Json) -> Made:
+def _leave_to_controller(_body: Json, _: object) -> Made:
     return Made(None, "its controller makes a JobSet of it, which gets its pools; plan that JobSet")
 
 
 _BY_TRAINER = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
-RUNTIMES = "runtimes"
-"""The key under which a TrainJob has the runtimes of the same files here, for `Maker.make`."""
 _RAY = ("v1", "v1alpha1")
 MAKERS = (
     Maker(name="RayJob", group="ray.io", versions=_RAY, make=_make_of_rayjob),
     Maker(name="RayService", group="ray.io", versions=_RAY, make=_make_of_rayservice),
-    Maker(
-        name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob, late=True
-    ),
+    Maker(name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob),
     Maker(name="CronJob", group="batch", versions=("v1",), make=_make_of_cronjob),
     Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_leave_to_controller),
 )
