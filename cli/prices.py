@@ -62,10 +62,3 @@ def find_chip_price(accelerator: str, location: str, tier: str) -> float | None:
     row = CHIP_HOURS.get(accelerator, {}).get("-".join(location.split("-")[:2]))
     index = {str(Tier.ON_DEMAND): 0, str(Tier.SPOT): 1}.get(tier)
     return None if row is None or index is None else row[index]
-
-
-def write_price(per_hour: float | None) -> str:
-    """Return a price for people, by the hour and by the month."""
-    if per_hour is None:
-        return "unknown"
-    return f"${per_hour:,.2f}/h ${per_hour * HOURS_PER_MONTH:,.0f}/month"

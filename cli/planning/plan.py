@@ -155,6 +155,11 @@ class PlannedNeed:
     notes: tuple[str, ...] = ()
 
     @property
+    def config(self) -> Mapping[str, Any]:
+        """Return what the nodes of its first pool have; empty without one."""
+        return self.node_pool["config"] if self.node_pool else {}
+
+    @property
     def pools(self) -> int:
         """Return how many pools would be created."""
         return len(self.creates)

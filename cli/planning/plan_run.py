@@ -11,44 +11,50 @@ from cli.access.deployment import choose_environment, read_plan_settings
 from cli.exit_codes import ExitCode
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import Facts, PlannedNeed, plan, summarize
-from cli.prices import HOURS_PER_MONTH, READ_ON, SOURCE, write_price
-from cli.printing import Column, as_data, count, open_console, print_data, print_line, print_table, styled, warn
+from cli.prices import HOURS_PER_MONTH, READ_ON, SOURCE
+from cli.printing import (
+    Column,
+    Format,
+    as_data,
+    count,
+    open_console,
+    print_data,
+    print_line,
+    print_table,
+    styled,
+    warn,
+)
 from shared.model import labels
 from shared.settings import name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
     from rich.text import Text
 
     from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
-    from cli.printing import Format
     from shared.needs.nodepool import Demand
 
 
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 
 
-def describe_disk(pool: Mapping[str, Any]) -> str:
+def _show_disk(each: PlannedNeed) -> str:
     """Return size and type of the boot disk; GKE chooses what is not set."""
-    config = pool["config"]
-    size = f"{config['diskSizeGb']} GB" if "diskSizeGb" in config else "100 GB (GKE's default)"
-    return f"{size} {config.get('diskType', 'of the default type')}"
+    size = f"{each.config['diskSizeGb']} GB" if "diskSizeGb" in each.config else ""
+    return f"{size} {each.config.get('diskType', '')}".strip()
 
 
-def list_taints(pool: Mapping[str, Any]) -> list[str]:
-    """Return the taints of the nodes, with the one that GKE adds to accelerators."""
-    config = pool["config"]
-    resource = labels.GPU_RESOURCE if config.get("accelerators") else labels.TPU_RESOURCE
-    own = [f"{each['key']}={each['value']}:{_EFFECTS[each['effect']]}" for each in config.get("taints", [])]
-    return [f"{resource}=present:NoSchedule", *own]
+def _show_taints(each: PlannedNeed) -> str:
+    taints = each.config.get("taints", [])
+    return ", ".join(f"{taint['key']}={taint['value']}:{_EFFECTS[taint['effect']]}" for taint in taints)
 
 
-def list_labels(pool: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels of the nodes without those that name the owner of the pool."""
-    return {key: value for key, value in pool["config"]["labels"].items() if not labels.is_owner_key(key)}
+def _show_labels(each: PlannedNeed) -> str:
+    own = sorted(each.config.get("labels", {}).items())
+    return ", ".join(f"{key}={value}" for key, value in own if not labels.is_owner_key(key))
 
 
 def _name(each: PlannedNeed) -> str:
@@ -66,6 +72,10 @@ def _show_decision(each: PlannedNeed) -> Text:
     look = "ok" if each.creates else "bad" if each.refused else "warn"
     reason = "" if each.creates else f": {each.decision.reason}"
     return styled(f"{each.decision.verdict}{reason}", look)
+
+
+def _show_price(each: PlannedNeed) -> str:
+    return "" if each.price is None else f"{each.price:,.2f}"
 
 
 def _if_created(read: Callable[[PlannedNeed], int]) -> Callable[[PlannedNeed], str]:
@@ -94,10 +104,13 @@ COLUMNS: list[Column[PlannedNeed]] = [
     Column("requires", lambda each: list(each.requires)),
     Column("notes", lambda each: list(each.notes)),
     Column("node_pool", lambda each: each.node_pool),
+    Column("", heading="DISK", show=_show_disk, wide=True),
+    Column("", heading="TAINTS", show=_show_taints, wide=True),
+    Column("", heading="LABELS", show=_show_labels, wide=True),
 ]
 """What is said of a need, for people and for programs."""
 PRICES: list[Column[PlannedNeed]] = [
-    Column("dollars_per_hour", lambda each: each.price),
+    Column("dollars_per_hour", lambda each: each.price, "$ AN HOUR", _show_price),
     Column(
         "dollars_per_month", lambda each: None if each.price is None else round(each.price * HOURS_PER_MONTH, 2)
     ),
@@ -106,9 +119,8 @@ PRICES: list[Column[PlannedNeed]] = [
 
 def describe_plan(planned: Planned) -> dict[str, Any]:
     """Return a plan for programs."""
-    columns = [*COLUMNS, *(PRICES if planned.prices else ())]
     return {
-        "needs": [as_data(columns, each) for each in planned.needs],
+        "needs": [as_data(planned.columns, each) for each in planned.needs],
         "summary": summarize(planned.needs, unserved=planned.contents.unserved),
         "not_planned": planned.contents.others,
         "unreadable": planned.contents.problems,
@@ -116,39 +128,23 @@ def describe_plan(planned: Planned) -> dict[str, Any]:
     }
 
 
-def print_plan(console: Console, planned: Planned) -> None:
+def print_plan(console: Console, planned: Planned, *, wide: bool = False) -> None:
     """Print a plan: one line for each need, all refusals, what else is said, and the sum."""
     needs, contents = planned.needs, planned.contents
     if needs:
-        print_table(console, COLUMNS, needs)
+        print_table(console, planned.columns, needs, wide=wide)
         print_line(console)
     for each in needs:
-        print_line(console, _describe(each, prices=planned.prices) if each.creates else _describe_refusal(each))
-    remarks = [f"{_name(each)}: {text}" for each in needs for text in _list_remarks(each)]
+        if not each.creates:
+            text = f"{_name(each)}: {each.decision.message} [{each.decision.reason}]"
+            print_line(console, styled(text, "bad" if each.refused else "warn"))
+    remarks = [f"{_name(each)}: needs {text}" for each in needs for text in each.requires]
+    remarks += [f"{_name(each)}: {text}" for each in needs for text in each.notes]
     left = [f"not planned: {', '.join(contents.others)}"] * bool(contents.others)
     price = [_sum_prices(needs)] * (planned.prices and any(each.creates for each in needs))
     summary = summarize(needs, unserved=contents.unserved)
     for line in (*dict.fromkeys(remarks), *left, *planned.assumed, *price, summary):
         print_line(console, line)
-
-
-def _describe_refusal(each: PlannedNeed) -> Text:
-    text = f"{_name(each)}: {each.decision.message} [{each.decision.reason}]"
-    return styled(text, "bad" if each.refused else "warn")
-
-
-def _list_remarks(each: PlannedNeed) -> list[str]:
-    return [*(f"needs {need}" for need in each.requires), *each.notes]
-
-
-def _describe(each: PlannedNeed, *, prices: bool) -> str:
-    """Return what the pools of a need have, and their list price."""
-    pool = each.node_pool or {"config": {"labels": {}}}
-    own = ", ".join(f"{key}={value}" for key, value in sorted(list_labels(pool).items()))
-    taints = ", ".join(list_taints(pool))
-    text = f"disk {describe_disk(pool)}; taints {taints}; {f'labels {own}' if own else 'no labels of its own'}"
-    one = None if each.price is None else each.price / each.pools
-    return f"{_name(each)}: {text}" + f"; price of each {write_price(one)}" * prices
 
 
 def _sum_prices(needs: Sequence[PlannedNeed]) -> str:
@@ -171,6 +167,11 @@ class Planned:
     needs: list[PlannedNeed]
     assumed: list[str]  # what was not read of a cluster
     prices: bool = True
+
+    @property
+    def columns(self) -> list[Column[PlannedNeed]]:
+        """Return what is said of each need."""
+        return [*COLUMNS, *(PRICES if self.prices else ())]
 
     @property
     def code(self) -> ExitCode:
@@ -197,6 +198,6 @@ def show_plan(planned: Planned, form: Format) -> None:
     if form.for_programs:
         print_data(describe_plan(planned), form)
     elif planned.needs or planned.contents.others or not planned.contents.problems:
-        print_plan(open_console(), planned)
+        print_plan(open_console(), planned, wide=form is Format.WIDE)
     for each in planned.contents.problems:
         warn(f"error: {each}")
