@@ -110,7 +110,7 @@ COLUMNS: list[Column[PlannedNeed]] = [
 ]
 """What is said of a need, for people and for programs."""
 PRICES: list[Column[PlannedNeed]] = [
-    Column("dollars_per_hour", lambda each: each.price, "$ AN HOUR", _show_price),
+    Column("dollars_per_hour", lambda each: each.price, "$ AN HOUR", _show_price, wide=True),
     Column(
         "dollars_per_month", lambda each: None if each.price is None else round(each.price * HOURS_PER_MONTH, 2)
     ),
