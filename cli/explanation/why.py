@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,29 +75,19 @@ class _Event(Record):
     event_time: str | None = None
 
 
-def read_workload_object(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> JsonObject | None:
-    """Return a workload as it is now; None when it is not there."""
-    try:
-        return api.get(kind.path_of(namespace, name), JsonObject)
-    except NotFound:
-        return None
-
-
-def list_dates(kind: Resource, body: JsonObject) -> list[Entry]:
-    """Return when a workload was made and what its conditions say."""
-    dates = {
-        "created": read.text(body, "metadata", "creationTimestamp"),
-        "deletion requested": read.text(body, "metadata", "deletionTimestamp"),
-    }
+def list_dates(kind: Resource, body: JsonObject) -> Iterator[Entry]:
+    """Yield when a workload was made and what its conditions say."""
+    dates = [(read.text(body, "metadata", "creationTimestamp"), "created")]
+    dates.append((read.text(body, "metadata", "deletionTimestamp"), "deletion requested"))
     for each in read.objects(body, "status", "conditions"):
         held = "" if read.text(each, "status") == "True" else "not "
         cause = ": ".join(filter(None, (read.text(each, "reason"), read.text(each, "message"))))
-        dates[f"{held}{read.text(each, 'type')}" + (f" ({cause})" if cause else "")] = read.text(
-            each, "lastTransitionTime"
-        )
-    source, about = kind.name.lower(), f"{kind.name} {read.text(body, 'metadata', 'name')}"
-    moments = ((parse_time(when), text) for text, when in dates.items())
-    return [Entry(at=at, source=source, about=about, text=text) for at, text in moments if at is not None]
+        text = f"{held}{read.text(each, 'type')}" + (f" ({cause})" if cause else "")
+        dates.append((read.text(each, "lastTransitionTime"), text))
+    about = f"{kind.name} {read.text(body, 'metadata', 'name')}"
+    for when, text in dates:
+        if (at := parse_time(when)) is not None:
+            yield Entry(at=at, source=kind.name.lower(), about=about, text=text)
 
 
 def explain_suspension(kind: Resource, body: JsonObject) -> str:
@@ -118,17 +108,15 @@ def explain_suspension(kind: Resource, body: JsonObject) -> str:
     return f"is suspended{by}, so it needs no pools; {resumes}"
 
 
-def read_pods(pods: Iterable[PodView]) -> list[Entry]:
-    """Return when each pod was made, and what the scheduler says of those that wait."""
-    entries = []
+def read_pods(pods: Iterable[PodView]) -> Iterator[Entry]:
+    """Yield when each pod was made, and what the scheduler says of those that wait."""
     for pod in sorted(pods, key=lambda pod: (not pod.unschedulable, pod.name))[:PODS_SHOWN]:
         about = f"Pod {pod.name}"
         if pod.created_at is not None:
-            entries.append(Entry(at=pod.created_at, source="pod", about=about, text="created"))
+            yield Entry(at=pod.created_at, source="pod", about=about, text="created")
         if pod.unschedulable and pod.unschedulable_since is not None:
             text = f"Unschedulable ({pod.scheduler_message})"
-            entries.append(Entry(at=pod.unschedulable_since, source="pod", about=about, text=text))
-    return entries
+            yield Entry(at=pod.unschedulable_since, source="pod", about=about, text=text)
 
 
 def read_events(api: KubernetesApi, namespace: str, name: str, *, logged: bool) -> Iterator[Entry]:
@@ -173,23 +161,19 @@ def _read_event(event: _Event) -> Iterator[Entry]:
     )
 
 
-def read_operations(operations: Iterable[Operation]) -> list[Entry]:
-    """Return what GKE did with the pools of a workload, with the class of what failed."""
-    return [entry for each in operations for entry in _read_operation(each)]
-
-
-def _read_operation(operation: Operation) -> Iterator[Entry]:
-    kind = "creation" if operation.creates else "deletion"
-    began, ended = operation.began_at, operation.ended_at
-    if began is not None:
-        yield Entry(at=began, source="operation", about=operation.pool, text=f"{kind} began")
-    if ended is not None:
-        after = f" after {round(ended - began)} s" if began is not None else ""
-        text = f"{kind} ended{after}"
-        if operation.error:
-            failure = f" ({classify_failure(operation.error)})" if operation.creates else ""
-            text = f"{kind} failed{after}{failure}: {operation.error}"
-        yield Entry(at=ended, source="operation", about=operation.pool, text=text, bad=bool(operation.error))
+def read_operations(operations: Iterable[Operation]) -> Iterator[Entry]:
+    """Yield what GKE did with the pools of a workload, with the class of what failed."""
+    for each in operations:
+        kind, began, ended = "creation" if each.creates else "deletion", each.began_at, each.ended_at
+        if began is not None:
+            yield Entry(at=began, source="operation", about=each.pool, text=f"{kind} began")
+        if ended is not None:
+            after = f" after {round(ended - began)} s" if began is not None else ""
+            text = f"{kind} ended{after}"
+            if each.error:
+                failure = f" ({classify_failure(each.error)})" if each.creates else ""
+                text = f"{kind} failed{after}{failure}: {each.error}"
+            yield Entry(at=ended, source="operation", about=each.pool, text=text, bad=bool(each.error))
 
 
 def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
@@ -254,21 +238,13 @@ class History:
     def as_data(self, *, since: float = 0.0) -> dict[str, Any]:
         """Return it for programs, without entries before a time in unix seconds."""
         entries = [each for each in self.entries if each.at >= since]
-        return {
-            "cluster": self.cluster,
-            "namespace": self.namespace,
-            "name": self.name,
-            "kind": self.kind,
-            "exists": self.exists,
+        changes = {
             "entries": [{"time": format_moment(each.at), **dataclasses.asdict(each)} for each in entries],
             "now": self.now.as_data(),
-            "decisions": [
-                {key: str(value) for key, value in dataclasses.asdict(each).items()} for each in self.decisions
-            ],
+            "decisions": [msgspec.to_builtins(each) for each in self.decisions],
             "runbook": self.reasons,
-            "suspended": self.suspended,
-            "unread": self.unread,
         }
+        return dataclasses.asdict(self) | changes
 
 
 def parse_workload(words: Sequence[str], namespace: str) -> tuple[str, str, str]:
@@ -314,12 +290,11 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str, kind_n
     history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds([kind_name] if kind_name else ports.settings.kinds):
-        with _reading(history, f"the {kind.name}"):
-            body = read_workload_object(api, kind, namespace, name)
-            if body is not None:
-                history.kind, history.exists = history.kind or kind.name, True
-                history.entries += list_dates(kind, body)
-                history.suspended = explain_suspension(kind, body)
+        with _reading(history, f"the {kind.name}"), suppress(NotFound):
+            body = api.get(kind.path_of(namespace, name), JsonObject)
+            history.kind, history.exists = history.kind or kind.name, True
+            history.entries += list_dates(kind, body)
+            history.suspended = explain_suspension(kind, body)
     records: list[Entry] = []
     if deployment.open_logs is not None:
         with _reading(history, "logs"):
