@@ -106,7 +106,7 @@ class WorldApi(KubernetesApi):
         """Yield the Events as one page."""
         events = [
             {
-                "involvedObject": {"kind": each.kind, "name": each.name},
+                "involvedObject": {"kind": each.subject.kind, "name": each.subject.name},
                 "type": "Warning" if each.warning else "Normal",
                 "reason": each.reason,
                 "message": each.message,
