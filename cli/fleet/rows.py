@@ -76,6 +76,17 @@ class Reading:
     errors: list[str] = field(default_factory=list)
     stop: str = ""  # why its emergency stop is on, in words; empty if it is off
 
+    def count_hosts(self, pool: str) -> tuple[int, int]:
+        """Return how many nodes a pool has, and how many of them have accelerator pods."""
+        if self.lists is None:
+            return 0, 0
+        users = {pod.node_name for pod in self.lists.users.get(pool, ())}
+        return len(self.lists.nodes.get(pool, ())), len(users)
+
+    def measure_age(self, since: float | None) -> float | None:
+        """Return how many seconds ago something was; None if that is unknown."""
+        return None if since is None else round(self.now - since, 1)
+
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
         operations = (self.lists and self.lists.operations) or {}
@@ -219,9 +230,7 @@ def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
 
 
 def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading) -> PoolRow:
-    lists, trouble = reading.lists, one.census.troubles.get(pool.name, Trouble.NONE)
-    nodes = len(lists.nodes.get(pool.name, ())) if lists else 0
-    busy = len({pod.node_name for pod in lists.users.get(pool.name, ())}) if lists else 0
+    trouble, (nodes, busy) = one.census.troubles.get(pool.name, Trouble.NONE), reading.count_hosts(pool.name)
     decision, reason, message = decide_pool(pool, one)
     return PoolRow(
         **_name_workload(one.look.key),
@@ -240,10 +249,10 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         machine_type=listed.machine_type,
         topology=listed.topology,
         tier=str(find_tier(listed.spot, listed.flex_start, listed.reservation)),
-        age_seconds=round(reading.now - pool.created_at, 1) if pool.created_at else None,
+        age_seconds=reading.measure_age(pool.created_at or None),
         failure=str(classify_failure(listed.error)) if listed.error and trouble else str(trouble),
         error=listed.error,
-        idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
+        idle_seconds=reading.measure_age(pool.idle_since),
         dollars_per_hour=find_pool_price(listed, one.look.key.cluster.split("/")[3], chips=listed.units * nodes),
     )
 

@@ -85,12 +85,11 @@ def walk_dead_letters(
             fresh = {each.message_id: DeadLetter(each) for each in pulled if each.message_id not in present}
             present.update(fresh)
             empty = 0 if fresh else empty + 1
-            chosen = [each.pulled for each in fresh.values() if fits(each)]
+            chosen = {each.pulled.ack_id: strip(each.pulled.message) for each in filter(fits, fresh.values())}
             if chosen and handle:
-                handle([strip(each.message) for each in chosen])
-                acknowledged = [each.ack_id for each in chosen]
-                admin.acknowledge(subscription, acknowledged)
-                held.difference_update(acknowledged)
+                handle(list(chosen.values()))
+                admin.acknowledge(subscription, list(chosen))
+                held.difference_update(chosen)
     finally:
         if held:
             admin.hold(subscription, sorted(held), 0)

@@ -110,13 +110,7 @@ class Found:
 
 def read_manifests(paths: Iterable[str]) -> Found:
     """Return the workloads of files and folders; ``-`` is standard input."""
-    objects = [
-        each
-        for path in paths
-        for name, text in read_texts(path)
-        for number, document in enumerate(read_documents(text), start=1)
-        for each in _list_objects(Place(name, number, document), document.body)
-    ]
+    objects = [each for path in paths for each in _read_objects(path)]
     # What an object makes may follow from objects that come later.
     contents = Found(defined=dict(_list_defined(body for _, body in objects)))
     for where, body in objects:
@@ -125,6 +119,12 @@ def read_manifests(paths: Iterable[str]) -> Found:
         valid = ", ".join(kind.name for kind in KINDS)
         raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
     return contents
+
+
+def _read_objects(path: str) -> Iterator[tuple[Place, Any]]:
+    for name, text in read_texts(path):
+        for number, document in enumerate(read_documents(text), start=1):
+            yield from _list_objects(Place(name, number, document), document.body)
 
 
 def _list_objects(where: Place, body: Any) -> Iterator[tuple[Place, Any]]:
@@ -217,23 +217,23 @@ def _add_one(contents: Found, body: dict[str, Any]) -> None:
     if not isinstance(kind, Maker):
         _add_made(contents, body, Made(own_body, ""), "")
         return
-    made, maker = kind.make(own_body, contents.defined), f"{kind.name} {own_body['metadata']['name']}"
-    if made.body is None:
-        contents.others.append(f"{maker} ({made.note})")
+    result, maker = kind.make(own_body, contents.defined), f"{kind.name} {own_body['metadata']['name']}"
+    if result.body is None:
+        contents.others.append(f"{maker} ({result.note})")
         contents.unserved = True
     else:
-        _add_made(contents, body, made, f"made by {maker}")
+        _add_made(contents, body, result, f"made by {maker}")
 
 
-def _add_made(contents: Found, body: Json, made: Made, by: str) -> None:
+def _add_made(contents: Found, body: Json, result: Made, by: str) -> None:
     """Add a workload, and what made it."""
-    made_body = made.body or {}
+    made_body = result.body or {}
     workload = read_workload(get_kind(made_body["kind"]), made_body)
     asking = [group.template for group in workload.groups if group.template.wants_accelerator]
     if not asking:
         _add_idle(contents, made_body, workload)
         return
-    notes = [by, made.note]
+    notes = [by, result.note]
     if not all(map(find_other_server, asking)):
         notes.append(_describe_queue(made_body, workload))
     refusals = tuple(list_refusals(body)) or tuple(list_refusals(made_body))

@@ -28,7 +28,7 @@ from shared.model import labels
 from shared.settings import name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -130,7 +130,7 @@ def describe_plan(planned: Planned) -> dict[str, Any]:
 
 def print_plan(console: Console, planned: Planned, *, wide: bool = False) -> None:
     """Print a plan: one line for each need, all refusals, what else is said, and the sum."""
-    needs, contents = planned.needs, planned.contents
+    needs = planned.needs
     if needs:
         print_table(console, planned.columns, needs, wide=wide)
         print_line(console)
@@ -138,13 +138,25 @@ def print_plan(console: Console, planned: Planned, *, wide: bool = False) -> Non
         if not each.creates:
             text = f"{_name(each)}: {each.decision.message} [{each.decision.reason}]"
             print_line(console, styled(text, "bad" if each.refused else "warn"))
+    for line in (*_list_remarks(needs), *_list_sums(planned)):
+        print_line(console, line)
+
+
+def _list_remarks(needs: Sequence[PlannedNeed]) -> list[str]:
+    """Return what the needs of each workload require, and their notes, each once."""
     remarks = [f"{_name(each)}: needs {text}" for each in needs for text in each.requires]
     remarks += [f"{_name(each)}: {text}" for each in needs for text in each.notes]
-    left = [f"not planned: {', '.join(contents.others)}"] * bool(contents.others)
-    price = [_sum_prices(needs)] * (planned.prices and any(each.creates for each in needs))
-    summary = summarize(needs, unserved=contents.unserved)
-    for line in (*dict.fromkeys(remarks), *left, *planned.assumed, *price, summary):
-        print_line(console, line)
+    return list(dict.fromkeys(remarks))
+
+
+def _list_sums(planned: Planned) -> Iterator[str]:
+    needs, contents = planned.needs, planned.contents
+    if contents.others:
+        yield f"not planned: {', '.join(contents.others)}"
+    yield from planned.assumed
+    if planned.prices and any(each.creates for each in needs):
+        yield _sum_prices(needs)
+    yield summarize(needs, unserved=contents.unserved)
 
 
 def _sum_prices(needs: Sequence[PlannedNeed]) -> str:

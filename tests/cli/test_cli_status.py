@@ -58,7 +58,8 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(
 
     monkeypatch.setattr(half_served.gke, "list", list_pools)
     deployment, live = a_deployment(half_served), half_served.cluster
-    ports = structs.replace(deployment.ports, clusters={down: live, CLUSTER: live})
+    books = dict.fromkeys((down, CLUSTER), deployment.ports.books[CLUSTER])
+    ports = structs.replace(deployment.ports, clusters={down: live, CLUSTER: live}, books=books)
     put_in_place(monkeypatch, dataclasses.replace(deployment, ports=ports))
 
     result = run("status")
