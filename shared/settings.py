@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import difflib
 import typing
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 from shared.capacity_texts import CapacityPolicy, UnreadableList, read_policies
 from shared.kinds.table import KIND_NAMES
@@ -25,7 +25,6 @@ from shared.model.errors import JSON_ERRORS, Misconfigured
 from shared.model.times import COUNT_MAX
 from shared.shapes.catalogue import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
-S = TypeVar("S")
 PREFIX = "TPU_PROVISIONER_"
 _VALID = {
     int: "a whole number",
@@ -204,7 +203,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     node_boot_disk_kms_key: str = ""
     """Full resource name of the key for boot disks."""
     node_confidential_storage: bool = False
-    """Confidential boot disks. They need `node_boot_disk_kms_key`."""
+    """Confidential boot disks. Without `node_boot_disk_kms_key`, GKE refuses each pool."""
     node_secure_boot: bool = True
     """Shielded nodes with secure boot."""
     node_max_pods: Annotated[int, between(8, _PODS_MAX)] = 15
@@ -225,17 +224,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     """``google``, or ``anonymous`` with local stand-ins."""
     gke_endpoint: Annotated[str, URL] = GKE_ENDPOINT
     """Base URL of the GKE API. Another one is a stand-in's, which has Compute Engine's API too."""
-
-    def find_conflicts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what is wrong between fields: the field, the problem, and what is valid."""
-        if self.node_confidential_storage and not self.node_boot_disk_kms_key:
-            what = f"is true, but {name_variable('node_boot_disk_kms_key')} is empty"
-            yield "node_confidential_storage", what, "false, or set the key too"
-        endpoints = Counter(each.endpoint.rstrip("/") for each in self.clusters.values())
-        del endpoints[""]  # which GKE says
-        for endpoint, times in endpoints.items():
-            if times > 1:
-                yield "clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each"
 
     @property
     def idle_bound(self) -> int:
@@ -271,11 +259,10 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
     """Return several settings classes from one environment, which may hold the variables of all."""
-    listed = [field for kind in kinds for field in msgspec.structs.fields(kind)]
-    fields = {name_variable(field.name): field for field in listed}
-    problems = _list_unknown(environ, sorted(fields))
+    variables = {name_variable(each.name): each for kind in kinds for each in fields(kind)}
+    problems = _list_unknown(environ, sorted(variables))
     values: dict[str, Any] = {}
-    for name, field in fields.items():
+    for name, field in variables.items():
         text, valid = environ.get(name), name_valid(field.type)
         try:
             if text is not None:
@@ -288,15 +275,10 @@ def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
             problems.append(describe_problem(name, what, text, valid))
     if problems:
         raise Misconfigured(tuple(problems))
-    settings = []
-    for kind in kinds:
-        own = {each.name for each in msgspec.structs.fields(kind)}
-        settings.append(kind(**{name: value for name, value in values.items() if name in own}))
-        for name, what, valid in getattr(settings[-1], "find_conflicts", tuple)():
-            problems.append(describe_problem(name_variable(name), what, valid=valid))
-    if problems:
-        raise Misconfigured(tuple(problems))
-    return settings
+    return [
+        kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})
+        for kind in kinds
+    ]
 
 
 def name_variable(field: str) -> str:
@@ -322,8 +304,8 @@ def _list_unknown(environ: Mapping[str, str], variables: list[str]) -> list[str]
     for name in sorted({each for each in environ if each.startswith(PREFIX)} - {*variables}):
         near = difflib.get_close_matches(name.upper(), variables, n=1)
         what = f"is not a setting; did you mean {near[0]}?" if near else "is not a setting"
-        fields = ", ".join(each.removeprefix(PREFIX) for each in variables)
-        valid = "" if near else f"{PREFIX} and one of {fields}"
+        listed = ", ".join(each.removeprefix(PREFIX) for each in variables)
+        valid = "" if near else f"{PREFIX} and one of {listed}"
         problems.append(describe_problem(name, what, valid=valid))
     return problems
 

@@ -19,7 +19,6 @@ def test_two_settings_are_enough() -> None:
         ("CLUSTER", "projects/p/clusters/c"),
         ("TOPIC", "projects/p/topics/1starts-with-digit"),
         ("HTTP_PORT", "65536"),
-        ("LEASE_SECONDS", "2"),
         ("KINDS", "JobSet,DaemonSet"),
         ("LEASE_SECONDS", "601"),
         ("LEASE_NAME", "Not_A_Name"),

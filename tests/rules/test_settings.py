@@ -86,7 +86,6 @@ def of_clusters(**fields: Any) -> str:
         ("DELETIONS_PER_MINUTE_MAX", "0", ("is not valid (got '0'); valid: a number from 1 to 2147483647",)),
         ("NODE_MAX_PODS", "7", ("(got '7'); valid: a number from 8 to 256",)),
         ("NODE_MAX_PODS", "257", ("(got '257'); valid: a number from 8 to 256",)),
-        ("NODE_CONFIDENTIAL_STORAGE", "true", ("TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY is empty",)),
         ("NODE_ADDITIONAL_NETWORKS", "net", ("is not valid (got 'net'); valid: a comma-separated list",)),
         ("CLUSTERS", "{}", ("length >= 1", '; valid: {"projects/PROJECT/')),
         ("CLUSTERS", '{"c": {"endpoint": "https://c"}}', ("Expected `str` matching regex", "valid: {")),
