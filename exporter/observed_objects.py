@@ -20,12 +20,11 @@ from shared.edges.kueue import API_VERSION, read_queued
 from shared.edges.pods import Pod, PodSpec, PodStatus, find_refusal, read_template, view_pod
 from shared.kinds.kind import Kind, is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod, select_pods, select_unmarked
-from shared.model.kueue import QueuedWorkload
 from shared.model.labels import DISABLE_AUTOPROVISIONING
 from shared.model.messages import Event, EventType
 from shared.model.names import ObjectName
 from shared.model.times import format_time
-from shared.model.workloads import PodView, WorkloadView
+from shared.model.workloads import PodView, QueuedWorkload, WorkloadView
 
 Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")

@@ -354,10 +354,10 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
     """Return a cluster and its settings; one in any region moves to where a workload asks to be."""
     zones: list[str] = []
     for each in (group.template for group in workload.groups):
-        zones += (*each.list_values(labels.ZONE), *each.list_values(labels.RESERVATION_ZONE))
+        zones += (*each.selection.get(labels.ZONE, ()), *each.selection.get(labels.RESERVATION_ZONE, ()))
         with contextlib.suppress(Rejected):  # the rules tell what is wrong with the list
             zones += (way.zone for way in read_list(each))
-        zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
+        zones += (region + ANY_ZONE for region in each.selection.get(labels.REGION, ()))
     zones += (zone for disk in workload.disks for zone in disk.zones)
     region = next((zone.rpartition("-")[0] for zone in zones if accepts(ZONE, zone)), ANY_REGION)
     name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]

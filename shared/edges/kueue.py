@@ -1,6 +1,6 @@
 """Reads and answers Kueue's admission checks over HTTPS: `shared.engine.outside.Queues`.
 
-Kueue has one Workload for each object that it suspends; `shared.model.kueue` says what follows.
+Kueue has one Workload for each object that it suspends; `shared.model.workloads` says what follows.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from shared.kinds.read import Json
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, StaleView, refuse
-from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.names import ObjectName
 from shared.model.times import format_time, parse_count, parse_time
-from shared.model.workloads import WorkloadView
+from shared.model.workloads import Check, CheckState, QueuedWorkload, WorkloadView
 
 CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
 """``spec.controllerName`` of the admission checks that this provisioner answers."""

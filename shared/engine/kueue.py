@@ -17,9 +17,8 @@ from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
-from shared.model.kueue import CheckState, QueuedWorkload
 from shared.model.times import format_time, read_seconds
-from shared.model.workloads import WorkloadView
+from shared.model.workloads import CheckState, QueuedWorkload, WorkloadView
 from shared.plan.attempts import find_pause
 from shared.plan.counting import Census
 from shared.plan.scene import Plan, Queue

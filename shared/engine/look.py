@@ -10,7 +10,6 @@ from msgspec import Struct, structs
 from shared.engine.budget import Inventory, Key, Nodes, Operations, Tries, WorkloadName
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
-from shared.model.kueue import CheckState, QueuedWorkload
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, Slot
 from shared.model.pools import (
     ELASTIC_SLOT,
@@ -22,7 +21,7 @@ from shared.model.pools import (
     PoolStatus,
 )
 from shared.model.times import measure_seconds
-from shared.model.workloads import Parent, PodView, WorkloadView
+from shared.model.workloads import CheckState, Parent, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
 from shared.plan.scene import (

@@ -14,10 +14,19 @@ from msgspec import Struct, field
 
 from shared.engine.budget import Books
 from shared.engine.threads import Crew
-from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.pools import Machines, NodePool, Operation, PoolNode
 from shared.model.times import Clock
-from shared.model.workloads import Disk, Namespace, Notice, Parent, PodView, WorkloadView
+from shared.model.workloads import (
+    Check,
+    CheckState,
+    Disk,
+    Namespace,
+    Notice,
+    Parent,
+    PodView,
+    QueuedWorkload,
+    WorkloadView,
+)
 from shared.settings import Settings
 
 

@@ -235,7 +235,7 @@ def is_free(template: PodTemplate) -> bool:
     """Return whether a pod, by its own template, can run on any node of its shape (GPUs only)."""
     if not template.gpus or template.chips or template.node_pool_affinity:
         return False
-    return not RACK_SCALE.intersection(template.list_values(labels.GPU_ACCELERATOR))
+    return not RACK_SCALE.intersection(template.selection.get(labels.GPU_ACCELERATOR, ()))
 
 
 def share_nodes(group: SliceGroup) -> SliceGroup:

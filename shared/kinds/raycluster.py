@@ -189,7 +189,7 @@ def _count_alike(workload: WorkloadView, group: SliceGroup) -> int:
 
 
 def _read_shape(group: SliceGroup) -> list[tuple[str, ...]]:
-    return [group.template.list_values(key) for key in (labels.ACCELERATOR, labels.TOPOLOGY)]
+    return [group.template.selection.get(key, ()) for key in (labels.ACCELERATOR, labels.TOPOLOGY)]
 
 
 def judge_rayjob(body: Json) -> str:

@@ -23,7 +23,6 @@ from shared.model.times import TERMINATION_SECONDS
 
 _OF_SOFTWARE = re.compile(r"(.*\.)?(nvidia\.com|networks\.io)")
 """Domains of labels that software gives to nodes, for example ``nvidia.com/gpu.clique``."""
-_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _OF_CONTROLLERS = ("controller-uid", "controller-revision-hash", "job-name", "pod-template-hash")
 """Labels without a domain that controllers add to the pods of a template."""
 
@@ -88,19 +87,12 @@ class Requirement(Struct, frozen=True):
         return f"{self.key} {self.operator} {', '.join(self.values)}".rstrip()
 
     def holds(self, own: Mapping[str, str]) -> bool:
-        """Return whether labels satisfy it; an unknown operator is never satisfied."""
+        """Return whether labels satisfy it. The numbers of Gt and Lt are left to the scheduler."""
         if self.operator == "In":
             return own.get(self.key) in self.values
         if self.operator == "NotIn":
             return own.get(self.key) not in self.values
-        if self.operator in ("Gt", "Lt"):
-            sign = 1 if self.operator == "Gt" else -1
-            texts = (own.get(self.key, ""), *self.values)
-            numbers = [int(each) for each in texts if _NUMBER.fullmatch(each)]
-            return len(numbers) == 2 and sign * numbers[0] > sign * numbers[1]  # noqa: PLR2004 -- a label and a value
-        return self.operator in ("Exists", "DoesNotExist") and (self.key in own) == (
-            self.operator == "Exists"
-        )
+        return (self.key in own) == (self.operator != "DoesNotExist")
 
 
 class TopologyTerm(Struct, frozen=True, kw_only=True):
@@ -112,12 +104,13 @@ class TopologyTerm(Struct, frozen=True, kw_only=True):
     """Of the other pods; None matches none, and an empty one matches all."""
     domains_min: int = 1  # how many values the label must have (``minDomains``)
 
-    def keeps_apart(self, key: str, own: Mapping[str, str]) -> bool:
-        """Return whether two pods with the same labels may not share a value of a node label.
+    def keeps_host(self, own: Mapping[str, str]) -> bool:
+        """Return whether two pods with the same labels may not share a host.
 
         A controller adds the labels that a template lacks, so they may select its pods.
         """
-        if (self.kind, self.key) != (TermKind.ANTI_AFFINITY, key) or self.selector is None:
+        of_hosts = (self.kind, self.key) == (TermKind.ANTI_AFFINITY, labels.HOSTNAME)
+        if not of_hosts or self.selector is None:
             return False
         return all(
             each.holds(own)
@@ -196,14 +189,10 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
 
         Several values are refused, because it is not clear which one the node needs.
         """
-        values = self.list_values(key)
+        values = self.selection.get(key, ())
         if len(values) > 1:
             raise refuse("several_values", ", ".join(values), key=key)
         return values[0] if values else None
-
-    def list_values(self, key: str) -> tuple[str, ...]:
-        """Return the values that the pod selects for a node label; empty for any value."""
-        return self.selection.get(key, ())
 
     def tolerates(self, taint: Taint) -> bool:
         """Return whether the pod tolerates a taint."""
@@ -339,6 +328,57 @@ class WorkloadView(ObjectName, frozen=True, kw_only=True):
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     disks: tuple[Disk, ...] = ()  # the disks of its pods' claims, as far as a look has read them
+
+
+NOBODY = ObjectName(kind="", namespace="", name="", uid="")
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """One AdmissionCheck that this provisioner answers."""
+
+    name: str
+    active: bool  # whether its condition ``Active`` is True, without which no queue uses it
+    generation: int = 0
+
+
+class CheckState(Struct, frozen=True, kw_only=True):
+    """The state of one check of a Workload."""
+
+    name: str
+    state: str  # ``Pending``, ``Ready``, ``Retry`` or ``Rejected``
+    message: str = ""
+    since: str = ""  # the time of the last change of `state`, as the API writes it
+    retries: int = 0  # how often it has been ``Retry``, as Kueue counts
+
+
+class QueuedWorkload(ObjectName, frozen=True, kw_only=True):
+    """One Workload of Kueue, which has one for each object that it suspends.
+
+    Kueue reserves quota for it, waits until each admission check of the queue is Ready, and then
+    resumes the object: https://kueue.sigs.k8s.io/docs/concepts/admission_check/.
+    """
+
+    kind: str = "Workload"
+    version: str  # ``metadata.resourceVersion``
+    owner: ObjectName = NOBODY  # the object that it is for
+    flavors: dict[str, tuple[str, ...]] = {}
+    """By pod set, the flavors whose node labels its pods get."""
+    counts: dict[str, int] = {}  # by pod set, for how many pods it has quota
+    unmarked: tuple[str, ...] = ()
+    """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""
+    checks: tuple[CheckState, ...] = ()
+    reserved_at: float | None = None
+    """Unix seconds since when it has quota; None if the API does not say it."""
+    lost_at: float | None = None
+    """Unix seconds since when it has no quota, or has to give it back; None if that is not so."""
+    holds_quota: bool = False
+    """It has quota, and no check makes it lose that, so it runs once all checks are Ready."""
+
+    def find_pending(self, names: Iterable[str]) -> CheckState | None:
+        """Return the first of its checks that is Pending and has one of these names."""
+        ours = set(names)
+        pending = (each for each in self.checks if each.state == "Pending" and each.name in ours)
+        return next(pending, None)
 
 
 class Notice(Struct, frozen=True, kw_only=True):

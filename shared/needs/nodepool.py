@@ -64,7 +64,7 @@ def build_demand(wish: Wish, need: Need) -> Demand:
     check_workload(wish.workload, template, settings)
     check_own_keys(template, wish.workload)
     check_resources(template, settings)
-    check_affinity(template, several=shape.node_count > 1)
+    check_affinity(template)
     node_labels = wish.node_labels
     need = structs.replace(
         need,

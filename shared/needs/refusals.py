@@ -127,5 +127,5 @@ def _find_dynamic_slice(template: PodTemplate) -> str:
             return key
     topology = template.annotations.get(labels.SLICE_TOPOLOGY, "")
     joined = TOPOLOGY_FORM.fullmatch(topology) and count_chips(topology) > _CUBE
-    by_gke = _JOINED.intersection(template.list_values(labels.ACCELERATOR))
+    by_gke = _JOINED.intersection(template.selection.get(labels.ACCELERATOR, ()))
     return labels.SLICE_TOPOLOGY if joined and by_gke else ""

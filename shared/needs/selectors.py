@@ -111,17 +111,11 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
     return {key: template.labels[key] for key in (*of_operator, *copied) if key in template.labels}
 
 
-def check_affinity(template: PodTemplate, *, several: bool) -> None:
-    """Accept pods, several on a pool or one, whose required affinity its nodes can satisfy.
-
-    All nodes of a pool are alike; new ones have topology labels of node pool, host and zone only.
-    """
+def check_affinity(template: PodTemplate) -> None:
+    """Accept pods whose required affinity names labels that new nodes have."""
     for term in template.topology_terms:
-        if is_own(term.key) and not template.list_values(term.key):
+        if is_own(term.key) and not template.selection.get(term.key):
             raise refuse("topology_label_absent", term.key, term=term)
-        alike = several and (term.key == labels.ZONE or is_own(term.key))
-        if alike and term.keeps_apart(term.key, template.labels):
-            raise refuse("nodes_alike", term.key, term=term)
 
 
 def check_nodes(template: PodTemplate, offered: Mapping[str, str]) -> None:

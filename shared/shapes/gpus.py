@@ -154,7 +154,7 @@ def _has_room(template: PodTemplate, machine: Machine, room: Room) -> bool:
 
 def _count_pods(template: PodTemplate, machine: Machine, sharing: GpuSharing, room: Room) -> int:
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
-    if any(each.keeps_apart(labels.HOSTNAME, template.labels) for each in template.topology_terms):
+    if any(each.keeps_host(template.labels) for each in template.topology_terms):
         return 1
     cpu, memory = measure_allocatable(machine, room)
     limits = [

@@ -136,8 +136,8 @@ def _check_sharers(
 def _selects_alike(one: PodTemplate, other: PodTemplate) -> bool:
     """Return whether two templates select the same accelerators, and some."""
     keys = (labels.GPU_ACCELERATOR,) if other.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
-    selected = [one.list_values(key) for key in keys]
-    return any(map(one.selects, keys)) and selected == [other.list_values(key) for key in keys]
+    own, others = ([each.selection.get(key, ()) for key in keys] for each in (one, other))
+    return any(map(one.selects, keys)) and own == others
 
 
 def _check_chipless(

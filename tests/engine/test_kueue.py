@@ -11,10 +11,9 @@ from msgspec import structs
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import KindAbsent, Rejected
-from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.names import ObjectName
 from shared.model.pools import PoolStatus
-from shared.model.workloads import WorkloadView
+from shared.model.workloads import Check, CheckState, QueuedWorkload, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.test_budget import FULL
 from tests.engine.world import World, list_reasons

@@ -18,8 +18,8 @@ from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.times import parse_time
+from shared.model.workloads import Check, CheckState, QueuedWorkload
 from tests.refusals import refuses
 
 Json = dict[str, Any]

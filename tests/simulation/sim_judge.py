@@ -24,7 +24,7 @@ from tests.simulation.sim_truth import (
 from tests.simulation.sim_workloads import list_wanted
 
 if TYPE_CHECKING:
-    from shared.model.kueue import CheckState
+    from shared.model.workloads import CheckState
     from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_kueue import Entry
     from tests.simulation.sim_pool_bodies import Pool

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from shared.model.errors import StaleView
-from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.messages import Event, EventType
 from shared.model.names import ObjectName
+from shared.model.workloads import Check, CheckState, QueuedWorkload
 from tests.simulation.sim_workloads import NAMESPACE, list_wanted
 
 if TYPE_CHECKING:
