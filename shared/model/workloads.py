@@ -361,9 +361,10 @@ class QueuedWorkload(ObjectName, frozen=True, kw_only=True):
     kind: str = "Workload"
     version: str  # ``metadata.resourceVersion``
     owner: ObjectName = NOBODY  # the object that it is for
-    flavors: dict[str, tuple[str, ...]] = {}
+    flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By pod set, the flavors whose node labels its pods get."""
-    counts: dict[str, int] = {}  # by pod set, for how many pods it has quota
+    counts: dict[str, int] = field(default_factory=dict)
+    """By pod set, for how many pods it has quota."""
     unmarked: tuple[str, ...] = ()
     """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""
     checks: tuple[CheckState, ...] = ()
