@@ -10,9 +10,12 @@ import pytest
 
 from shared.edges import gke
 from tests.google_calls import google_calls
-from tests.infra.terraform_text import ROOT, TERRAFORM, Block, read_configuration
+from tests.infra.terraform_text import ROOT, TERRAFORM, read_configuration
 
-PAGE = ROOT / "docs/permissions.md"
+PAGE = (ROOT / "docs/permissions.md").read_text()
+BOOTSTRAP = (ROOT / "infra/bootstrap.sh").read_text()
+MODULES = [read_configuration(TERRAFORM / "modules" / name) for name in ("environment", "provisioner")]
+GRANTS = [each for module in MODULES for each in module.of("resource") if "_iam_" in each.type]
 GKE, COMPUTE = "container.clusters", "compute.instanceGroupManagers"
 CALLS = {
     # GKE's audit log says what a change is refused without (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
@@ -54,69 +57,50 @@ def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
 
 
 @pytest.mark.parametrize("function", ["provision", "collect"])
-def test_the_roles_grant_what_a_function_calls_and_nothing_else(function: str) -> None:
-    text = (ROOT / "infra/bootstrap.sh").read_text()
-    roles = re.findall(r'make_role "\$home" (?:pools|reads) "[^"]+" \\\n +(\S+)', text)
-    granted = {permission for each in roles for permission in each.split(",")}
-
-    assert len(roles) == 2
-    assert {permission for _, permission in list_calls(function)} == granted
-
-
-@pytest.mark.parametrize("function", ["provision", "collect"])
-def test_the_page_names_every_permission_with_its_calls(function: str) -> None:
-    rows = [row for row in table("permission") if row[0] == function]
-
-    assert {(call, permission) for _, permission, calls, _ in rows for call in calls.split(", ")} == list_calls(
-        function
-    )
-
-
-def test_the_page_names_every_grant_of_the_modules() -> None:
-    fields = {address: role for _, role, _, _, address in table("role") if "_iam_" in address}
-    grants = {each.address: each.body["role"] for each in list_grants()}
-
-    assert fields.keys() == grants.keys()
-    assert {each for each in grants if grants[each] != fields[each]} <= {
-        "google_storage_bucket_iam_member.workload"
+def test_the_roles_grant_what_a_function_calls_and_the_page_names_it(function: str) -> None:
+    granted = re.findall(r'make_role "\$home" (?:pools|reads) "[^"]+" \\\n +(\S+)', BOOTSTRAP)
+    page = {
+        (call, permission)
+        for holder, permission, calls, _ in read_table("permission")
+        for call in calls.split(", ")
+        if holder == function
     }
 
-
-def test_the_page_names_every_grant_of_the_bootstrap() -> None:
-    text, page = (ROOT / "infra/bootstrap.sh").read_text(), PAGE.read_text()
-    role = r"([a-zA-Z]+\.[a-zA-Z]+)"
-    named = set(re.findall(f"roles/{role}", text))
-    for block in re.findall(r"for role in ([^;]+?);", text, re.DOTALL):
-        named |= set(re.findall(rf"\b{role}\b", block))
-    granted = {str(each.body["role"]).removeprefix("roles/") for each in list_grants()}
-    of_google = {"container.serviceAgent", "billing.costsManager", "storage.objectUser"}
-
-    assert len(named) > 20
-    assert sorted(each for each in named if f"`roles/{each}`" not in page) == []
-    assert sorted(set(re.findall(f"`roles/{role}`", page)) - named - granted - of_google) == []
+    assert len(granted) == 2
+    assert {permission for _, permission in list_calls(function)} == set(",".join(granted).split(","))
+    assert page == list_calls(function)
 
 
-def test_every_grant_names_one_holder() -> None:
+def test_the_page_names_every_grant_of_the_modules_and_each_has_one_holder() -> None:
     """Grants go only to our accounts and Google's agents, not to groups, domains or all users."""
-    bodies = [each.body for each in list_grants()]
-    holders = [each for body in bodies for each in (body.get("member"), *body.get("members", [])) if each]
+    page = {address: role for _, role, _, _, address in read_table("role") if "_iam_" in address}
+    bodies = {each.address: each.body for each in GRANTS}
+    holders = [each for body in bodies.values() for each in (body.get("member"), *body.get("members", [])) if each]
 
+    assert page.keys() == bodies.keys()
+    # A workload's account gets two roles on the bucket, one after the other.
+    assert {each for each in page if page[each] != bodies[each]["role"]} <= {
+        "google_storage_bucket_iam_member.workload"
+    }
     assert len(holders) > 4
     assert [each for each in holders if not re.search(r"local\.|writer_identity", each)] == []
 
 
-def list_grants() -> list[Block]:
-    """Return the grants of both modules."""
-    modules = [read_configuration(TERRAFORM / "modules" / name) for name in ("environment", "provisioner")]
-    return [each for module in modules for each in module.of("resource") if "_iam_" in each.type]
+def test_the_page_names_every_grant_of_the_bootstrap() -> None:
+    role = r"([a-zA-Z]+\.[a-zA-Z]+)"
+    named = set(re.findall(f"roles/{role}", BOOTSTRAP))
+    for block in re.findall(r"for role in ([^;]+?);", BOOTSTRAP, re.DOTALL):
+        named |= set(re.findall(rf"\b{role}\b", block))
+    granted = {str(each.body["role"]).removeprefix("roles/") for each in GRANTS}
+    of_google = {"container.serviceAgent", "billing.costsManager", "storage.objectUser"}
+
+    assert len(named) > 20
+    assert sorted(each for each in named if f"`roles/{each}`" not in PAGE) == []
+    assert sorted(set(re.findall(f"`roles/{role}`", PAGE)) - named - granted - of_google) == []
 
 
-def table(second_column: str) -> list[list[str]]:
-    """Return the rows of the page's table with that second column, back-quotes taken off."""
-    for block in re.split(r"\n\n", PAGE.read_text()):
-        rows = [
-            [cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines() if line[0] == "|"
-        ]
-        if rows and rows[0][1] == second_column:
-            return [[cell.replace("`", "") for cell in row] for row in rows[2:]]
-    raise AssertionError(f"docs/permissions.md has no table with the column {second_column!r}")
+def read_table(second_column: str) -> list[list[str]]:
+    """Return the rows of the page's first table with that second column, back-quotes taken off."""
+    table, *_ = re.findall(rf"(?:^\|.+\| {second_column} \|.*\n)((?:\|.+\n)+)", PAGE, re.MULTILINE)
+    _, *lines = table.replace("`", "").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
