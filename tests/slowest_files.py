@@ -43,17 +43,17 @@ def pytest_runtest_logstart() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write the CPU time of a set-up, call or tear-down into its report, which the first process gets."""
+    """Write the CPU time of a set-up, call or tear-down into its report, for the first process."""
     report = yield
     now = sum(os.times()[:4])
-    report.user_properties.append(("cpu", now - _BEGAN[0]))
+    vars(report)["cpu_seconds"] = now - _BEGAN[0]
     _BEGAN[0] = now
     return report
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Add one set-up, call or tear-down to its file."""
-    _SECONDS[report.nodeid.partition("::")[0]] += sum(seconds for name, seconds in report.user_properties)
+    _SECONDS[report.nodeid.partition("::")[0]] += report.cpu_seconds
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -64,7 +64,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name the slow files."""
+    most = terminalreporter.config.getoption("--file-seconds-max")
     slow = [each for each in _SECONDS.most_common() if each[1] >= NAMED_SECONDS]
-    terminalreporter.section(f"{len(slow)} of {len(_SECONDS)} files take 10 s of CPU or more")
+    terminalreporter.section(f"{len(slow)} files take {NAMED_SECONDS:g} s of CPU or more; {most:g} s is an error")
     for file, seconds in slow:
         terminalreporter.write_line(f"{seconds:7.1f}s {file}")
