@@ -74,13 +74,12 @@ class Invocation:
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
     call_began: float = 0.0  # when a call was made by a task that has made no other
-    calls_began: dict[object, float] = field(default_factory=dict)
-    """By task: when its latest call was made, which may reach GKE much later."""
     bugs: list[str] = field(default_factory=list)  # errors that the product itself did not foresee
 
     def find_call_began(self) -> float:
         """Return when the latest call of the running task was made; tasks run side by side."""
-        return self.calls_began.get(getcurrent(), self.call_began)
+        began = getattr(getcurrent(), "call_began", None)
+        return self.call_began if began is None else began
 
 
 class FaultTable:
@@ -129,9 +128,7 @@ class FaultTable:
 
     def _begin(self, method: str, cluster: str) -> ProvisionerError | None:
         """Wait as long as a call takes; raise its error, or return the one to raise after it."""
-        run = self._time.get_owner()
-        if isinstance(run, Invocation):
-            run.calls_began[getcurrent()] = self._time.now
+        getcurrent().call_began = self._time.now
         self._time.pause(self._rng.random() * self._latency)
         self.stale_seconds = 0.0
         if not self._armed and not self._open:
