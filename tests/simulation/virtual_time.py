@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Task(greenlet):  # type: ignore[misc]  # it has no types
-    """One line of work, and whose it is. One that has ended takes another work: a new one is slow."""
+    """One line of work, and whose it is. One that has ended is used again: a new one is slow."""
 
     owner: object = None
     work: Callable[[], object] | None = None
@@ -102,29 +102,20 @@ class VirtualTime:
         """Run works as tasks of the calling one's owner: `shared.engine.threads.Crew.run`."""
         if len(tasks) == 1:  # nothing to interleave: no task of its own
             return [self._run_now(tasks[0], until)]
-        asking, owner, waiting = getcurrent(), self.get_owner(), list(enumerate(tasks))[::-1]
-        found: dict[int, T | Exception] = {}
-        broken: list[BaseException] = []
+        waiting, results = list(enumerate(tasks))[::-1], dict[int, T | Exception]()
 
         def run() -> None:
-            while waiting and not broken:
+            while waiting:
                 index, work = waiting.pop()
                 try:
-                    found[index] = self._run_now(work, until)
-                except BaseException as error:  # noqa: BLE001 -- a crash ends the whole instance
-                    broken.append(error)
-            lines.pop()
-            if not lines:
-                self._resume(asking)
+                    results[index] = self._run_now(work, until)
+                except BaseException:  # a crash ends the whole instance
+                    waiting.clear()
+                    raise
 
-        lines = [None] * min(at_once, len(tasks))
-        for _ in list(lines):
-            self.spawn(run, owner)
-        if tasks:
-            self._let_go_on()
-        if broken:
-            raise broken[0]
-        return [found[index] for index in range(len(tasks))]
+        for wait in [self.fork(run) for _ in range(min(at_once, len(tasks)))]:
+            wait()
+        return [results[index] for index in range(len(tasks))]
 
     def fork(self, work: Callable[[], T]) -> Callable[[], T]:
         """Begin a work beside the calling task; the answer waits for its result."""
