@@ -5,10 +5,11 @@ The code has the comment ``# assumes: NAME`` on each line that relies on an entr
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import msgspec
 import yaml
+from msgspec import Meta
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = (
@@ -28,10 +29,9 @@ class Assumption(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     name: str
     fact: str
-    evidence: Literal["documented", "source", "recorded", "quoted", "nothing"]
+    evidence: Annotated[str, Meta(pattern=r"^(documented|source|recorded|quoted), https://\S+$")]
     """Google's pages say it; public source of Google or others shows it; recorded traffic shows
-    it; somebody quotes it in an issue, a log or a runbook; or it is a guess."""
-    link: str = ""
+    it; or somebody quotes it in an issue, a log or a runbook. The link shows where."""
     breaks: str  # what happens if the fact is false
     question: str = ""  # the test of ``tests/real`` that settles it
     unasked: str = ""  # why no test settles it
