@@ -10,10 +10,10 @@ from cli.exit_codes import say
 from cli.prices import find_pool_price, find_tier
 from shared.engine.budget import Key
 from shared.engine.kueue import list_queued
-from shared.engine.look import LIVE, list_slots, make_claim
+from shared.engine.look import LIVE, list_claims
 from shared.engine.reads import read_lists, read_stop
 from shared.engine.reconcile import plan_for
-from shared.engine.tell import describe_wait, explain_act, explain_answer
+from shared.engine.tell import describe_act, describe_wait, explain_answer
 from shared.engine.wakes import list_owners
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError
@@ -54,11 +54,7 @@ class Planned:
     @cached_property
     def slots(self) -> dict[str, str]:
         """Return the slot of each hash in the names of its pools, also of pools that are gone."""
-        key, uid = self.look.key, self.look.workload.uid if self.look.workload else self.look.key.uid
-        claims = [
-            make_claim(key, uid, need.key, slot) for need in self.look.scene.needs for slot in list_slots(need)
-        ]
-        slots = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in claims}
+        slots = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in list_claims(self.look)}
         for pool in self.look.scene.pools:
             if parsed := parse_name(pool.name):
                 slots.setdefault(parsed.hash, "" if pool.slot is None else str(pool.slot))
@@ -265,7 +261,7 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
     """Return what the plan does with a pool: the verb, its reason, and a sentence."""
     act = next((act for act in (*one.plan.takes, *one.plan.adds) if act.pool == pool.name), None)
     if act is not None:
-        decision = explain_act(act, one.look)
+        decision = describe_act(act, one.look).decision
         return str(act.verb), str(decision.reason), decision.message
     if pool.name in one.plan.spare:
         return SPARE, str(Reason.POOL_SURPLUS), "its workload does not need it; a later tick deletes it"
@@ -365,7 +361,7 @@ def decide_need(need: Need, one: Planned) -> Decision:
         if answer.need and answer.reason not in beside:
             return explain_answer(answer, one.look)
     if creates:
-        return explain_act(creates[0], one.look)
+        return describe_act(creates[0], one.look).decision
     if answers and not one.look.pools:
         return explain_answer(answers[0], one.look)
     return describe_wait(one.look)

@@ -17,7 +17,7 @@ from cli.printing import count
 from shared.edges.cluster import read_disk
 from shared.engine.budget import Key
 from shared.engine.look import Look
-from shared.engine.tell import claim_slot, explain_act, explain_answer
+from shared.engine.tell import claim_slot, describe_act, explain_answer
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -267,7 +267,7 @@ def _plan_creates(
     return PlannedNeed(
         key=look.key,
         need=need,
-        decision=explain_act(creates[0], look),
+        decision=describe_act(creates[0], look).decision,
         creates=creates,
         demand=first,
         node_pool=body,

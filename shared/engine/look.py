@@ -11,32 +11,12 @@ from shared.engine.budget import Inventory, Key, Nodes, Operations, Tries, Workl
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, Slot
-from shared.model.pools import (
-    ELASTIC_SLOT,
-    UNDER_WAY,
-    Machines,
-    NodePool,
-    Operation,
-    PoolNode,
-    PoolStatus,
-)
+from shared.model.pools import UNDER_WAY, Machines, NodePool, Operation, PoolNode, PoolStatus
 from shared.model.times import measure_seconds
 from shared.model.workloads import CheckState, Parent, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
-from shared.plan.scene import (
-    Creation,
-    Deletion,
-    Need,
-    Pod,
-    Pool,
-    Queue,
-    Scene,
-    Stop,
-    Way,
-    Whose,
-    Word,
-)
+from shared.plan.scene import Creation, Deletion, Pod, Pool, Queue, Scene, Stop, Way, Whose, Word
 from shared.settings import Settings
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
@@ -129,6 +109,11 @@ class Look(Struct, kw_only=True):
     """When the pods on its nodes began to be read, one node after the other."""
     until: float = 0.0  # when the last act may begin
     errors: list[Exception] = []  # why a fact about one pool could not be read
+
+    @property
+    def uid(self) -> str:
+        """Return the UID of the workload; empty if it is gone and nothing names it."""
+        return self.workload.uid if self.workload else self.key.uid
 
     def measure_wait(self, need: str = "") -> float | None:
         """Return how long the first pod that waits exists, of one need or of all; None if none."""
@@ -266,7 +251,7 @@ def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | N
     """
     lost_at, machines = look.missing_since.get(pool.name), look.machines.get(pool.name)
     word, since = (Word.NONE, 0.0) if lost_at is None else (Word.LOST, lost_at)
-    if pool.name not in look.machines and lost_at is None and lacks_nodes(pool, len(ready)):
+    if pool.name not in look.machines and lost_at is None:
         return None, since, ""
     overcome_at = max(ready, default=0.0) if pool.elastic else 0.0
     causes = machines.list_causes(overcome_at, look.now) if machines else []
@@ -275,18 +260,13 @@ def _find_word(pool: NodePool, ready: list[float], look: Look) -> tuple[Word | N
     return word or Word.CAUSE, min(causes)[0], causes[-1][1]
 
 
-def lacks_nodes(pool: NodePool, ready: int) -> bool:
-    """Return whether a pool has fewer Ready nodes than it should, or than it may have."""
-    return ready < (pool.node_count if pool.elastic else pool.hosts)
-
-
 def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
     """Return whether nodes that existed are missing.
 
     A pool that its autoscaler fills, or that is off, may be RUNNING without any: a part shows it.
     """
     ready = sum(node.ready for node in nodes)
-    if pool.elastic or pool.status not in _COMPLETE or not lacks_nodes(pool, ready):
+    if pool.elastic or pool.status not in _COMPLETE or ready >= pool.hosts:
         return False
     comes_whole = pool.node_count > 0 and not pool.autoscaled
     return ready > 0 or (comes_whole and pool.status == PoolStatus.RUNNING)
@@ -317,11 +297,11 @@ def list_takers(look: Look) -> frozenset[WorkloadName]:
     return frozenset(find_user(pod) for users in look.users.values() for pod in users)
 
 
-def list_slots(need: Need) -> list[Slot]:
-    """Return the slots that a need may use."""
-    if need.elastic:
-        return [ELASTIC_SLOT]
-    return [need.pin] if need.pin else list(range(need.most + SPARE_SLOTS))
+def list_claims(look: Look) -> Iterator[Claim]:
+    """Yield the claims of all slots that the needs of a workload may use."""
+    for need in look.wanted.needs:
+        for slot in need.list_slots(need.most + SPARE_SLOTS):
+            yield make_claim(look.key, look.uid, need.key, slot)
 
 
 @lru_cache(maxsize=CLAIMS_MAX)
@@ -344,10 +324,8 @@ def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], l
     A name of ours that a pool of others has is used too.
     """
     creations, deletions = list[Creation](), list[Deletion]()
-    uid = look.workload.uid if look.workload else ""
-    for need, slot in ((each.key, slot) for each in look.wanted.needs for slot in list_slots(each)):
-        claim = make_claim(look.key, uid, need, slot)
-        key = claim.hash[:HASH_CHARACTERS]
+    for claim in list_claims(look):
+        key, need, slot = claim.hash[:HASH_CHARACTERS], claim.need, claim.slot
         taken, tries = look.inventory.strangers.get(key, ()), operations.get(key, ())
         creations += [Creation(need=need, slot=slot, attempt=attempt) for attempt in taken]
         for name, each in tries:

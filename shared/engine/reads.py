@@ -201,7 +201,7 @@ def read_pods(look: Look, ports: Ports, lists: Lists) -> list[PodView]:
         pods = lists.pods.get(look.key.workload, ())
     elif look.workload is not None:
         pods = ports.clusters[look.key.cluster].list_workload_pods(look.workload)
-    kind, uids = get_kind(look.key.kind), ("", look.workload.uid if look.workload else "")
+    kind, uids = get_kind(look.key.kind), ("", look.uid)
     lives = (pod for pod in pods if pod.template.wants_accelerator and not pod.finished)
     return [pod for pod in lives if look.workload is None or kind.find_owner_uid(pod) in uids]
 

@@ -22,7 +22,6 @@ from shared.engine.tell import (
     describe_act,
     explain_answer,
     find_demand,
-    name_pool,
     note,
     say,
 )
@@ -210,7 +209,7 @@ def expect_young(look: Look, ports: Ports, since: float | None = None) -> None:
 def send(act: Act, look: Look, ports: Ports) -> Outcome:
     """Do an act, and return what came of it."""
     outcome, deletes = describe_act(act, look), act.verb == Verb.DELETE
-    books, entry = ports.books[look.key.cluster], count_entry(act, look)
+    books, entry = ports.books[look.key.cluster], count_entry(act, look, outcome.pool)
     try:
         call = prepare(act, look, ports)
     except errors.Rejected as refusal:
@@ -234,12 +233,12 @@ def send(act: Act, look: Look, ports: Ports) -> Outcome:
     return outcome
 
 
-def count_entry(act: Act, look: Look) -> Entry | None:
+def count_entry(act: Act, look: Look, pool: str) -> Entry | None:
     """Return what limits and slots count of a create, or of a higher maximum."""
     if act.verb not in (Verb.CREATE, Verb.RAISE):
         return None
     need = look.wanted.demands[act.need].need
-    entry = Entry(pool=name_pool(act, look), key=look.key)
+    entry = Entry(pool=pool, key=look.key)
     if act.verb == Verb.RAISE:
         entry.maximum = act.maximum
         entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips

@@ -90,20 +90,15 @@ def say(reason: Reason, **facts: Any) -> Decision:
 
 def note(decision: Decision, look: Look, *, pool: str = "", **facts: Any) -> Outcome:
     """Return an outcome about the workload of a look, with more facts for its log record."""
-    key, uid = look.key, look.workload.uid if look.workload else ""
+    key = look.key
     claim = {name: getattr(key, name) for name in ("cluster", "kind", "namespace", "name")}
-    facts = {"claim": {**claim, "owner_uid": uid}, **facts}
+    facts = {"claim": {**claim, "owner_uid": look.uid}, **facts}
     return Outcome(decision=decision, cluster=key.cluster, pool=pool, subject=str(key), facts=facts)
 
 
 def claim_slot(act: Act, look: Look) -> Claim:
     """Return whose slot a create is for."""
-    return make_claim(look.key, look.workload.uid if look.workload else "", act.need, act.slot)
-
-
-def name_pool(act: Act, look: Look) -> str:
-    """Return the name of the pool that an act changes or makes."""
-    return act.pool or build_name(claim_slot(act, look), act.attempt, act.useless)
+    return make_claim(look.key, look.uid, act.need, act.slot)
 
 
 def find_demand(act: Act, look: Look) -> Demand:
@@ -113,35 +108,30 @@ def find_demand(act: Act, look: Look) -> Demand:
 
 
 def describe_act(act: Act, look: Look) -> Outcome:
-    """Return what is told of an act when it is done; of a delete, what `usage` sums."""
+    """Return what an act does, and why; of a delete with what `usage` sums."""
     facts: dict[str, Any] = {"attempt": act.attempt, "slot": str(act.slot)}
     if act.verb == Verb.CREATE:
-        facts |= _describe_create(act, look)
-    elif act.verb == Verb.DELETE:
+        return _describe_create(act, look, facts)
+    if act.verb == Verb.DELETE:
         pool = look.pools[act.pool]
         facts |= {field: getattr(pool, field) for field in _PRICED} | {"zone": ",".join(pool.zones)}
         if pool.owner and pool.owner.created_at and not pool.elastic:  # GKE sizes an elastic one
             facts["chips"] = pool.units * pool.hosts
             facts["pool_seconds"] = round(look.scene.now - pool.owner.created_at, 1)
-    return note(explain_act(act, look), look, pool=act.pool or name_pool(act, look), **facts)
-
-
-def _describe_create(act: Act, look: Look) -> dict[str, Any]:
-    demand, waited = find_demand(act, look), look.measure_wait(act.need)
-    facts: dict[str, Any] = {"chips": demand.shape.chips, "tier": str(demand.way.tier)}
-    facts |= {"accelerator": demand.shape.family.accelerator, "zone": demand.way.zone}
-    return facts if waited is None else facts | {"waited_seconds": round(waited, 1)}
-
-
-def explain_act(act: Act, look: Look) -> Decision:
-    """Return what an act does, and why."""
-    if act.verb == Verb.CREATE:
-        pool, demand = name_pool(act, look), find_demand(act, look)
-        return say(Reason.POOL_ABSENT, pool=pool, shape=demand.shape, place=demand.place)
-    if act.verb == Verb.DELETE:
-        return explain_delete(act.pool, look)
+        return note(explain_delete(act.pool, look), look, pool=act.pool, **facts)
     reason, state = _ACTS[act.verb]
-    return say(reason, pool=act.pool, maximum=act.maximum, state=state)
+    decision = say(reason, pool=act.pool, maximum=act.maximum, state=state)
+    return note(decision, look, pool=act.pool, **facts)
+
+
+def _describe_create(act: Act, look: Look, facts: dict[str, Any]) -> Outcome:
+    demand, waited = find_demand(act, look), look.measure_wait(act.need)
+    facts |= {"chips": demand.shape.chips, "tier": str(demand.way.tier)}
+    facts |= {"accelerator": demand.shape.family.accelerator, "zone": demand.way.zone}
+    facts |= {} if waited is None else {"waited_seconds": round(waited, 1)}
+    pool = build_name(claim_slot(act, look), act.attempt, act.useless)
+    decision = say(Reason.POOL_ABSENT, pool=pool, shape=demand.shape, place=demand.place)
+    return note(decision, look, pool=pool, **facts)
 
 
 def explain_delete(pool: str, look: Look) -> Decision:

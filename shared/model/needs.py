@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from msgspec import Struct
 
 from shared.model.decisions import Decision
-from shared.model.pools import PoolShape
+from shared.model.names import Slot
+from shared.model.pools import ELASTIC_SLOT, PoolShape
 from shared.model.workloads import Toleration
 
 
@@ -135,6 +137,12 @@ class Need(Struct, frozen=True, kw_only=True):
     def elastic(self) -> bool:
         """Return whether all of its pods share one pool, which GKE's autoscaler sizes."""
         return self.nodes is not None
+
+    def list_slots(self, most: int) -> Sequence[Slot]:
+        """Return the slots that its pools may use, of those with numbers so many."""
+        if self.elastic:
+            return [ELASTIC_SLOT]
+        return [self.pin] if self.pin else range(most)
 
     @property
     def chips(self) -> int:

@@ -6,14 +6,14 @@ of this program forgets nothing. GKE's own list of operations is the record of o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
 from shared.model.decisions import Reason
 from shared.model.names import ATTEMPTS_MAX, Slot
 from shared.model.needs import NodeSource, Tier
-from shared.model.pools import ELASTIC_SLOT, PoolStatus
+from shared.model.pools import PoolStatus
 from shared.plan.counting import Census
 from shared.plan.limits import Means, count_nodes
 from shared.plan.scene import Act, Creation, Deletion, Need, Pool, Verb, Way, Whose, Word
@@ -38,17 +38,9 @@ def list_tries(census: Census, need: Need, slot: Slot) -> list[Pool]:
 
 def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
     """Yield the slots in which no pool counts, the lowest first. A slot that pauses stays one."""
-    slots: Iterable[Slot] = range(len(census.counted) + need.most + 1)
-    if need.elastic or need.pin:
-        slots = [ELASTIC_SLOT if need.elastic else need.pin]
-    return (slot for slot in slots if not _is_used(census, need, slot))
-
-
-def _is_used(census: Census, need: Need, slot: Slot) -> bool:
-    return any(
-        pool.name in census.counted and census.belongs(pool, need)
-        for pool in census.by_slot.get(slot, ())
-    )
+    counted = census.counted.values()
+    used = {pool.slot for pool in counted if census.belongs(pool, need)}
+    return (slot for slot in need.list_slots(len(counted) + need.most + 1) if slot not in used)
 
 
 def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]:

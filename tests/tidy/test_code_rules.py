@@ -15,7 +15,7 @@ BUDGETS = {
     "shared/model": (1_806, 1_600),
     "shared/needs": (1_496, 1_300),
     "shared/plan": (1_768, 1_900),
-    "shared/engine": (2_453, 1_950),
+    "shared/engine": (2_435, 1_950),
     "shared/edges": (2_410, 2_100),
     "shared/kinds": (1_316, 1_300),
     "shared/shapes": (756, 760),
