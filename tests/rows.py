@@ -17,7 +17,13 @@ def rows(names: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
 
 
 def read_rows(file: str, names: str, section: str = "") -> pytest.MarkDecorator:
-    """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping.
+    """Run a test once for each row of a file of `golden`; what a row lacks is an empty mapping."""
+    table = read_table(file, names, section)
+    return rows(names, {name: tuple(row.get(each, {}) for each in names.split()) for name, row in table.items()})
+
+
+def read_table(file: str, names: str, section: str = "") -> dict[str, dict[str, Any]]:
+    """Return the rows of a file of `golden` by their names. They have these columns only.
 
     Where a column is named as the sections, the file has its rows below the values of that column.
     """
@@ -30,4 +36,4 @@ def read_rows(file: str, names: str, section: str = "") -> pytest.MarkDecorator:
     assert len(lines) == len(table), f"{file}: two rows have one name"
     for name, row in table.items():
         assert row.keys() <= set(names.split()), f"{file}: {name}: valid: {names}"
-    return rows(names, {name: tuple(row.get(each, {}) for each in names.split()) for name, row in table.items()})
+    return table

@@ -16,7 +16,7 @@ from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, decide_demand, expect_demand, want
 from tests.rows import rows
-from tests.rules.asked_shapes import expect_words, no
+from tests.rules.asked_shapes import expect_words
 
 
 def read(
@@ -27,43 +27,10 @@ def read(
     return decide_demand(CLUSTER, pod, jobset, use or settings())
 
 
-def test_the_plain_case_is_a_demand_of_one_slice() -> None:
-    demand = a_demand()
-
-    assert (demand.shape.machine.name, demand.shape.node_count) == ("ct6e-standard-4t", 4)
-    assert (demand.way.zone, demand.node_labels, demand.need.pin) == ("us-east5-b", {}, "")
-
-
 def test_a_part_of_a_workload_that_is_not_served_is_refused_by_the_name_of_the_whole() -> None:
     part = structs.replace(a_jobset(), part_of="Workflow")
 
     expect_words(read(a_pod(), part), Reason.OWNER_KIND_UNKNOWN, "part of Workflow")
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {"topology": None, "node_affinity": {labels.TOPOLOGY: ("4x4",)}},
-        {"topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x4"}},
-        {"accelerator": None, "node_affinity": {labels.ACCELERATOR: ("tpu-v6e-slice",)}},
-    ],
-)
-def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation(shape: dict[str, Any]) -> None:
-    assert a_demand(**shape).shape == a_demand().shape
-
-
-@pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY, labels.INSTANCE_TYPE, labels.ZONE, "team"])
-def test_an_ambiguous_affinity_is_refused_with_its_values(key: str) -> None:
-    template = a_template()
-    template.selection[key] = ("one", "two")
-
-    expect_words(read(a_pod(template=template)), Reason.SELECTOR_UNSUPPORTED, key, "one, two", "one value")
-
-
-def test_a_topology_annotation_alone_is_a_demand_that_lacks_its_accelerator() -> None:
-    alone: dict[str, Any] = {"accelerator": None, "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x4"}}
-
-    no(Reason.SHAPE_UNSUPPORTED, "the pod selects no TPU type", chips=0, **alone).check()
 
 
 @pytest.mark.parametrize(
@@ -145,47 +112,6 @@ def test_the_slice_is_of_the_live_jobset_and_not_what_labels_say() -> None:
     assert [each.slice for each in want(a_jobset(), pod).pods] == ["train-workers-0"]
 
 
-ACCOUNT, NETWORKS, COPY = labels.NODE_SERVICE_ACCOUNT, labels.ADDITIONAL_NODE_NETWORKS, labels.COPY_LABELS
-CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-ANY_NETWORK = {"allowed_node_networks": ("*",)}
-TPU_ACCOUNTS, TEAMS = {"allowed_node_service_accounts": ("tpu-*@p.iam",)}, {"allowed_label_prefixes": ("team/*",)}
-
-
-@pytest.mark.parametrize(
-    ("use", "annotations", "words"),
-    [
-        ({"allowed_namespaces": ("ml-*",)}, {}, ("metadata.namespace", "'default'", "ml-*")),
-        ({"allowed_accelerators": ("tpu-v5*",)}, {}, (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*")),
-        ({}, {ACCOUNT: "admin@p.iam"}, (ACCOUNT, "admin@p.iam", "allowed_node_service_accounts", "none")),
-        (TPU_ACCOUNTS, {ACCOUNT: "admin@p.iam"}, ("admin@p.iam", "tpu-*@p.iam")),
-        ({}, {NETWORKS: "n:s"}, (NETWORKS, "n:s", "allowed_node_networks")),
-        (ANY_NETWORK, {NETWORKS: "n"}, ("'n'", "network:subnetwork")),
-        (ANY_NETWORK, {NETWORKS: "n:s,:t"}, ("':t'", "network:subnetwork")),
-        (TEAMS, {COPY: "team/a, cost"}, (COPY, "'cost'", "allowed_label_prefixes")),
-        ({}, {COPY: labels.JOBSET_NAME}, (COPY, labels.JOBSET_NAME)),
-        ({}, {COPY: CONTROL_PLANE}, (CONTROL_PLANE,)),
-    ],
-)
-def test_free_text_outside_the_operator_s_lists_is_refused_naming_field_value_and_setting(
-    use: dict[str, Any], annotations: dict[str, str], words: tuple[str, ...]
-) -> None:
-    no(Reason.REQUEST_NOT_ALLOWED, *words, use=use, annotations=annotations).check()
-
-
-def test_free_text_within_the_operator_s_lists_is_honoured_and_without_it_the_settings_hold() -> None:
-    lists = {"allowed_node_networks": ("net:*",), "node_additional_networks": ("always:there",)}
-    annotations = {ACCOUNT: "tpu-1@p.iam", NETWORKS: " net:a , net:b,", COPY: " team , ,absent"}
-    demand = a_demand(
-        pod=a_pod(annotations=annotations, pod_labels={"team": "vision"}), use=settings(**TPU_ACCOUNTS, **lists)
-    )
-    use = settings(node_service_account="nodes@p.iam", node_additional_networks=("n:s",))
-    usual = [a_demand(pod=pod, use=use) for pod in (None, a_pod(annotations={ACCOUNT: "nodes@p.iam"}))]
-
-    assert (demand.node_service_account, demand.networks) == ("tpu-1@p.iam", ("net:a", "net:b"))
-    assert demand.node_labels == {"team": "vision"}
-    assert [(each.node_service_account, each.networks) for each in usual] == [("nodes@p.iam", ("n:s",))] * 2
-
-
 EXCLUSIVE, STRATEGY = {jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 BOTH = STRATEGY | {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
 
@@ -225,12 +151,17 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
     ]
     asked: list[dict[str, Any]] = [
         *({}, {"topology": "2x4"}, {"topology": "2x4", "chips": 8}, {"node_affinity": {"team": ("a", "b")}}),
-        *({"cpu_millis": 1000}, {"volume_claims": ("data",)}, {"annotations": {NETWORKS: "n:s"}}),
+        *(
+            {"cpu_millis": 1000},
+            *({"cpu_millis": 1000}, {"volume_claims": ("data",)}),
+            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
+            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
+        ),
         *({"selectors": each} for each in selectors),
     ]
 
     assert len({key_of(**each) for each in asked}) == len(asked)
-    assert key_of() == key_of()
+    assert key_of() == key_of(annotations={labels.CAPACITY: "- {}"}), "a list that comes or goes changes no slot"
 
 
 @pytest.mark.parametrize(

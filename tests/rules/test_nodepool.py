@@ -13,7 +13,7 @@ from shared.model.needs import Tier
 from shared.model.workloads import Toleration
 from shared.settings import Settings
 from shared.shapes.catalogue import TPUS, Family
-from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
+from tests.builders import JOBSET_UID, ZONE, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
 from tests.rows import read_rows
 
@@ -145,3 +145,26 @@ def test_every_feature_at_once_is_still_a_node_pool_of_the_official_client() -> 
     for family in TPUS.values():
         topology = family.topologies[-1] if family.topologies else "2x2x1" if family.cubes_max else "2x2"
         build(use, accelerator=family.accelerator, topology=topology, selectors={labels.SPOT: "true"})
+
+
+LIST = """
+- reservations: {specific: [{name: train}]}
+  location: {zones: [us-east5-a]}
+- {}
+- spot: true
+- flexStart: {enabled: true}
+  maxRunDurationSeconds: 86400
+"""
+
+
+def test_a_pool_is_made_of_its_candidate_and_names_it() -> None:
+    demand = a_demand(tolerations=TOLERATED, annotations={labels.CAPACITY: LIST})
+    first, third, last = (
+        a_pool_body(demand, candidate=number, tried=Try(candidate=number)) for number in (0, 2, 3)
+    )
+
+    assert first["config"]["reservationAffinity"]["values"] == ["train"]
+    assert [each["locations"] for each in (first, third, last)] == [["us-east5-a"], [ZONE], [ZONE]]
+    assert (third["config"]["spot"], last["config"]["maxRunDuration"]) == (True, "86400s")
+    marks = [each["config"]["labels"].get(labels.CANDIDATE) for each in (first, third, last)]
+    assert marks == [None, "2", "3"]

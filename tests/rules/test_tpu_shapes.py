@@ -28,7 +28,7 @@ from shared.shapes.catalogue import (
 )
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
 from tests.builders import a_jobset, a_template, settings
-from tests.demands import a_pool_body, expect_demand, plan_demands
+from tests.demands import expect_demand, plan_demands
 from tests.refusals import refuses
 from tests.rules.asked_shapes import decide_shape, expect_words, no
 
@@ -352,39 +352,3 @@ def test_daemonsets_take_their_share_of_cpu_and_memory() -> None:
     assert 179_000 < shared[0] < 180_000
     expect_demand(decide_shape(settings(node_daemonsets_memory_mib=0), memory_bytes=whole[1]))
     no(Reason.SHAPE_UNSUPPORTED, memory_bytes=whole[1]).check()
-
-
-def test_a_pod_that_no_host_has_room_for_is_refused_with_what_there_is() -> None:
-    words = ("got 'cpu 1000, memory 0Gi'", "at most cpu 179.18, memory 698.2Gi", "180 vCPUs and 720 GiB")
-    no(Reason.SHAPE_UNSUPPORTED, *words, cpu_millis=1_000_000).check()
-
-
-@pytest.mark.parametrize(
-    ("use", "gib", "disk_gb"),
-    [
-        ({}, 0, None),
-        ({}, 40, None),
-        ({}, 80, 170),
-        ({"node_disk_size_gb": 200}, 80, 200),
-        ({"node_disk_size_gb": 200, "node_disk_size_gb_max": 0}, 90, 200),
-    ],
-)
-def test_the_disk_follows_the_pods(use: dict[str, Any], gib: int, disk_gb: int | None) -> None:
-    demand = expect_demand(decide_shape(settings(**use), storage_bytes=gib * GIB))
-
-    assert a_pool_body(demand, use=settings(**use))["config"].get("diskSizeGb") == disk_gb
-
-
-@pytest.mark.parametrize(
-    ("use", "gib", "words"),
-    [
-        (
-            {"node_disk_size_gb_max": 150},
-            80,
-            ("ephemeral-storage: a boot disk of 170 GB would be needed", "allows 150", "at most 70Gi"),
-        ),
-        ({"node_disk_size_gb_max": 0, "node_disk_size_gb": 200}, 120, ("node_disk_size_gb_max allows 200",)),
-    ],
-)
-def test_no_disk_is_beyond_the_operator_s_bound(use: dict[str, Any], gib: int, words: tuple[str, ...]) -> None:
-    no(Reason.REQUEST_NOT_ALLOWED, *words, use=use, storage_bytes=gib * GIB).check()

@@ -10,9 +10,9 @@ from shared.edges.pods import read_template
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.jobset import JOBSET
 from shared.model import labels
-from shared.model.decisions import Reason, Verdict
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Need, Tier
-from shared.model.workloads import PodView, SliceGroup, Taint, WorkloadView
+from shared.model.workloads import Disk, PodView, SliceGroup, Taint, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import want
@@ -87,6 +87,20 @@ def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_opera
 
     expect_words(refused.never, Reason.RESOURCE_UNKNOWN, "resources.example.com/fpga")
     assert (listed.never, listed.key) == (None, refused.key)
+
+
+def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
+    template = a_template(volume_claims=("data",))
+    absent, others = (Disk(claim=claim, unbound="does not exist") for claim in ("data", "of-others"))
+    (waits,) = want(a_jobset(template=template, disks=(absent,))).needs
+    beside = a_group("beside", topology="2x2", volume_claims=("of-others",))
+    both = a_jobset(template=template, disks=(others,))
+    needs, _ = want(structs.replace(both, groups=(*both.groups, beside))).needs
+
+    assert waits.waits_for == Decision(
+        Verdict.WAIT, Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist"
+    )
+    assert (waits.key, needs.waits_for) == (needs.key, None)
 
 
 @pytest.mark.parametrize("annotations", [{}, PINNED])
