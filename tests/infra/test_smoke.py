@@ -15,26 +15,24 @@ from tests.infra.bench import BUILD
 UID = "7b9cf4de-0000-4000-8000-000000000000"
 
 
-def read_attributes(line: str) -> dict[str, str]:
-    return dict(each.split("=", 1) for each in line.split(","))
+def read_message() -> Message:
+    """The message as the smoke test publishes it."""
+    _, attributes, data = list_lines(CLUSTER, UID)
+    return Message(data.encode(), dict(each.split("=", 1) for each in attributes.split(",")))
 
 
 def test_the_event_is_what_the_exporter_would_send() -> None:
-    name, attributes, data = list_lines(CLUSTER, UID)
-    event = parse_message(data.encode(), read_attributes(attributes))
-    message = format_message(event)
+    message = read_message()
+    event = parse_message(message.data, message.attributes)
 
     assert (event.type, event.cluster, event.subject.uid) == (EventType.DEMAND, CLUSTER, UID)
-    assert read_attributes(attributes) | {"ce-id": ""} == message.attributes | {"ce-id": ""}
-    assert read_attributes(attributes)["ce-id"] == name == UID
+    assert message.attributes == format_message(event).attributes | {"ce-id": UID}
 
 
 def test_the_function_writes_the_record_that_the_smoke_test_waits_for(caplog: pytest.LogCaptureFixture) -> None:
-    name, attributes, data = list_lines(CLUSTER, UID)
-    push = a_push(Message(data.encode(), read_attributes(attributes)))
     with caplog.at_level(logging.INFO, "functions"):
-        deliver(Role.PROVISION, push, World().ports)
+        deliver(Role.PROVISION, a_push(read_message()), World().ports)
 
     (record,) = caplog.records
-    assert (record.message, vars(record)["event_id"]) == (IDLE, name)
+    assert (record.message, vars(record)["event_id"]) == (IDLE, UID)
     assert f'jsonPayload.message=\\"{IDLE}\\"' in (BUILD / "smoke.sh").read_text()
