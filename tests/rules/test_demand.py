@@ -151,12 +151,8 @@ def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
     ]
     asked: list[dict[str, Any]] = [
         *({}, {"topology": "2x4"}, {"topology": "2x4", "chips": 8}, {"node_affinity": {"team": ("a", "b")}}),
-        *(
-            {"cpu_millis": 1000},
-            *({"cpu_millis": 1000}, {"volume_claims": ("data",)}),
-            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
-            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
-        ),
+        *({"cpu_millis": 1000}, {"volume_claims": ("data",)}),
+        {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
         *({"selectors": each} for each in selectors),
     ]
 
