@@ -179,7 +179,7 @@ def check_lease(deployment: Deployment, cluster: str) -> Finding:
     age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
     if holder and age <= LEASE_SECONDS_MAX:
         return fine(f"{holder} is the leader and renewed its Lease {age:.0f} s ago")
-    state = f"was last renewed {age:.0f} s ago" if renewed else "has no holder"
+    state = f"was last renewed {age:.0f} s ago" if holder and renewed else "has no holder"
     return bad(f"no exporter is the leader: {where} {state}", _LOGS)
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from cli.printing import Format
 from shared.edges.connection import Connection
 from shared.edges.google import GoogleAccount, GoogleSession
 from shared.edges.kubernetes import KubernetesApi
+from shared.kinds.table import KINDS
 from shared.model.errors import NotFound
 from shared.model.times import format_time
 from shared.settings import Credentials
@@ -90,12 +91,15 @@ def write(path: Path, text: str) -> str:
 class WorldApi(KubernetesApi):
     """The API of a world: its JobSets as objects, and the Events that functions have written."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, objects: Mapping[str, Any] | None = None, absent: Sequence[str] = ()) -> None:
         super().__init__(Connection(url=NOWHERE))
-        self._world = world
+        roots: dict[str, Any] = {kind.root: {} for kind in KINDS if kind.name not in absent}
+        self._world, self._objects = world, {**roots, **(objects or {})}
 
     def get(self, path: str, kind: Any, params: Any = None) -> Any:
-        """Return a JobSet; everything else is not there."""
+        """Return an object or a JobSet; everything else is not there."""
+        if path in self._objects:
+            return kind(self._objects[path])
         view = self._world.cluster.workloads.get(("JobSet", "default", path.rpartition("/jobsets/")[2]))
         if view is None:
             raise NotFound(path)

@@ -1,16 +1,115 @@
-"""Scenes of the screens: what a deployment has, by a name that is in brackets in their titles."""
+"""Scenes of the screens: what a deployment has, by a name that is in brackets in their titles.
 
-from collections.abc import Callable
+The log records of a scene are in a file of its name.
+"""
+
+import dataclasses
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
+from cli.access.connections import Deployment
+from cli.access.deployment import DEAD_LETTERS, PUSHED
+from cli.access.log_search import open_logs
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from shared.model import labels
 from shared.model.errors import Denied
 from shared.model.pools import Operation, PoolStatus
+from shared.model.times import format_time
 from shared.model.workloads import Disk
-from tests.builders import NOW, a_go_pool, a_pod, a_template
+from tests.builders import CLUSTER, NOW, a_go_pool, a_pod, a_template
+from tests.cli.cli_world import NOBODY, NOWHERE, WorldApi, a_deployment
+from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import World
+
+RECORDS = Path(__file__).parent / "records"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/tpu-provisioner/leases/tpu-provisioner-exporter"
+WHOLE = (*PUSHED, DEAD_LETTERS)
+
+
+class Stage:
+    """A world, and what its deployment has beside it."""
+
+    def __init__(self) -> None:
+        self.world = World(slices=2)
+        self.own: dict[str, Any] = {}
+        """The settings of the command line."""
+        self.objects: dict[str, Any] = {}
+        """Kubernetes objects by their paths."""
+        self.absent: tuple[str, ...] = ()
+        """Kinds that are not installed."""
+        self.api: KubernetesApi | None = None
+        self.subscriptions: tuple[str, ...] = ()
+        self.dead_letters = 0
+
+    def deploy(self, *subscriptions: str, renewed: float = NOW, holder: str = "exporter-a") -> None:
+        """Give the deployment a name, subscriptions, and an exporter that has renewed its Lease."""
+        self.own, self.subscriptions = (
+            {"project": "p", "name": "x", "lease_name": "tpu-provisioner-exporter"},
+            subscriptions,
+        )
+        self.objects[LEASE] = {"spec": {"holderIdentity": holder, "renewTime": format_time(renewed)}}
+
+    @contextmanager
+    def open(self, scene: str, folder: Path) -> Iterator[Deployment]:
+        """Yield the deployment; its logs and subscriptions are served as Google does."""
+        records = RECORDS / f"{scene}.log"
+        if not (records.is_file() or self.subscriptions):
+            yield self._connect(a_deployment(self.world, **self.own))
+            return
+        if records.is_file():
+            shutil.copy(records, folder)
+        with serve_google(pubsub=True, logs=folder, project="p") as ports:
+            for part in self.subscriptions:
+                topic = f"projects/p/topics/{part}"
+                ask("PUT", f"{ports['rest']}/v1/{topic}", {})
+                ask("PUT", f"{ports['rest']}/v1/projects/p/subscriptions/x-{part}", {"topic": topic})
+            if self.dead_letters:
+                messages = {"messages": [{"data": "eA=="}] * self.dead_letters}
+                ask("POST", f"{ports['rest']}/v1/projects/p/topics/{DEAD_LETTERS}:publish", messages)
+            deployment = a_deployment(self.world, pubsub=ports["rest"], **self.own)
+            yield self._connect(
+                dataclasses.replace(deployment, open_logs=partial(open_logs, ports["rest"], NOBODY))
+            )
+
+    def _connect(self, deployment: Deployment) -> Deployment:
+        api = WorldApi(self.world, self.objects, self.absent)
+        return dataclasses.replace(deployment, apis={CLUSTER: self.api or api})
+
+
+def neglect(stage: Stage) -> None:
+    """Nobody has looked after it for long."""
+    stage.deploy(*PUSHED[:-1], renewed=NOW - 300)
+    del stage.world.cluster.labels["tpu-provisioner"]
+
+
+def trouble(stage: Stage) -> None:
+    """All of it is there, and some of it does not work."""
+    stage.world = World(limit_chips=64, limit_chips_per_namespace=16)
+    stage.deploy(*PUSHED[:-1], DEAD_LETTERS, holder="")
+    stage.absent, stage.dead_letters = ("JobSet", "RayCluster"), 2
+    stage.world.cluster.labels["tpu-provisioner"] = {labels.MODE: "off"}
+
+
+def lock_out(stage: Stage) -> None:
+    """GKE refuses, and Kubernetes does not answer."""
+    stage.world.fail("list pools", Denied("container.clusters.get is missing"))
+    stage.api = KubernetesApi(Connection(url=NOWHERE))
+
+
+STAGES: dict[str, Callable[[Stage], None]] = {
+    "nothing is missing": lambda stage: stage.deploy(*WHOLE),
+    "neglected": neglect,
+    "in trouble": trouble,
+    "no access": lock_out,
+    "never started": lambda stage: stage.own.update(lease_name="tpu-provisioner-exporter"),
+}
 
 
 def opt_out(world: World) -> None:
@@ -114,7 +213,7 @@ def leave(world: World) -> None:
     world.gke.operations.append(Operation(pool=name, creates=False, ended=True, began_at=NOW - 50, ended_at=NOW))
 
 
-SCENES: dict[str, Callable[[World], None]] = {
+WORLDS: dict[str, Callable[[World], None]] = {
     "cluster": lambda _world: None,
     "opted out": opt_out,
     "disk": bind_disk,
@@ -133,3 +232,15 @@ SCENES: dict[str, Callable[[World], None]] = {
     "suspended": suspend,
     "gone": leave,
 }
+
+
+@contextmanager
+def stage(scene: str, folder: Path) -> Iterator[Deployment]:
+    """Yield the deployment of a scene."""
+    stage = Stage()
+    if scene in WORLDS:
+        WORLDS[scene](stage.world)
+    else:
+        STAGES[scene](stage)
+    with stage.open(scene, folder) as deployment:
+        yield deployment
