@@ -240,7 +240,9 @@ def stage(scene: str, folder: Path) -> Iterator[Deployment]:
     stage = Stage()
     if scene in WORLDS:
         WORLDS[scene](stage.world)
-    else:
+    elif scene in STAGES:
         STAGES[scene](stage)
+    else:
+        assert (RECORDS / f"{scene}.log").is_file(), f"no scene {scene}"
     with stage.open(scene, folder) as deployment:
         yield deployment

@@ -28,7 +28,7 @@ BUDGETS = {
     "cli": (5_287, 5_000),
     "tests/infra": (2_247, 1_900),
     "tests/loop": (2_327, 2_200),
-    "tests/cli": (2_815, 2_300),
+    "tests/cli": (2_709, 2_300),
     "tests/simulation": (5_117, 4_000),
     " ".join(DEPLOYED): (14_770, 14_000),
 }
