@@ -44,7 +44,9 @@ NOBODY = AnonymousCredentials()  # type: ignore[no-untyped-call]
 
 def run(*arguments: str, environ: dict[str, str] | None = None, given: str | None = None) -> Result:
     """Run one command; its environment has nothing of ours but what is given."""
-    return CliRunner().invoke(commands.app, list(arguments), env=environ or {}, input=given)
+    return CliRunner().invoke(
+        commands.app, list(arguments), env=environ or {}, input=given, prog_name="tpu-provisioner"
+    )
 
 
 def read_json(*arguments: str, environ: dict[str, str] | None = None) -> Any:

@@ -22,9 +22,9 @@ from cli.access.deployment import (
     resolve,
 )
 from cli.exit_codes import BadInput
-from shared.model.errors import Misconfigured, Unavailable
+from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
-from tests.cli.cli_world import NOWHERE, CannedRest, run
+from tests.cli.cli_world import CannedRest
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER = "projects/p/locations/us-east5/clusters/second"
@@ -146,7 +146,6 @@ def test_one_cluster_is_chosen(services: Callable[..., list[str]], environ: dict
     assert len(asked) == (not environ)
 
 
-DESCRIBED = {"TPU_PROVISIONER_CLUSTERS": CLUSTERS}
 NOTHING = (
     "no deployment found: no Cloud Run service tpu-provisioner-provision in any region of the project of-gcloud "
     "(1 services are there); valid: another --project, or a deployment by docs/deploy.md first"
@@ -159,8 +158,6 @@ NOTHING = (
         ((), {}, {}, NOTHING),
         (("blue", "red"), {}, {"project": "q"}, "(5 services are there); valid: --name=blue or --name=red"),
         (("blue",), {}, {"name": "blue", "cluster": "x"}, f"TPU_PROVISIONER_CLUSTERS; valid: {CLUSTER}, {OTHER}"),
-        ((), DESCRIBED, {"project": "q"}, "--project: contradicts TPU_PROVISIONER_CLUSTERS"),
-        ((), DESCRIBED, {"name": "q"}, "--name: contradicts TPU_PROVISIONER_CLUSTERS"),
     ],
 )
 def test_what_names_no_deployment_is_told_with_what_is_there(
@@ -175,22 +172,6 @@ def test_what_names_no_deployment_is_told_with_what_is_there(
     with pytest.raises(BadInput) as caught:
         find(environ, **choice)
     assert message in str(caught.value)
-
-
-def test_without_a_project_the_option_is_named() -> None:
-    result = run("status")
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "error: --project: is not given, and neither the credentials nor gcloud have a project" in result.stderr
-
-
-def test_a_project_that_cannot_be_asked_ends_with_3() -> None:
-    environ = {"TPU_PROVISIONER_RUN_ENDPOINT": NOWHERE, "TPU_PROVISIONER_CREDENTIALS": "anonymous"}
-
-    result = run("--project=p", "status", environ=environ)
-
-    assert result.exit_code == 3
-    assert "127.0.0.1:9 does not answer" in result.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
@@ -217,11 +198,6 @@ def test_opening_a_deployment_asks_nobody() -> None:
     assert list(found.apis) == [CLUSTER]
     assert found.open_logs is not None
     assert open_deployment(ENVIRON | {"TPU_PROVISIONER_LOGGING_ENDPOINT": ""}).open_logs is None
-
-
-def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="cannot be used"):
-        open_deployment(ENVIRON | {"TPU_PROVISIONER_KUBECONFIG": str(tmp_path / "absent")})
 
 
 def test_no_command_has_the_means_to_change_a_pool() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.explaining import find_section, read_sections
+from cli.explaining import find_section
 from shared.model.decisions import Reason
 from tests.cli.cli_world import run
 
@@ -26,11 +26,3 @@ def test_the_section_is_printed_without_links_to_other_pages(name: str) -> None:
 
 def test_an_alert_is_explained_too() -> None:
     assert find_section("dead letters")[0] == "Alert: dead letters"
-
-
-def test_an_unknown_reason_names_the_near_ones() -> None:
-    result = run("explain", "stokout")
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: REASON: the runbook has no heading 'stokout'; valid: stockout")
-    assert len(read_sections()) > 75

@@ -67,18 +67,6 @@ def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path:
     assert run("plan", "-", given=JOBSET).stdout.endswith("3 pools with 12 nodes and 48 chips\n")
 
 
-def test_a_wrong_setting_ends_with_2() -> None:
-    result = run("plan", str(EXAMPLES), environ={"TPU_PROVISIONER_GRACE_SECONDS": "soon"})
-
-    assert (result.exit_code, "TPU_PROVISIONER_GRACE_SECONDS" in result.stderr) == (2, True)
-
-
-def test_a_wrong_zone_is_told_as_an_option_and_not_as_a_setting() -> None:
-    result = run("plan", str(EXAMPLES), "--zone", "nope")
-
-    assert result.stderr == "error: --zone: is not valid (got 'nope'); valid: a zone like us-east5-b\n"
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     found = read_manifests([str(EXAMPLES)])

@@ -1,6 +1,5 @@
 """The commands read the functions' settings and a few more; what is wrong is told all at once."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,23 +7,14 @@ from typing import Any
 import pytest
 import typer
 
-from cli.access.deployment import (
-    OperatorSettings,
-    list_pushed,
-    name_services,
-    name_subscription,
-    name_topic,
-    read_environment,
-)
+from cli.access.deployment import OperatorSettings, list_pushed, name_services, name_subscription, name_topic
 from cli.app import app
 from cli.exit_codes import EPILOG, ExitCode
 from shared.model.errors import Misconfigured
-from tests.builders import CLUSTER
 from tests.cli.cli_world import run
 from tests.docs.test_commands import check_ours
 
 ROOT = Path(__file__).resolve().parents[2]
-CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
 COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board", "usage")
 
@@ -42,12 +32,6 @@ def list_commands(words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return [each for name in inside for each in list_commands((*words, name))] if inside else [words]
 
 
-def problems(environ: dict[str, str]) -> tuple[str, ...]:
-    with pytest.raises(Misconfigured) as caught:
-        read_environment(environ)
-    return caught.value.problems
-
-
 def test_names_follow_from_project_and_name() -> None:
     own = OperatorSettings(project="p", name="blue")
 
@@ -58,34 +42,6 @@ def test_names_follow_from_project_and_name() -> None:
     assert name_services(OperatorSettings()) == ""
     with pytest.raises(Misconfigured, match="TPU_PROVISIONER_PROJECT: is required by this command"):
         name_topic(OperatorSettings())
-
-
-def test_every_problem_is_told_at_once() -> None:
-    found = problems(
-        CLUSTERS
-        | {
-            "TPU_PROVISIONER_PROJECTS": "p",
-            "TPU_PROVISIONER_GRACE_SECONDS": "soon",
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": "[]",
-        }
-    )
-
-    assert found[0] == "TPU_PROVISIONER_PROJECTS: is not a setting; did you mean TPU_PROVISIONER_PROJECT?"
-    assert [each.partition(":")[0] for each in found[1:]] == [
-        "TPU_PROVISIONER_GRACE_SECONDS",
-        "TPU_PROVISIONER_PUBSUB_ENDPOINT",
-    ]
-
-
-def test_a_kubeconfig_serves_one_cluster() -> None:
-    two = {CLUSTER: {"endpoint": "http://a"}, CLUSTER + "2": {"endpoint": "http://b"}}
-    environ = {"TPU_PROVISIONER_CLUSTERS": json.dumps(two), "TPU_PROVISIONER_KUBECONFIG": "k"}
-
-    (message,) = problems(environ)
-
-    assert message.startswith(
-        "TPU_PROVISIONER_KUBECONFIG: reaches one cluster, but TPU_PROVISIONER_CLUSTERS names 2"
-    )
 
 
 GROUPS = [(), ("dead-letters",)]
