@@ -14,7 +14,6 @@ from tests.rules.plan_scenes import (
     GPU,
     HALF,
     HUNG,
-    IDLE,
     IDLE_READY,
     LIST,
     LOST,
@@ -214,9 +213,6 @@ ELASTICS: dict[str, Scene] = {
         (*on("any.0", 0, 3), Pod(1)), [GPU.but(busy=True)], ELASTIC.but(wants=5)
     ),
     "elastic: more than GKE allows": waits(need=ELASTIC.but(wants=4000), gets="create any.0 demand max=1000"),
-    "elastic: stopped": scene(
-        (*on("any.0", 0, 3), Pod(1)), [GPU], ELASTIC.but(wants=5), stop="no-create", gets="stopped"
-    ),
     "elastic: stopped, and fewer": scene(
         on("any.0", 0, 1),
         [GPU.but(maximum=5, nodes=1)],
@@ -224,8 +220,6 @@ ELASTICS: dict[str, Scene] = {
         stop="no-create",
         gets="lower any.0 1",
     ),
-    "elastic: nothing is wanted, and nothing is there": scene(need=ELASTIC.but(wants=0)),
-    "elastic: its pods run on static nodes": scene(on("static", 0, 3), [STATIC], ELASTIC),
     "elastic: short, the next way gets the rest": scene(
         (*on("any.0", 0, 1), Pod(1, age=800)),
         [STUCK],
@@ -241,10 +235,6 @@ ELASTICS: dict[str, Scene] = {
     "elastic: short without a node": scene(
         [Pod(0, age=800)], [STUCK.but(nodes=0)], ELASTIC_LIST, gets="create any.1 demand max=3, switch-off any.0"
     ),
-    "elastic: single way, it stays": scene((*on("any.0", 0, 1), Pod(1, age=800)), [STUCK], ELASTIC),
-    "elastic: within the patience": scene(
-        (*on("any.0", 0, 1), Pod(1, age=800)), [STUCK.but(ready=100)], ELASTIC_LIST
-    ),
     "elastic: a node came a moment ago": scene(
         (*on("any.0", 0, 1), Pod(1, age=800)), [STUCK.but(ready=60)], ELASTIC_LIST
     ),
@@ -259,11 +249,9 @@ ELASTICS: dict[str, Scene] = {
     ),
     "part of a host: more": scene((*on("any.0", 0, 4), Pod(1)), [GPU], PART.but(wants=5), gets="raise any.0 5"),
     "part of a host: none, used": scene(on("any.0", 0, 1), [GPU], PART.but(wants=0)),
-    "part of a host: none for one tick": scene((), [GPU.but(spare_before=False)], PART.but(wants=0)),
     "part of a host: none, warm": scene((), [GPU], PART.but(wants=0), warm=True, gets="mark any.0"),
     "elastic: over": scene((), [GPU], ELASTIC, over=True, gets="delete any.0"),
     "elastic: in the queue, room for all": scene(need=ELASTIC, limit=3, **GANG, gets="create any.0 demand max=3"),
-    "elastic: in the queue, room for a part": scene(need=ELASTIC, limit=2, **GANG, gets="limit_reached"),
     "elastic: in the queue, nodes are missing": scene((), [GPU.but(nodes=2)], ELASTIC, **GANG),
     "elastic: in the queue, all nodes": scene((), [GPU], ELASTIC, **GANG, gets="check_ready"),
 }
@@ -294,18 +282,7 @@ ENDS: dict[str, Scene] = {
     ),
     "over: a stranger's pod runs there": scene(FOREIGN, fleet(1), over=True),
     "over: GKE still makes the pool": scene((), [Pool(0, state="PROVISIONING", nodes=0)], over=True),
-    "over: a failed pool goes": scene((), [ERROR], over=True, gets="delete 0.0"),
-    "over: no-create stops no end": scene((), fleet(1), over=True, stop="no-create", gets="delete 0.0"),
-    "no-create opens nothing": scene([Pod("x", ours=False)], IDLE, over=True, warm=True, stop="no-create"),
-    "report-only, live": waits(most=2, stop="report-only", gets="stopped"),
     "unknown: nothing opens": scene(on("0.0", 0), fleet(1, idle=100), unknown=True),
-    "over, and unknown": scene((), fleet(1), unknown=True, over=True),
-    "one part is refused: the other elastic one is not widened": Scene(
-        (ELASTIC.but(wants=5, key="e", shape="gpu"), Need(never="resource_unknown")),
-        (*on("any.0", 0, 3, shape="gpu"), Pod(1, shape="gpu")),
-        (GPU.but(key="e", shape="gpu"),),
-        gets="resource_unknown",
-    ),
 }
 
 
@@ -320,7 +297,6 @@ ASKS: dict[str, Scene] = {
     "a young demand follows a failed pool": scene(
         [Pod(0, age=10)], [Pool(0, state="ERROR", nodes=0)], ways=LIST, operations=None, gets="asks operations"
     ),
-    "nothing is created, so no operation matters": scene(on("0.0", 0), fleet(1), operations=None),
     "a pool that lacks nodes": waits([UNREAD], ways=LIST, gets="asks machines 0.0"),
     "a pool that is young": waits([UNREAD.but(age=30)], ways=LIST),
     "nobody waits for what a pool lacks": scene((), [UNREAD], ways=LIST),
