@@ -12,9 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-from tests.mutants.judging import Verdict, judge
+from tests.mutants.judging import CAUGHT, Verdict, judge, write_table
 from tests.mutants.mutant import Mutant, draw_operators, read_by_hand
-from tests.mutants.scores import CAUGHT, compare, write_table
 from tests.mutants.tests_by_line import Coverage, measure_tests
 from tests.mutants.trees import Tree, copy_tree, name_commit
 
@@ -25,35 +24,29 @@ OUTPUT = ROOT / "build/mutants.json"
 def main() -> int:
     """Judge the mutants, print the scores, and write what came of each."""
     parser = argparse.ArgumentParser(prog="tests.mutants", description=__doc__)
-    parser.add_argument("--tree", type=Path, default=ROOT, help="the repository to measure; default: this one")
     parser.add_argument("--random", type=int, default=300, help="operator mutants; default: 300")
     parser.add_argument("--seed", type=int, default=44, help="of their draw; default: 44")
     parser.add_argument("--only", action="append", help="random, or a group by hand; repeatable")
     parser.add_argument("--sample", type=int, default=0, help="so many by hand, by the tests that they name")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree; default: 2")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="what came of each")
-    parser.add_argument("--compare", type=Path, help="the output of an earlier run")
     options = parser.parse_args()
-    root = options.tree.resolve()
     if options.sample:
-        return judge_sample(root, options.sample, options.workers)
-    mutants = read_by_hand(root) + draw_operators(root, options.random, options.seed)
+        return judge_sample(options.sample, options.workers)
+    mutants = read_by_hand(ROOT) + draw_operators(ROOT, options.random, options.seed)
     chosen = [each for each in mutants if not options.only or each.group in options.only]
-    verdicts = judge_all(root, chosen, options.workers)
+    verdicts = judge_all(chosen, options.workers)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps([asdict(each) for each in verdicts], indent=1))
     _say(*write_table(verdicts))
-    if options.compare:
-        earlier = [Verdict(**each) for each in json.loads(options.compare.read_text())]
-        _say(*compare(earlier, verdicts))
     return 0
 
 
-def judge_sample(root: Path, count: int, workers: int) -> int:
+def judge_sample(count: int, workers: int) -> int:
     """Judge mutants by the tests that they name; return 1 if one passes. A commit draws them."""
-    named = [each for each in read_by_hand(root) if each.tests]
-    sample = Random(name_commit(root)).sample(named, min(count, len(named)))
-    with open_trees(root, workers) as trees:
+    named = [each for each in read_by_hand(ROOT) if each.tests]
+    sample = Random(name_commit(ROOT)).sample(named, min(count, len(named)))
+    with open_trees(workers) as trees:
         verdicts = list(judge_side_by_side(sample, trees, Coverage({}, {})))
     missed = [each.identity for each in verdicts if each.outcome != CAUGHT]
     _say(f"{len(sample) - len(missed)} of {len(sample)} mutants are noticed by the tests that they name")
@@ -61,10 +54,10 @@ def judge_sample(root: Path, count: int, workers: int) -> int:
     return int(bool(missed) or not sample)
 
 
-def judge_all(root: Path, mutants: list[Mutant], workers: int) -> list[Verdict]:
+def judge_all(mutants: list[Mutant], workers: int) -> list[Verdict]:
     """Judge mutants by all tests that cover their lines, and say what came of each."""
     verdicts: list[Verdict] = []
-    with open_trees(root, workers) as trees:
+    with open_trees(workers) as trees:
         _say("which tests cover which line: some minutes")
         for verdict in judge_side_by_side(mutants, trees, measure_tests(trees)):
             verdicts.append(verdict)
@@ -74,10 +67,10 @@ def judge_all(root: Path, mutants: list[Mutant], workers: int) -> list[Verdict]:
 
 
 @contextmanager
-def open_trees(root: Path, workers: int) -> Iterator[list[Tree]]:
+def open_trees(workers: int) -> Iterator[list[Tree]]:
     """Make copies of a tree, and take them away."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        yield [copy_tree(root, Path(folder) / str(number)) for number in range(workers)]
+        yield [copy_tree(ROOT, Path(folder) / str(number)) for number in range(workers)]
 
 
 def judge_side_by_side(mutants: list[Mutant], trees: list[Tree], coverage: Coverage) -> Iterator[Verdict]:

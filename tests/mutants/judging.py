@@ -1,6 +1,7 @@
 """What notices a mutant: the tests that cover its line, and for rules and engine the simulator."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -19,6 +20,7 @@ import sys
 from tests.simulation.campaigns import run_seeds
 sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 300, 25)))
 """
+CAUGHT = "caught"
 _NOT_FOUND, _COLLECTION_FAILED, _NO_TEST = 4, (2, 3, 4), 5
 
 
@@ -29,7 +31,7 @@ class Verdict:
     group: str
     name: str
     package: str
-    outcome: str  # `caught`, `survived`, `not covered`, or `no place` if the tree has no such text
+    outcome: str  # `caught`, `survived` or `not covered`
     by: str = ""  # the suite that noticed it
     test: str = ""
 
@@ -45,19 +47,17 @@ def judge(mutant: Mutant, tree: Tree, coverage: Coverage) -> Verdict:
     def end(outcome: str, by: str = "", test: str = "") -> Verdict:
         return Verdict(mutant.group, mutant.name, mutant.package, outcome, by, test)
 
-    if mutant.begin < 0:
-        return end("no place")
     text = (tree.root / mutant.file).read_text()
     named = [each for each in mutant.tests if (tree.root / each.partition("::")[0]).exists()]
     tests = choose_tests(coverage, tree, mutant.file, mutant.line_in(text))
     with tree.changed(mutant.file, mutant.change(text)):
         for part in (named, tests[:_FIRST_TESTS], tests[_FIRST_TESTS:]):
             if failed := _run_tests(tree, part, coverage):
-                return end("caught", failed.split("/")[1] if "/" in failed else failed, failed)
+                return end(CAUGHT, failed.split("/")[1] if "/" in failed else failed, failed)
         if mutant.file.startswith(_SIMULATED) and coverage.lines:
             code, _ = tree.run("-c", _SIMULATE, seconds=_STORIES_SECONDS_MAX)
             if code != 0:
-                return end("caught", "simulation")
+                return end(CAUGHT, "simulation")
     return end("survived" if named or tests else "not covered")
 
 
@@ -96,3 +96,27 @@ def _run_tests(tree: Tree, tests: list[str], coverage: Coverage) -> str:
         return "time" if code is None else "import"
     sure = failed[1].startswith(_IN_MEMORY) or len(tests) == 1 or _run_tests(tree, [failed[1]], coverage)
     return failed[1] if sure else ""
+
+
+def write_table(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Return the score of each package, and of each source of mutants."""
+    for title, names in (
+        ("package", sorted({each.package for each in verdicts if each.package})),
+        ("source", sorted({_name_source(each) for each in verdicts})),
+    ):
+        yield f"{title:24} caught  of   score"
+        for name in names:
+            yield _write_row(name, [each for each in verdicts if name in (each.package, _name_source(each))])
+    yield _write_row("all", verdicts)
+    for outcome in ("survived", "not covered"):
+        yield from (f"{outcome}: {each.identity}" for each in verdicts if each.outcome == outcome)
+
+
+def _name_source(verdict: Verdict) -> str:
+    """Return by whom the mutant was made."""
+    return "random" if verdict.group == "random" else "by hand"
+
+
+def _write_row(name: str, verdicts: Sequence[Verdict]) -> str:
+    caught = sum(each.outcome == CAUGHT for each in verdicts)
+    return f"{name:24} {caught:6} {len(verdicts):3} {caught / max(len(verdicts), 1):7.1%}"
