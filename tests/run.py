@@ -188,6 +188,7 @@ def _pytest(tier: Tier, marker: str, rest: list[str]) -> int:
     _say(f"Running the tests: {marker}")
     processes = _count_processes(tier) if tier.processes is None else tier.processes
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder", "-p", "tests.slowest_files"]
+    spread += ["--slow-files-fail"] if tier is FIRST else []
     environment = {**tier.environment, **os.environ}
     # A container's image may forbid bytecode: each process of each tier would compile all tests.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -26,11 +26,6 @@ def test_another_content_than_that_of_the_checksum_is_refused(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_version_without_a_checksum_is_refused_with_those_that_have_one() -> None:
-    with pytest.raises(ValueError, match=r"kueue: v9.9.9 has no known checksum; valid: v0.15.2, v0.16.1, none"):
-        queueing.find_sum("kueue", "v9.9.9")
-
-
 def test_the_manifests_get_the_releases_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = a_module(config__default__kustomization="x", other__y="z")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
