@@ -14,6 +14,7 @@ from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
@@ -40,6 +41,16 @@ def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
         project=project, credentials=credentials, client_options=options, _use_grpc=False
     )
     return client
+
+
+def translate_client_errors(request: str) -> AbstractContextManager[None]:
+    """Return a block that raises our errors for those of Google's clients too."""
+    from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 -- see open_logs
+    from google.protobuf.json_format import ParseError  # noqa: PLC0415
+
+    from shared.edges.google import translate_errors  # noqa: PLC0415
+
+    return translate_errors(request, GoogleAPIError, ParseError)
 
 
 def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
@@ -113,10 +124,8 @@ def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, m
 
 def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
     """Return the newest entries since a time in unix seconds that fit, the newest first."""
-    from shared.edges.google import translate_errors  # noqa: PLC0415 -- see open_logs
-
     project = cluster.split("/")[1]
-    with translate_errors(f"ListLogEntries projects/{project}"):
+    with translate_client_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)
         entries = client.list_entries(
             filter_=f'timestamp>="{format_moment(since)}" AND {wanted}',
@@ -132,9 +141,7 @@ def read_all(open_logs: OpenLogs, project: str, wanted: str, *, since: float) ->
 
     Cloud Logging answers 60 pages of 1,000 a minute (https://cloud.google.com/logging/quotas).
     """
-    from shared.edges.google import translate_errors  # noqa: PLC0415 -- see open_logs
-
-    with translate_errors(f"ListLogEntries projects/{project}"):
+    with translate_client_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)
         filter_text = f'timestamp>="{format_exact(since)}" AND {wanted}'
         for entry in client.list_entries(filter_=filter_text, order_by="timestamp asc", page_size=PAGE_SIZE):
