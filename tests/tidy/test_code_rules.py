@@ -11,12 +11,12 @@ from shared.shapes.catalogue import GPUS, TPUS
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 BUDGETS = {
-    "exporter": (1_799, 2_000),
+    "exporter": (1_791, 2_000),
     "shared/model": (1_806, 1_600),
     "shared/needs": (1_496, 1_300),
-    "shared/plan": (1_768, 1_900),
+    "shared/plan": (1_760, 1_900),
     "shared/engine": (2_435, 1_950),
-    "shared/edges": (2_410, 2_100),
+    "shared/edges": (2_393, 2_100),
     "shared/kinds": (1_316, 1_300),
     "shared/shapes": (756, 760),
     "demo": (2_574, 2_500),
@@ -30,7 +30,7 @@ BUDGETS = {
     "tests/loop": (2_327, 2_200),
     "tests/cli": (2_400, 2_300),
     "tests/simulation": (5_117, 4_000),
-    " ".join(DEPLOYED): (14_770, 14_000),
+    " ".join(DEPLOYED): (14_665, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
