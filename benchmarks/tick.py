@@ -1,10 +1,14 @@
-"""A tick of each function over 500 and 2,000 workloads: CPU, wall-clock time, calls, what is left.
+"""The third tick of each function over 500 and 2,000 workloads: CPU, wall-clock time, and calls.
+
+It is the one of each minute: a process remembers what a workload wants while nothing changes. What
+the first tick of a process cost, which creates the pools that are lacking, stands beside it.
 
 The ports are in memory, and each call takes 20 ms, so the CPU is that of the rules and of the
 shell, without HTTP and JSON. Each workload has one slice of four hosts: it runs on its pool, or it
 waits and is refused, or it waits and gets a pool.
 """
 
+import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,7 +35,7 @@ SECTION = "tick: 20 ms for each call"
 SIZES = (500, 2000)
 QUICK_SIZES = (100, 500)
 HOSTS = 4
-CALL_SECONDS = 0.02
+CALL_SECONDS, TICKS = 0.02, 3
 AGE_SECONDS = 3600.0
 
 
@@ -70,10 +74,11 @@ CASES = {
 pool; else all wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
-    """What one tick cost."""
+    """What the first and the last tick cost."""
 
+    first_cpu_seconds: float
     cpu_seconds: float
     seconds: float
     calls: int
@@ -92,6 +97,7 @@ def measure(runs: int, say: Callable[[str], None], *, quick: bool) -> list[Figur
             small = tuple(each.cpu_seconds * size / size_before for each in before)
             cpu = compare(SECTION, f"CPU, {what}", "s", lambda each: each.cpu_seconds, costs)
             figures += [
+                compare(SECTION, f"CPU at first, {what}", "s", lambda each: each.first_cpu_seconds, costs),
                 replace(cpu, baseline=small),
                 compare(
                     SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget_key="tick_seconds"
@@ -118,11 +124,17 @@ def _tick(case: str, size: int) -> Cost:
         clock=SYSTEM_CLOCK,
         books=open_books(settings()),
     )
-    cpu, began = time.process_time(), time.perf_counter()
-    done = tick(CLUSTER, ports)
-    if done.errors or done.left:
-        raise Failed(f"{case}: the tick left {done.left} workloads, and had errors: {done.errors[:3]}")
-    return Cost(cpu_seconds=time.process_time() - cpu, seconds=time.perf_counter() - began, calls=calls.total())
+    spent: list[float] = []
+    for _ in range(TICKS):
+        # Each tick decodes values of its own.
+        live.pods, live.workloads = copy.deepcopy(live.pods), copy.deepcopy(live.workloads)
+        calls.clear()
+        cpu, began = time.process_time(), time.perf_counter()
+        done = tick(CLUSTER, ports)
+        if done.errors or done.left:
+            raise Failed(f"{case}: the tick left {done.left} workloads, and had errors: {done.errors[:3]}")
+        spent.append(time.process_time() - cpu)
+    return Cost(spent[0], spent[-1], time.perf_counter() - began, calls.total())
 
 
 def _add(number: int, gke: FakeGke, live: FakeCluster, *, runs: bool) -> None:

@@ -21,8 +21,8 @@ from shared.settings import Settings
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
 LIST_SECONDS = 120.0  # how long after the end of its create a pool may be missing in GKE's list
-CLAIMS_MAX = 10_000
-"""So many claims are remembered: each tick asks for those of the same slots again."""
+CLAIMS_MAX = 40_000
+"""So many claims are remembered: each tick asks for the nine or more of each workload again."""
 SPARE_SLOTS = 8  # so many slots above those that it needs a workload may have used before
 _NOBODY = Owner(kind="", namespace="", name="")
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
