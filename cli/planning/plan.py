@@ -242,7 +242,7 @@ def _list_pods(need: Need) -> Iterator[Pod]:
     """Yield one waiting pod for each slice that a need has, as its controller will make them."""
     for number in range(1 if need.elastic else need.most):
         name = need.pin or ("" if need.elastic else str(number))
-        yield Pod(need=need.key, slice=name, waits=True, asks=need.asks)
+        yield Pod(need=need.key, slice=name, waits=True)
 
 
 def _plan_need(need: Need, look: Look, outcome: Plan) -> PlannedNeed:

@@ -25,7 +25,7 @@ from shared.engine.tell import (
     note,
     say,
 )
-from shared.model import errors, labels
+from shared.model import errors
 from shared.model.decisions import Decision, Reason
 from shared.model.names import Slot
 from shared.model.pools import NodePool, PoolStatus
@@ -266,10 +266,9 @@ def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
 
 
 def _build(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
-    demand, cluster = find_demand(act, look), look.key.cluster
-    own = {key: value for key, value in act.labels if not labels.is_reserved(key)}
+    cluster = look.key.cluster
     return build_body(
-        structs.replace(demand, node_labels=demand.node_labels | own),
+        find_demand(act, look),
         claim_slot(act, look),
         act,
         maximum=act.maximum,

@@ -89,7 +89,6 @@ class Pod(Struct, frozen=True, kw_only=True):
     terminating: bool = False
     ends_by: float | None = None
     """Until when a terminating pod is waited for, in unix seconds; None: without a bound."""
-    asks: Asks
 
 
 class Asks(Struct, frozen=True):
@@ -98,17 +97,6 @@ class Asks(Struct, frozen=True):
     shape: PoolShape
     labels: frozenset[tuple[str, str]] = frozenset()
     tolerations: tuple[Toleration, ...] = ()
-
-    def union(self, others: tuple[Asks, ...]) -> Asks:
-        """Return the same with the labels and tolerations that others add."""
-        if all(asks is self or asks == self for asks in others):
-            return self
-        added = (each for asks in others for each in asks.tolerations)
-        return Asks(
-            self.shape,
-            self.labels.union(*(each.labels for each in others)),
-            tuple(dict.fromkeys((*self.tolerations, *added))),
-        )
 
 
 class Need(Struct, frozen=True, kw_only=True):

@@ -348,5 +348,4 @@ def view_pod(
         waits=need is not None and pod.waits,
         terminating=pod.deleting,
         ends_by=pod.ends_by,
-        asks=need.asks if need else _NOWHERE,
     )

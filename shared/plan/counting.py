@@ -67,7 +67,6 @@ class Slice(Struct, frozen=True, kw_only=True):
 
     need: Need
     pods: tuple[Pod, ...] = ()
-    asks: Asks  # what the spec asks, and what its live pods add
     places: frozenset[str] = frozenset()  # the pools on which its pods run
     outside: int = 0  # how many of its pods run on pools that are not its owner's
     waiting_since: float | None = None
@@ -141,7 +140,6 @@ class Census:
         return Slice(
             need=need,
             pods=tuple(pods),
-            asks=need.asks.union(tuple(dict.fromkeys(pod.asks for pod in pods))),
             places=frozenset(pod.pool for pod in pods if pod.pool),
             outside=sum(map(self._is_outside, pods)),
             waiting_since=min((pod.created_at for pod in pods if pod.waits), default=None),
@@ -152,18 +150,15 @@ class Census:
         """What pods ask that run nowhere yet, with the creation of the youngest of them."""
         youngest: dict[Asks, float] = {}
         for pod in self.scene.pods:
-            if not pod.pool and not pod.terminating:
-                need = self._needs.get(pod.need)
-                asks = need.asks.union((pod.asks,)) if need else pod.asks
-                youngest[asks] = max(pod.created_at, youngest.get(asks, 0.0))
+            need = self._needs.get(pod.need)
+            if need and not pod.pool and not pod.terminating:
+                youngest[need.asks] = max(pod.created_at, youngest.get(need.asks, 0.0))
         return youngest
 
     @cached_property
     def answered(self) -> Mapping[str, frozenset[Asks]]:
         """What each pool of ours answers of all that is asked."""
-        of_needs = (need.asks for need in self.scene.needs)
-        of_slices = (each.asks for each in self._slices.values())
-        index = _Index([*of_needs, *of_slices, *self.unbound])
+        index = _Index(need.asks for need in self.scene.needs)
         return {pool.name: frozenset(index.find(pool)) for pool in self.scene.pools if pool.ours}
 
     def answers(self, pool: Pool, asks: Asks) -> bool:
@@ -196,7 +191,8 @@ class Census:
         for each in self._slices.values():
             since = each.waiting_since
             if since is not None and (each.need.elastic or not each.places):
-                oldest[each.asks] = min(since, oldest.get(each.asks, since))
+                asks = each.need.asks
+                oldest[asks] = min(since, oldest.get(asks, since))
         return oldest
 
     def find_service(self, pool: Pool) -> Service:
@@ -214,7 +210,7 @@ class Census:
             matches = self.answered[pool.name] & self._waiting.keys()
             return min((self._waiting[asks] for asks in matches), default=None)
         only = self._slices.get(next(iter(users))) if len(users) == 1 else None
-        if only is None or not self.answers(pool, only.asks):
+        if only is None or not self.answers(pool, only.need.asks):
             return None
         return only.waiting_since if only.places <= {pool.name} else None
 
@@ -306,7 +302,7 @@ class Census:
     def _rank_want(self, want: Slice) -> tuple[bool, bool, int]:
         """Return the order of wants: on a counted pool, on any, and those first that ask most."""
         runs = not want.places.isdisjoint(self.counted)
-        return not runs, not want.places, -len(want.asks.labels)
+        return not runs, not want.places, -len(want.need.asks.labels)
 
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
         """Return the order of pools, those first that do not help, are not whole, have no pods."""
@@ -361,7 +357,7 @@ def list_demands(census: Census, need: Need) -> list[Slice]:
     A queued workload with quota has no pods yet: then it is each slice that its Workload admits.
     """
     if census.queued:
-        return [Slice(need=need, asks=need.asks)] * census.most[need.key]
+        return [Slice(need=need)] * census.most[need.key]
     return [
         each
         for each in census.slices[need.key]
@@ -378,7 +374,7 @@ def list_kept(census: Census, need: Need) -> list[Slice]:
     slices = census.slices[need.key]
     live = [each for each in slices if need.elastic or not runs_elsewhere(census, each)]
     spec = max(0, census.most[need.key] - len(live))
-    return live + [Slice(need=need, asks=need.asks)] * spec
+    return live + [Slice(need=need)] * spec
 
 
 def assign(census: Census, wants: Sequence[Slice], pools: Sequence[Pool]) -> Assignment:
@@ -396,8 +392,10 @@ def assign(census: Census, wants: Sequence[Slice], pools: Sequence[Pool]) -> Ass
     chosen: list[Pool | None] = []
     for want in wants:
         place = free.pop(min(want.places & free.keys(), default=""), None)
-        chosen.append(place or take(want.need.key, want.asks))
-    pairs = [(want, pool or take("", want.asks)) for want, pool in zip(wants, chosen, strict=True)]
+        chosen.append(place or take(want.need.key, want.need.asks))
+    pairs = [
+        (want, pool or take("", want.need.asks)) for want, pool in zip(wants, chosen, strict=True)
+    ]
     return Assignment(
         tuple((want, pool) for want, pool in pairs if pool is not None),
         tuple(want for want, pool in pairs if pool is None),

@@ -7,6 +7,7 @@ cost a call and that few plans rest on are asked for only where they decide.
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import islice
 
 from msgspec import Struct, structs
 
@@ -140,11 +141,11 @@ def _plan_creates(census: Census, draft: _Draft, wants: list[Slice], *, affordab
     if need.waits_for:
         draft.tell(need.waits_for.reason, need)
         return
-    for slot, want in zip(list_free_slots(census, need), wants, strict=False):
+    for slot in islice(list_free_slots(census, need), len(wants)):
         nodes = _count_affordable(census, need, draft.means) if affordable else 0
         act = _plan_create(census, need, slot, draft.means, nodes)
         if isinstance(act, Act):
-            draft.adds.append(structs.replace(act, labels=want.asks.labels - need.asks.labels))
+            draft.adds.append(act)
             draft.means = draft.means.less(nodes * need.chips)
             if need.loose:
                 draft.tell(Reason.SLICES_MAY_MIX, need)

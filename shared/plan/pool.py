@@ -57,8 +57,8 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
 def list_too_many(census: Census) -> list[Pool]:
     """Return the pools that no slice is left for, if each slice that fits has a whole one."""
     kept = census.kept
-    unmet = {want.asks for want in kept.unserved}
-    unmet |= {want.asks for want, pool in kept.served if not is_whole(pool)}
+    unmet = {want.need.asks for want in kept.unserved}
+    unmet |= {want.need.asks for want, pool in kept.served if not is_whole(pool)}
     return [pool for pool in kept.left if unmet.isdisjoint(census.answered[pool.name])]
 
 
@@ -186,15 +186,9 @@ def _find_warm_seconds(pool: Pool, census: Census) -> int:
 
 def plan_ends(census: Census) -> list[Act]:
     """Return what is taken away when the workload is over: each pool that nobody uses."""
-    unused = (pool for pool in census.scene.pools if not is_used(pool, census))
-    ends = (pool for pool in unused if pool.at_rest and not _is_warm_for_a_pod(pool, census))
+    unused = (pool for pool in census.scene.pools if pool.at_rest and not is_used(pool, census))
+    ends = (pool for pool in unused if not _is_needed_again(pool, census))
     return list(filter(None, (_end_idle(pool, census) for pool in ends)))
-
-
-def _is_warm_for_a_pod(pool: Pool, census: Census) -> bool:
-    """Return whether a pool stays warm and a pod may soon run on it, so that no step follows."""
-    warm = pool.idle_since is not None or _find_warm_seconds(pool, census) > 0
-    return warm and may_serve_soon(pool, census)
 
 
 def plan_opens(census: Census) -> list[Act]:

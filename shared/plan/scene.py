@@ -179,8 +179,6 @@ class Act(Try, frozen=True, kw_only=True):
     empty: bool = False  # GKE's autoscaler makes the nodes
     whole: bool = False  # an elastic pool keeps all of its nodes, and goes as a whole
     maximum: int = 0
-    labels: frozenset[tuple[str, str]] = frozenset()
-    """What the live pods of its slice ask beside the spec."""
 
 
 class Answer(Struct, frozen=True):

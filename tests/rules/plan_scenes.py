@@ -40,7 +40,6 @@ class Pod(Row):
     pool: str = ""
     age: int = 400
     held: str = ""  # why an unbound pod does not wait: gated, nominated, terminating, young
-    asks: frozenset[str] = words("")
     shape: str = "tpu"
     ours: bool = True
     group: int = -1
@@ -219,7 +218,6 @@ def _build_pod(pod: Pod, row: Scene) -> model.Pod:
     first = next((each for each in row.needs if each.shape == pod.shape), row.needs[0])
     need = row.needs[pod.group] if pod.group >= 0 else first
     key = "-" if pod.group == NO_NEED else need.key + need.shape
-    hosts = 0 if need.wants >= 0 else need.hosts
     return model.Pod(
         need=key if pod.ours else "",
         slice=str(pod.slice),
@@ -228,7 +226,6 @@ def _build_pod(pod: Pod, row: Scene) -> model.Pod:
         waits=not pod.pool and not pod.held,
         terminating=pod.held == "terminating",
         ends_by=NOW - 1 if pod.overdue else None,
-        asks=model.Asks(_build_shape(pod.shape, hosts), _build_labels(pod.asks)),
     )
 
 
@@ -316,7 +313,6 @@ STUCK = replace(GPU, nodes=1, maximum=3, word="cause", error=130, ready=400, age
 HALF = replace(ERROR, nodes=1)
 BEGUN = (*on("0.0", 0, 1), Pod(0))
 IDLE = fleet(1, idle=700, closed=70)
-OLD_WAITER = Pod("x", ours=False, age=5000)
 
 
 def both(pods: Any, pools: Any, **more: Any) -> Scene:

@@ -18,7 +18,6 @@ from tests.rules.plan_scenes import (
     LIST,
     LOST,
     NEW,
-    OLD_WAITER,
     PART,
     STATIC,
     STUCK,
@@ -267,19 +266,6 @@ ENDS: dict[str, Scene] = {
     ),
     "warm: not whole, so it goes at once": scene((), fleet(1, nodes=2), over=True, warm=True, gets="delete 0.0"),
     "warm: a pod runs there again": scene(on("0.0", 0), fleet(1, idle=100), gets="open 0.0"),
-    "warm: a pod that waits needs no open door": scene(
-        [Pod("x", ours=False)], fleet(1, idle=100), over=True, warm=True
-    ),
-    "warm: it is not closed under a pod that waits": scene(
-        [Pod("x", ours=False)], fleet(1, idle=700), over=True, warm=True
-    ),
-    "warm: it is not marked under a pod that waits": scene([Pod("x", ours=False)], fleet(1), over=True, warm=True),
-    "warm: what the scheduler does not place keeps no pool": scene(
-        [OLD_WAITER], fleet(1, idle=1000, closed=70), over=True, warm=True, gets="delete 0.0"
-    ),
-    "without warm a waiting stranger keeps no pool": scene(
-        [Pod("x", ours=False)], fleet(1), over=True, gets="delete 0.0"
-    ),
     "over: a stranger's pod runs there": scene(FOREIGN, fleet(1), over=True),
     "over: GKE still makes the pool": scene((), [Pool(0, state="PROVISIONING", nodes=0)], over=True),
     "unknown: nothing opens": scene(on("0.0", 0), fleet(1, idle=100), unknown=True),

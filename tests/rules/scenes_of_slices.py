@@ -71,7 +71,9 @@ SCENES: dict[str, Scene] = {
         HUNG, [LOST.but(key="k2")], gets="create 0.1 demand round=1, host_lost"
     ),
     "a new hash version in a restart gap": waits(fleet(2), Need(key="k2"), most=2),
-    "LWS waits for another flavor": scene([Pod(0, asks=FLAVOR)], fleet(1), gets="create 1.0 demand, delete 0.0"),
+    "LWS waits for another flavor": waits(
+        fleet(1), Need(key="k2", asks=FLAVOR), gets="create 0.0 demand, delete 0.0"
+    ),
     "LWS surge: the fourth waits": scene((*TWO, *on("2.0", 2), Pod(3)), fleet(4), most=4),
     "Ray scaled down": scene(on("1.0", 1), fleet(2), gets="delete 0.0"),
     "two mixed slices": scene(
@@ -155,8 +157,12 @@ SCENES: dict[str, Scene] = {
     "warm: its time is over": scene((), fleet(1, idle=700), over=True, warm=True, gets="close 0.0"),
     "warm: closed a moment ago": scene((), fleet(1, idle=700, closed=10), over=True, warm=True),
     "warm: closed for a tick": scene((), fleet(1, idle=700, closed=70), over=True, warm=True, gets="delete 0.0"),
-    "warm: a foreign pod waits for it": scene(
-        [Pod("x", ours=False)], fleet(1, idle=700, closed=70), over=True, warm=True, gets="open 0.0"
+    "warm: a pod of its workload waits for it": waits(fleet(1, idle=700, closed=70), gets="open 0.0"),
+    "warm: a pod of its workload waits, and no-create opens nothing": waits(
+        fleet(1, idle=700, closed=70), stop="no-create"
+    ),
+    "warm: what the scheduler does not place opens no pool": scene(
+        [Pod(0, age=5000)], fleet(1, idle=1000, closed=70), gets="pod_unplaced"
     ),
     "Go pool, live": scene(on("go", 0), [GO]),
     "Go pool, ERROR": waits([GO.but(state="ERROR", nodes=0)], gets="create 0.0 demand"),
@@ -286,7 +292,7 @@ COUNTING: dict[str, Scene] = {
     "the taint of the accelerator": waits([Pool(0, taint="google.com/tpu")]),
     "the same on a Go pool in a restart gap": scene((), [GO.but(taint="google.com/tpu")]),
     "beyond what the workload may have, what runs comes first": scene(
-        (*on("0.0", 0), Pod(1, asks=FLAVOR)), fleet(1), gets="slice_doubled"
+        (*on("0.0", 0), Pod(1)), fleet(1), gets="slice_doubled"
     ),
     "Go pool, failed with machines that fill the limit": waits(
         [GO.but(state="ERROR")], limit=4, gets="delete go, limit_reached"
@@ -320,8 +326,8 @@ COUNTING: dict[str, Scene] = {
     "elastic: strangers use more nodes than it wants": scene(
         [Pod(0), *on("any.0", "x", 3, ours=False)], [GPU], ELASTIC.but(wants=1), gets="raise any.0 4"
     ),
-    "a pool that does not fit the pods on it is not replaced when it loses a host": scene(
-        [Pod(0, "0.0", age=8000, asks=FLAVOR), Pod(0, age=700, asks=FLAVOR)], [LOST]
+    "a pool that does not fit the pods on it is not replaced when it loses a host": both(
+        [Pod(0, "0.0", age=8000, group=1), Pod(0, age=700, group=1)], [LOST.but(key="a")]
     ),
     "its own pool has lost a host, so the other one stays": scene(
         on("0.0", 0, 3), [Pool(0, nodes=3, word="lost", error=10), Pool(1)]

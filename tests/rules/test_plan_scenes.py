@@ -80,8 +80,8 @@ def build_fleet(*, pinned: bool, pools: bool) -> Scene:
         else (Need(key="k0", asks=asked[0], most=1000, hosts=4),)
     )
     pods = tuple(
-        Pod(need=f"k{number * pinned}", slice=f"s{number}", waits=True, created_at=1.0, asks=asks)
-        for number, asks in enumerate(asked)
+        Pod(need=f"k{number * pinned}", slice=f"s{number}", waits=True, created_at=1.0)
+        for number in range(1000)
         for _ in range(4)
     )
     made = tuple(

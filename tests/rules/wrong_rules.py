@@ -137,11 +137,11 @@ WRONG: dict[str, tuple[str, object]] = {
     "a pod buys without waiting": ("_waits_for_pool", lambda each: not each.mixed and not each.outside),
     "slices are kept as the spec lists them": (
         "list_kept",
-        lambda census, need: [counting.Slice(need=need, asks=need.asks)] * counting.count_to_keep(census, need),
+        lambda census, need: [counting.Slice(need=need)] * counting.count_to_keep(census, need),
     ),
     "those that ask most come before those that run": (
         "Census._rank_want",
-        lambda census, want: -len(want.asks.labels),
+        lambda census, want: -len(want.need.asks.labels),
     ),
     # limits, life and queue
     "every need has the whole room": ("Means.less", lambda means, chips: means),
