@@ -6,9 +6,8 @@ import pytest
 from msgspec import structs
 
 from shared.edges.pods import read_template
-from shared.kinds.job import JOB
 from shared.kinds.kind import share_nodes
-from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
+from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
@@ -19,9 +18,8 @@ from standins.google.gke.machines import BUILT_IN
 from tests.builders import IN_ONE_POOL, a_jobset, a_template, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
 from tests.refusals import refuses
-from tests.rows import rows
 from tests.rules.asked_shapes import expect_words
-from tests.rules.kind_bodies import Json, a_job, a_pod_of_job, read
+from tests.rules.kind_bodies import Json, a_job, read
 from tests.rules.live_pods import L4, a_gpu_body
 from tests.slices import list_slices
 
@@ -321,27 +319,6 @@ def test_what_has_ended_needs_no_nodes_and_the_spec_may_use_its_pool_again() -> 
     assert (need.nodes, need.most, need.elastic) == (0, 0, True)
 
 
-@pytest.mark.parametrize(
-    ("index", "body"),
-    [(None, a_gpu_body()), ("0", a_gpu_body()), (None, a_gpu_body(selector=L4 | {"team": "red"}))],
-)
-def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None, body: Json) -> None:
-    job = a_gpu_job(parallelism=6, completions=6)
-    found = JOB.find_slice(a_pod_of_job(index, template=body), job)
-
-    assert found is not None
-    assert [each.name for each in list_slices(job)] == [found.name]
-    assert found.group.replicas == 6
-
-
-@pytest.mark.parametrize("mode", ["Indexed", None])
-@pytest.mark.parametrize(("succeeded", "nodes"), [(0, 4), (5, 4), (7, 2), (9, 1)])
-def test_pods_of_a_job_that_have_succeeded_need_no_nodes(mode: str | None, succeeded: int, nodes: int) -> None:
-    status = {"succeeded": succeeded}
-    job = a_job(template=a_gpu_body(), completionMode=mode, parallelism=4, completions=9, status=status)
-    assert [group.replicas for group in job.groups] == [nodes]
-
-
 def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
     """Interchangeable TPU pods, of a kind whose entry says that they are."""
     group = SliceGroup(name="", replicas=replicas, template=a_template(topology=topology), elastic=True)
@@ -374,15 +351,3 @@ def test_leaders_and_workers_are_counted_by_template_and_those_with_other_gpus_h
 
     assert {each.group.template.gpus: each.group.replicas for each in alike} == {1: 2, 4: 4}
     assert [expect_demand(each).shape.node_count for each in apart] == [1, 2]
-
-
-@rows(
-    "workload",
-    {
-        "one of them needs slices": a_group_of(a_gpu_body(), OF_GB200),
-        "one pool for both": a_group_of(a_gpu_body(), OF_H100, {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}),
-    },
-)
-def test_gpus_of_a_leader_that_fit_no_pool_with_its_workers_are_refused(workload: WorkloadView) -> None:
-    with refuses(Reason.SLICE_UNKNOWN, match="chips or GPUs outside the slice"):
-        list_slices(workload)

@@ -1,7 +1,6 @@
 """Leaders and heads of slices: on other nodes than their workers, without chips, beside them."""
 
 import copy
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -9,8 +8,7 @@ from msgspec import structs
 
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.jobset import JOBSET
-from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, SUBGROUPS_MAX, WORKER_INDEX
-from shared.kinds.read import UnexpectedValue
+from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, WORKER_INDEX
 from shared.kinds.table import KIND_NAMES
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
@@ -18,28 +16,12 @@ from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.builders import a_pod, a_template
 from tests.demands import expect_demand, want
-from tests.refusals import refuses
 from tests.rows import rows
 from tests.rules.asked_shapes import expect_words
 from tests.rules.kind_bodies import CHIPLESS, OF_CPU, SEVERAL_HOSTS, Json, a_leaderworkerset, a_member
 from tests.rules.kind_bodies import read as read_kind
-from tests.rules.live_pods import (
-    ONE_HOST,
-    a_body,
-    a_gpu_body,
-    a_leader,
-    a_pod_body,
-    a_workload,
-    change,
-    decide,
-    plan,
-    require,
-)
+from tests.rules.live_pods import ONE_HOST, a_body, a_gpu_body, a_leader, a_workload, change, decide, plan
 from tests.slices import list_slices
-
-OF_1_CHIP = a_pod_body(topology="1x1", chips=1)
-WITHOUT_LEADER: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
-
 
 # --- leaders and workers ---
 
@@ -65,30 +47,8 @@ def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> No
     assert LEADERWORKERSET.is_leader(pod) is is_leader
 
 
-OF_TEAM, OF_ZONE = (
-    change(SEVERAL_HOSTS, {"example.com/team": "red"}),
-    change(SEVERAL_HOSTS, {labels.ZONE: "us-east5-a"}),
-)
 OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})
 TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "operator": "Exists"}]}}
-
-
-@rows(
-    "leader worker field",
-    {
-        "chipless, without a label": (CHIPLESS, OF_TEAM, "example.com/team"),
-        "chipless, not on spot": (CHIPLESS, OF_SPOT, labels.SPOT),
-        "chipless, with more": (change(CHIPLESS, {labels.ZONE: "a"}), SEVERAL_HOSTS, labels.ZONE),
-        "chips, without a label": (SEVERAL_HOSTS, OF_TEAM, "example.com/team"),
-        "only the leader tolerates spot": (TOLERANT, OF_SPOT, ""),
-        "the workers tolerate more": (OF_SPOT, TOLERANT, ""),
-        "chips, with more": (OF_TEAM, SEVERAL_HOSTS, ""),
-        "a zone by affinity": (require(SEVERAL_HOSTS, labels.ZONE, "us-east5-a"), OF_ZONE, ""),
-    },
-)
-def test_a_leader_and_its_workers_need_the_same_nodes(leader: Json, worker: Json, field: str) -> None:
-    with refuses(Reason.SLICE_UNKNOWN, match=f"differ in {field};") if field else nullcontext():
-        list_slices(a_leaderworkerset(leader=leader, worker=worker))
 
 
 def test_a_slice_asks_for_what_serves_leader_and_workers() -> None:
@@ -103,27 +63,6 @@ def test_a_slice_asks_for_what_serves_leader_and_workers() -> None:
     assert not group.template.tolerates(SPOT_TAINT)
     expect_words(need.never, Reason.RESOURCE_UNKNOWN, "example.com/fpga")
     assert asking.groups[0].template.volume_claims == ("shards",)
-
-
-@rows(
-    "fields",
-    {
-        "chips of another shape": {"leader": OF_1_CHIP},
-        "chips in no sub-group": WITHOUT_LEADER | {"leader": SEVERAL_HOSTS},
-    },
-)
-def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: Json) -> None:
-    found = a_leaderworkerset(**fields)
-    for pod in (a_member(0), a_member(3, subgroup=1)):
-        with refuses(Reason.SLICE_UNKNOWN, match="leaderTemplate"):
-            LEADERWORKERSET.find_slice(pod, found)
-    with refuses(Reason.SLICE_UNKNOWN, match="without chips"):
-        list_slices(found)
-
-
-def test_more_sub_groups_than_sane_are_unreadable() -> None:
-    with pytest.raises(UnexpectedValue):
-        a_leaderworkerset(subgroups={"subGroupSize": 1}, size=SUBGROUPS_MAX + 2)
 
 
 # --- JobSets of Pathways: a head without chips beside slices of workers ---

@@ -1,6 +1,7 @@
 """Workloads of every kind as rules see them: their slices and hosts, and which pod is whose."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from shared.kinds.read import UnexpectedValue
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
 from shared.model import labels
-from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.demands import expect_demand, want
@@ -40,9 +41,10 @@ from tests.rules.kind_bodies import (
     a_shard,
     a_stateful_set,
 )
-from tests.rules.live_pods import WAITS, a_pod_body, decide, require
+from tests.rules.live_pods import WAITS, a_gpu_body, a_pod_body, change, decide, plan, require
 from tests.slices import list_slices
 
+OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})
 TEMPLATES = {
     "4x4": SEVERAL_HOSTS,
     "2x2": ONE_HOST,
@@ -54,8 +56,19 @@ TEMPLATES = {
     "2x2 or 4x4": require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4"),
     "2x4 or 4x4": require({"spec": a_pod_body()["spec"] | {"nodeSelector": {}}}, labels.TOPOLOGY, "2x4", "4x4"),
     "cpu": OF_CPU,
+    "2x2 of 3": a_pod_body(chips=3),
+    "of a team": change(SEVERAL_HOSTS, {"example.com/team": "red"}),
+    "of a zone": change(SEVERAL_HOSTS, {labels.ZONE: "us-east5-a"}),
+    "chipless of a zone": change(CHIPLESS, {labels.ZONE: "a"}),
+    "zone by affinity": require(SEVERAL_HOSTS, labels.ZONE, "us-east5-a"),
+    "spot": OF_SPOT,
+    "tolerant": {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "operator": "Exists"}]}},
+    "gpu": a_gpu_body(),
+    "t4": a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"}),
+    "8 of H100": a_gpu_body(8, selector={labels.GPU_ACCELERATOR: "nvidia-h100-80gb"}),
+    "4 of GB200": a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-gb200"}),
 }
-PARTS = ("template", "leader", "worker")
+PARTS = ("template", "leader", "worker", "head")
 BUILDERS: dict[str, Callable[..., WorkloadView]] = {
     "Job": a_job,
     "LeaderWorkerSet": a_leaderworkerset,
@@ -70,9 +83,12 @@ def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Jso
         {"type": each, "status": status, "lastTransitionTime": "2027-01-15T08:00:00Z"}
         for each, status in conditions.items()
     ]
-    if of == "RayCluster":
-        return RAYCLUSTER.read(a_ray_body(a_group(**group), conditions=held, **has), read_template)
     fields = {key: TEMPLATES[value] if key in PARTS else value for key, value in has.items()}
+    if of == "RayCluster":
+        group = {key: TEMPLATES[value] if key in PARTS else value for key, value in group.items()}
+        if "head" in fields:
+            fields["headGroupSpec"] = {"template": fields.pop("head")}
+        return RAYCLUSTER.read(a_ray_body(a_group(**group), conditions=held, **fields), read_template)
     if held:
         fields["status"] = {"conditions": held, "replicas": 2}
     if owner:
@@ -80,41 +96,54 @@ def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Jso
     return BUILDERS[of](**fields)
 
 
-def see(workload: WorkloadView, what: str) -> Any:
-    """Return what rules see of a workload, in the words of a row."""
-    slices = list_slices(workload)
-    if what == "slices":
-        return {each.name: each.group.hosts for each in slices}
-    if what == "names":
-        return [each.name for each in slices]
-    if what == "nodes":
-        return sum(each.group.replicas if each.group.elastic else each.group.hosts for each in slices)
-    if what == "groups":
-        return list(workload.groups)
-    if what == "group":
-        (group,) = workload.groups
-        assert group.template.chips == 4
-        return [group.name, group.replicas, group.slots, group.hosts]
-    return getattr(workload, what)
+def see_hardware(workload: WorkloadView) -> dict[str, int]:
+    shapes = [expect_demand(each).shape for each in plan(workload)]
+    return {shape.family.accelerator: shape.node_count for shape in shapes}
 
 
-@read_rows("kinds.yaml", "of has group conditions owner reads", section="of")
+def see_group(workload: WorkloadView) -> list[Any]:
+    (group,) = workload.groups
+    assert group.template.chips == 4
+    return [group.name, group.replicas, group.slots, group.hosts]
+
+
+def count_nodes(workload: WorkloadView) -> int:
+    groups = [each.group for each in list_slices(workload)]
+    return sum(each.replicas if each.elastic else each.hosts for each in groups)
+
+
+VIEWS: dict[str, Callable[[WorkloadView], Any]] = {
+    "slices": lambda workload: {each.name: each.group.hosts for each in list_slices(workload)},
+    "names": lambda workload: [each.name for each in list_slices(workload)],
+    "nodes": count_nodes,
+    "groups": lambda workload: list(workload.groups),
+    "group": see_group,
+    "hardware": see_hardware,
+}
+"""What rules see of a workload, in the words of a row; else it is a field."""
+
+
+@read_rows("kinds.yaml", "of has group conditions owner reads refused", section="of")
 def test_a_workload_reads_as_its_controller_has_it(
-    of: str, has: Json, group: Json, conditions: dict[str, str], owner: Json, reads: Any
+    of: str, has: Json, group: Json, conditions: dict[str, str], owner: Json, reads: Any, refused: list[str]
 ) -> None:
     if reads == "unreadable":
         with pytest.raises(UnexpectedValue):
             read(of, has, group, conditions, owner)
         return
     workload = read(of, has, group, conditions, owner)
+    if refused:
+        reason, *words = refused
+        for found in plan(workload):
+            expect_words(found, Reason(reason), *words)
 
-    assert {what: see(workload, what) for what in reads} == reads
+    assert refused or reads
+    assert {what: VIEWS.get(what, attrgetter(what))(workload) for what in reads} == reads
 
 
 # --- the slice of a pod ---
 
 
-OF_1_CHIP, OF_3_CHIPS = TEMPLATES["1x1 of 1"], a_pod_body(chips=3)
 SUBGROUPS: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}}
 WITHOUT_LEADER: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
 BY_HOST, BY_LEADER = a_job(template=ONE_HOST), a_leaderworkerset()
@@ -209,76 +238,7 @@ def test_each_kind_knows_its_own_pods() -> None:
 # --- what cannot be a slice ---
 
 
-@rows(
-    "spec",
-    {
-        "several hosts": {"completionMode": None},
-        "one pod of several hosts": {"completionMode": "NonIndexed", "parallelism": 1},
-        "a queue of single hosts": {"completionMode": None, "completions": None, "template": ONE_HOST},
-    },
-)
-def test_pods_without_index_are_refused_where_they_would_need_one(spec: Json) -> None:
-    job = a_job(**spec)
-    with refuses(Reason.SLICE_UNKNOWN, match=r"completionMode.*Indexed"):
-        JOB.find_slice(a_pod_of_job(None), job)
-    with refuses(Reason.SLICE_UNKNOWN, match="have no completion index"):
-        list_slices(job)
-
-
-@rows("template", {"no chips": CHIPLESS, "no topology": TEMPLATES["4 by 4"]})
-def test_a_slice_that_cannot_be_read_is_left_to_the_demand_to_refuse(template: Json) -> None:
-    job = a_job(completionMode=None, template=template)
-    assert [each.name for each in list_slices(job)] == ["train"]
-    assert JOB.find_slice(a_pod_of_job(None, template=template), job) is not None
-
-
 PARALLEL: Json = {"template": SEVERAL_HOSTS, "podManagementPolicy": "Parallel"}
-IN_TURN: Json = {"template": SEVERAL_HOSTS, "podManagementPolicy": "OrderedReady"}
-OF_SLICE = a_shard(template=SEVERAL_HOSTS)
-
-
-@rows(
-    "pod workload reason message",
-    {
-        "several hosts": (
-            a_server(template=SEVERAL_HOSTS),
-            a_deployment(template=SEVERAL_HOSTS),
-            Reason.HOSTS_DIFFER,
-            "",
-        ),
-        "chips of no machine": (
-            a_server(template=OF_3_CHIPS),
-            a_deployment(template=OF_3_CHIPS),
-            Reason.SHAPE_UNSUPPORTED,
-            "",
-        ),
-        "an earlier revision": (a_server(template=OF_1_CHIP), a_deployment(), Reason.POD_CONTRADICTS_SPEC, ""),
-        "another shape": (a_shard(template=OF_1_CHIP), a_stateful_set(), Reason.POD_CONTRADICTS_SPEC, ""),
-        "scaled to nothing": (a_server(), a_deployment(replicas=0), Reason.IDENTITY_MISMATCH, ""),
-        "a slice of none": (OF_SLICE, a_stateful_set(**PARALLEL, replicas=0), Reason.IDENTITY_MISMATCH, ""),
-        "in turn by default": (
-            OF_SLICE,
-            a_stateful_set(template=SEVERAL_HOSTS),
-            Reason.SLICE_UNKNOWN,
-            "valid: Parallel",
-        ),
-        "in turn": (OF_SLICE, a_stateful_set(**IN_TURN), Reason.SLICE_UNKNOWN, "valid: Parallel"),
-        "too few": (OF_SLICE, a_stateful_set(**PARALLEL, replicas=3), Reason.HOSTS_DIFFER, "valid: 4"),
-        "two slices in one": (OF_SLICE, a_stateful_set(**PARALLEL, replicas=8), Reason.HOSTS_DIFFER, "valid: 4"),
-        "one pod of several hosts": (
-            OF_SLICE,
-            a_stateful_set(template=SEVERAL_HOSTS, replicas=1),
-            Reason.HOSTS_DIFFER,
-            "valid: 4",
-        ),
-    },
-)
-def test_what_cannot_be_served_is_told_its_reason(
-    pod: PodView, workload: WorkloadView, reason: Reason, message: str
-) -> None:
-    verdict = Verdict.NOTHING if reason == Reason.IDENTITY_MISMATCH else Verdict.REFUSE
-
-    expect_words(decide(pod, workload), reason, message, verdict=verdict)
 
 
 def test_single_hosts_share_one_pool_and_parallel_pods_of_all_hosts_are_a_slice() -> None:

@@ -20,14 +20,12 @@ from shared.kinds.read import UnexpectedValue
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import Parent, PodView, WorkloadView
-from shared.needs.nodepool import Demand
 from tests.demands import expect_demand, want
 from tests.refusals import refuses
 from tests.rows import rows
 from tests.rules.asked_shapes import expect_words
 from tests.rules.kind_bodies import (
     EARLIER_UID,
-    OF_CPU,
     UID,
     Json,
     a_group,
@@ -38,7 +36,7 @@ from tests.rules.kind_bodies import (
     name_of,
     webhooked,
 )
-from tests.rules.live_pods import a_pod_of, decide, plan
+from tests.rules.live_pods import a_pod_of, decide
 from tests.slices import list_slices
 
 ONE_HOST = a_group(numOfHosts=1, topology="2x2")
@@ -204,30 +202,6 @@ def a_pod(template: Json, node_type: str = "head", group: str = HEAD_GROUP) -> P
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": UID}
     pod_labels = {CLUSTER: "llm", GROUP: group, NODE_TYPE: node_type}
     return a_pod_of(owner, template, name="llm-head", labels=pod_labels)
-
-
-@rows(
-    "workload nodes",
-    {
-        "the workers' shape": (a_cluster(gpu_workers(), head=L4), {"nvidia-l4": 3}),
-        "another shape": (a_cluster(gpu_workers(), head=T4), {"nvidia-l4": 2, "nvidia-tesla-t4": 1}),
-        "beside TPUs": (a_cluster(a_group(), head=L4), {"tpu-v6e-slice": 2, "nvidia-l4": 1}),
-        "alone": (a_cluster(head=L4), {"nvidia-l4": 1}),
-        "without accelerators": (a_cluster(gpu_workers(), head=OF_CPU), {"nvidia-l4": 2}),
-        "the name of a group": (
-            a_cluster(gpu_workers(T4, HEAD_GROUP), head=L4),
-            {"nvidia-tesla-t4": 2, "nvidia-l4": 1},
-        ),
-    },
-)
-def test_a_head_of_the_workers_shape_is_counted_with_them_and_any_other_has_its_own_pool(
-    workload: WorkloadView, nodes: dict[str, int]
-) -> None:
-    found = plan(workload)
-
-    assert all(isinstance(each, Demand) for each in found), found
-    shapes = [each.shape for each in found if isinstance(each, Demand)]
-    assert {shape.family.accelerator: shape.node_count for shape in shapes} == nodes
 
 
 def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
