@@ -223,38 +223,21 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
     )
 
 
-def a_demand_event(**overrides: Any) -> Event:
+def a_demand_event(*, uid: str = JOBSET_UID, **overrides: Any) -> Event:
     """The exporter's hint that pods of a workload wait."""
     plain = {
         "type": EventType.DEMAND,
         "cluster": CLUSTER,
-        "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID),
+        "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=uid),
         "cause": POD_UID,
         "time": "2027-01-15T08:00:00Z",
     }
     return Event(**{**plain, **overrides})
 
 
-def a_workload_demand(
-    *, kind: str = "JobSet", name: str = "train", uid: str = JOBSET_UID, **overrides: Any
-) -> Event:
-    """The same of a workload that is named."""
-    subject = ObjectName(kind=kind, namespace="default", name=name, uid=uid)
-    return a_demand_event(**{"subject": subject, **overrides})
-
-
-def an_over_event(
-    cause: str = "Completed", *, name: str = "train", uid: str = JOBSET_UID, **overrides: Any
-) -> Event:
+def an_over_event(cause: str = "Completed", **overrides: Any) -> Event:
     """The exporter's hint that a workload is over."""
-    plain = {
-        "type": EventType.WORKLOAD_OVER,
-        "cluster": CLUSTER,
-        "subject": ObjectName(kind="JobSet", namespace="default", name=name, uid=uid),
-        "cause": cause,
-        "time": "2027-01-15T08:00:00Z",
-    }
-    return Event(**{**plain, **overrides})
+    return a_demand_event(**{"type": EventType.WORKLOAD_OVER, "cause": cause, **overrides})
 
 
 def a_push(message: Event | Message, *, delivery_attempt: int | None = 1) -> bytes:

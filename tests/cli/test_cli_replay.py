@@ -14,7 +14,7 @@ from shared.edges.google import GoogleAccount, PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from shared.settings import Credentials
-from tests.builders import a_demand_event, a_workload_demand
+from tests.builders import a_demand_event
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run, with_own
 from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import World
@@ -84,7 +84,7 @@ def drain(url: str, name: str) -> int:
 
 
 GOOD = format_message(a_demand_event())
-OF_WORKLOAD = format_message(a_workload_demand(uid=""))
+OF_WORKLOAD = format_message(a_demand_event(uid=""))
 SOURCE = "CloudPubSubDeadLetterSourceSubscription"
 REFUSED = {SOURCE: "x-provision", "CloudPubSubDeadLetterSourceDeliveryCount": "20"}
 

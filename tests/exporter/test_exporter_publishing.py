@@ -17,12 +17,12 @@ from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Merging, Outbo
 from shared.model import errors
 from shared.model.messages import Event, Message
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
-from tests.builders import a_workload_demand
+from tests.builders import a_demand_event
 from tests.clocks import StepClock
 
 
 def an_event(kind: str, name: str, cause: str = "", **changes: str) -> Event:
-    event = a_workload_demand()
+    event = a_demand_event()
     subject = structs.replace(event.subject, kind=kind, name=name, **changes)
     return structs.replace(event, subject=subject, cause=cause or name)
 

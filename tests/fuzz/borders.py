@@ -21,7 +21,7 @@ from shared.model.errors import JSON_ERRORS, ProvisionerError, Rejected
 from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
 from shared.model.pools import PoolStatus
-from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, an_over_event
 from tests.engine.world import World
 from tests.fuzz.canned import NAMESPACE, NODE, Canned, CannedHttp, CannedKubernetes, Scene, open_pools
 from tests.fuzz.spoiling import Recipe, odd_text, spoil, spoil_text, write
@@ -81,8 +81,7 @@ def act(world: World, name: str, role: Role, demand: Event, over: Event) -> None
 _EVENTS: tuple[Event, ...] = (
     a_demand_event(),
     structs.replace(a_demand_event(), cause="7"),
-    a_workload_demand(),
-    a_workload_demand(uid=""),
+    a_demand_event(uid=""),
     an_over_event(),
     an_over_event("scaled, generation 4"),
     an_over_event("deleted", subject=ObjectName(kind="RayCluster", namespace="a", name="serving", uid="0f9c")),

@@ -23,7 +23,7 @@ from shared.model.messages import (
 )
 from shared.model.names import ObjectName, build_name
 from tests.audit_entries import STOCKOUT, an_entry
-from tests.builders import CLUSTER, a_claim, a_demand_event, a_push, a_workload_demand, an_over_event
+from tests.builders import CLUSTER, a_claim, a_demand_event, a_push, an_over_event
 from tests.refusals import refuses
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)
@@ -52,7 +52,7 @@ def test_what_is_written_reads_back_as_it_was(event: Event) -> None:
 
 
 def test_a_demand_of_a_workload_is_exactly_this_on_the_wire_and_an_end_has_its_own_type() -> None:
-    message, over = format_message(a_workload_demand()), format_message(an_over_event("Suspended")).attributes
+    message, over = format_message(a_demand_event()), format_message(an_over_event("Suspended")).attributes
 
     assert json.loads(message.data) == TRAIN | {"version": 1, "cause": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02"}
     assert message.attributes["ce-type"] == "tpuprovisioner.demand.v1"
@@ -65,7 +65,7 @@ A_POD = a_demand_event(subject=ObjectName(kind="Pod", namespace="default", name=
 
 @pytest.mark.parametrize("uid", [{"uid": ""}, {}])
 @pytest.mark.parametrize(
-    ("event", "may_lack"), [(a_workload_demand(uid=""), True), (an_over_event(), False), (A_POD, False)]
+    ("event", "may_lack"), [(a_demand_event(uid=""), True), (an_over_event(), False), (A_POD, False)]
 )
 def test_only_a_demand_of_a_workload_may_lack_its_uid(event: Event, may_lack: bool, uid: dict[str, str]) -> None:
     message = format_message(event)
@@ -79,7 +79,7 @@ def test_only_a_demand_of_a_workload_may_lack_its_uid(event: Event, may_lack: bo
 
 
 def test_an_observation_has_one_id_whoever_reports_it_and_another_one_has_another() -> None:
-    over, demand = an_over_event(time="a"), a_workload_demand()
+    over, demand = an_over_event(time="a"), a_demand_event()
     others = [
         an_over_event(cluster="projects/p/locations/l/clusters/other"),
         an_over_event(cause="Failed"),
@@ -89,7 +89,7 @@ def test_an_observation_has_one_id_whoever_reports_it_and_another_one_has_anothe
 
     assert over.id == an_over_event(time="b").id
     assert over.id not in {each.id for each in others}
-    assert demand.id != a_workload_demand(cause="another").id
+    assert demand.id != a_demand_event(cause="another").id
 
 
 def attributes(**change: str | None) -> dict[str, str]:

@@ -9,7 +9,6 @@ import sys
 import time
 from contextlib import nullcontext
 
-from tests.numbers_given import parse_count
 from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
 from tests.simulation.safeties import SAFETIES
 
@@ -18,7 +17,7 @@ def main() -> int:
     """Run the simulator; return 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
-    parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
+    parser.add_argument("--processes", type=int, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
     parser.add_argument("--without", choices=SAFETIES, help="break the product first: a safety of safeties.yaml")
     options = parser.parse_args()
