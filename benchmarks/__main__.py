@@ -79,6 +79,12 @@ def main(
     if json_file:
         write_json(figures, title, json_file)
     over = [figure for figure in figures if figure.is_over]
+    _print_verdict(over, failed)
+    if failed or (over and strict):
+        raise typer.Exit(1)
+
+
+def _print_verdict(over: list[Figure], failed: list[Part]) -> None:
     for figure in over:
         name, measured, _, ratio, limit = figure.cells
         value = ratio if figure.budget_key in OF_RATIO else measured
@@ -87,8 +93,6 @@ def main(
         console.print(f"[bold red]NOT MEASURED[/bold red] {', '.join(failed)}: see above")
     if not over and not failed:
         console.print("[green]Everything measured is in budget.[/green]")
-    if failed or (over and strict):
-        raise typer.Exit(1)
 
 
 def _measure_all(parts: Iterable[Part], *, quick: bool, runs: int | None) -> tuple[list[Figure], list[Part]]:

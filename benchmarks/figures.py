@@ -95,6 +95,7 @@ def compare(
     unit: str,
     read: Callable[[T], float],
     runs: Iterable[T],
+    *,
     floor: Iterable[T] = (),
     budget_key: str = "",
 ) -> Figure:

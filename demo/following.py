@@ -15,7 +15,7 @@ import httpx
 from cli.access.connections import Deployment, open_deployment
 from cli.board.site import Readings
 from cli.explanation.why import History, tell
-from cli.fleet.rows import PoolRow, Row
+from cli.fleet.rows import PoolRow, Row, WaitingRow
 from cli.fleet.status import Status
 from demo.feed import Feed, Outcome, Refusal, View
 from demo.manifests import Applier, Document
@@ -84,15 +84,19 @@ class Followed:
         self.over = body is None or bool(self.ending)
         pools = list(filter(self.owns, status.pools))
         waiting = list(filter(self.owns, status.waiting))
-        state = (
-            body and body["metadata"].get("resourceVersion"),
-            [(row.pool, row.state, row.decision, row.nodes, row.hosts_busy) for row in pools],
-            [(row.shape, row.slices, row.decision, row.reason, row.failures) for row in waiting],
-        )
-        if state != self.seen:
-            self.seen, self.changed_at = state, now
+        seen = (body and body["metadata"].get("resourceVersion"), pick_state(pools, waiting))
+        if seen != self.seen:
+            self.seen, self.changed_at = seen, now
         runs = pools and not waiting and all(0 < row.nodes == row.hosts_busy for row in pools)
         self.ran_at = self.ran_at or (now if runs else None)
+
+
+def pick_state(pools: list[PoolRow], waiting: list[WaitingRow]) -> object:
+    """Return those fields of rows of which a change shows that a workload goes on."""
+    return (
+        [(row.pool, row.state, row.decision, row.nodes, row.hosts_busy) for row in pools],
+        [(row.shape, row.slices, row.decision, row.reason, row.failures) for row in waiting],
+    )
 
 
 def find_ending(body: dict[str, Any]) -> str:

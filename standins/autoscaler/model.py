@@ -6,8 +6,9 @@ what cannot be made, else grow for pods that wait, else remove nodes that are no
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from standins.autoscaler.failures import Backoff, describe_error, describe_failure, describe_timeout
 from standins.autoscaler.picture import Action, Event, GiveUp, Group, Instance, RemoveNodes, Resize, Seen
@@ -32,6 +33,14 @@ class Times:
     """The share of a node's accelerators (else CPUs or memory) below which it may be removed."""
     scale_ups_max: int = 1  # how many groups grow in one loop; what GKE's own does is not known
     repeat: float = 300.0  # the same Event about the same object is written once in this time
+
+
+class Growth(NamedTuple):
+    """A group, its new size, and the pods that it grows for."""
+
+    group: Group
+    size: int
+    pods: list[Pod]
 
 
 class Autoscaler:
@@ -68,21 +77,21 @@ class Autoscaler:
         return min((each for each in ends + self._scale_down.list_ends() if each > now), default=float("inf"))
 
     def _note_progress(self, now: float, seen: Seen) -> None:
-        """Forget the requests that are fulfilled, and what belongs to groups that are gone."""
-        groups = {each.id: each for each in seen.groups}
-        nodes = {each.name for each in seen.nodes}
+        """Note what is missing, and forget the requests of which nothing is."""
+        nodes = {each.name: each.ready for each in seen.nodes}
         missing = (each.name for group in seen.groups for each in group.instances if each.name not in nodes)
         self._missing = {name: self._missing.get(name, now) for name in missing}
-        ready = {each.name for each in seen.nodes if each.ready}
+        groups = {each.id: each for each in seen.groups}
         for name in list(self._requests):
-            group = groups.get(name)
-            if group is None:
-                del self._requests[name]
-                self._backoff.forget(name)
-            elif sum(each.name in ready for each in group.instances) >= group.target:
-                del self._requests[name]
-                if group.target:
-                    self._backoff.forget(name)
+            self._settle(name, groups.get(name), nodes)
+
+    def _settle(self, name: str, group: Group | None, ready: Mapping[str, bool]) -> None:
+        """Forget a request that is fulfilled or whose group is gone, and earlier failures of it."""
+        if group is not None and sum(ready.get(each.name, False) for each in group.instances) < group.target:
+            return
+        del self._requests[name]
+        if group is None or group.target:
+            self._backoff.forget(name)
 
     def _give_up(self, now: float, seen: Seen) -> Iterator[Action]:
         """Yield what ends each growth that failed, or that took too long."""
@@ -93,13 +102,16 @@ class Autoscaler:
                 continue
             yield GiveUp(group, tuple(each.name for each in (group.instances if group.all_or_none else failed)))
             self._backoff.fail(group.id, now)
-            request = self._requests.pop(group.id, None)
-            # Of a growth that nobody remembers all pods are told that could run there.
-            fitting = (pod for pod in waiting if pod.matches_node(group.template.labels))
-            asked = {pod.uid for pod in (fitting if request is None else request)}
-            for pod in waiting:
-                if pod.uid in asked:
-                    yield Event(pod, "FailedScaleUp", describe_failure(group.zone, words), "Warning")
+            for pod in self._list_disappointed(group, waiting):
+                yield Event(pod, "FailedScaleUp", describe_failure(group.zone, words), "Warning")
+
+    def _list_disappointed(self, group: Group, waiting: list[Pod]) -> list[Pod]:
+        """Return the pods that wait for a growth that failed, and forget the request for it."""
+        request = self._requests.pop(group.id, None)
+        if request is None:  # Nobody remembers the growth: they are those that could run there.
+            return [pod for pod in waiting if pod.matches_node(group.template.labels)]
+        asked = {pod.uid for pod in request}
+        return [pod for pod in waiting if pod.uid in asked]
 
     def _find_failure(self, group: Group, now: float) -> tuple[str, list[Instance]]:
         """Return why instances of a group do not come, and which; none while all may come."""
@@ -120,37 +132,39 @@ class Autoscaler:
             return
         placing = _imagine_coming(seen)
         waiting = [pod for pod in waiting if placing.place(pod) is None]
-        grown: set[str] = set()
-        while waiting and len(grown) < self.times.scale_ups_max:
-            best = self._choose(placing, [each for each in seen.groups if each.id not in grown], waiting, now)
-            if best is None:
-                break
-            group, size, pods = best
-            grown.add(group.id)
+        growths = list(self._find_growths(placing, seen, waiting, now))
+        for group, size, pods in growths:
             self._requests[group.id] = tuple(pods)
             self._grown_at = now
             yield Resize(group, size)
             change = f"[{{{group.id} {group.target}->{size} (max: {group.largest})}}]"
             for pod in pods:
                 yield Event(pod, "TriggeredScaleUp", f"pod triggered scale-up: {change}")
-            served = {pod.uid for pod in pods}
-            waiting = [pod for pod in waiting if pod.uid not in served]
-        if not grown:
-            for pod in waiting:
-                reasons = self._list_reasons(placing, seen, pod, now)
-                yield Event(pod, "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reasons}")
+        for pod in waiting if not growths else ():
+            reasons = self._list_reasons(placing, seen, pod, now)
+            yield Event(pod, "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reasons}")
 
-    def _choose(
-        self, placing: Placing, groups: list[Group], waiting: list[Pod], now: float
-    ) -> tuple[Group, int, list[Pod]] | None:
-        """Return the group that serves most pods, its new size, and these pods."""
-        best: tuple[Group, int, list[Pod]] | None = None
+    def _find_growths(self, placing: Placing, seen: Seen, waiting: list[Pod], now: float) -> Iterator[Growth]:
+        """Yield the growth that serves most pods, then that for most of the others, and so on."""
+        groups = list(seen.groups)
+        for _ in range(self.times.scale_ups_max):
+            best = self._choose(placing, groups, waiting, now)
+            if best is None:
+                return
+            yield best
+            groups.remove(best.group)
+            served = {pod.uid for pod in best.pods}
+            waiting = [pod for pod in waiting if pod.uid not in served]
+
+    def _choose(self, placing: Placing, groups: list[Group], waiting: list[Pod], now: float) -> Growth | None:
+        """Return the growth that serves most pods, None where none serves any."""
+        best: Growth | None = None
         for group in groups:
             if self._find_obstacle(group, now):
                 continue
             size, pods = _try(placing, group, waiting)
-            if pods and (best is None or len(pods) > len(best[2])):
-                best = group, size, pods
+            if len(pods) > (len(best.pods) if best else 0):
+                best = Growth(group, size, pods)
         return best
 
     def _find_obstacle(self, group: Group, now: float) -> str:
@@ -240,7 +254,7 @@ class ScaleDown:
     def _find_unneeded(self, group: Group, placing: Placing) -> Iterator[tuple[list[str], list[Pod]]]:
         """Yield the nodes that can go together, with the pods that must move."""
         mine = [each.name for each in group.instances if each.name in placing.rows]
-        if not mine or group.target <= group.smallest:
+        if group.target <= group.smallest:
             return
         if group.all_or_none:
             if len(mine) == group.target and (pods := self._clear(mine, placing)) is not None:

@@ -254,8 +254,7 @@ def _add_tolerations(spec: Json) -> None:
     """Tolerate lost nodes for a while, and the taints of the extended resources that are used."""
     tolerations = spec.setdefault("tolerations", [])
     for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        own = [each for each in tolerations if each.get("key") in {None, taint}]
-        if all(each.get("effect", "NoExecute") != "NoExecute" for each in own):
+        if not _stays(tolerations, taint):
             toleration = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations.append(toleration)
     used = {name for resources, group in list_resources(spec) if group == "requests" for name in resources[group]}
@@ -263,6 +262,12 @@ def _add_tolerations(spec: Json) -> None:
         toleration = {"key": resource, "operator": "Exists", "effect": "NoSchedule"}
         if toleration not in tolerations:
             tolerations.append(toleration)
+
+
+def _stays(tolerations: list[Json], taint: str) -> bool:
+    """Return whether tolerations say how long a pod stays on a node with this taint."""
+    own = (each for each in tolerations if each.get("key") in {None, taint})
+    return any(each.get("effect", "NoExecute") == "NoExecute" for each in own)
 
 
 def _admit_changed_pod(old: Json, new: Json) -> None:

@@ -44,10 +44,8 @@ def read_path(path: str) -> Target:
     """Return the target of a path. Raises ApiError: 404, when no kind is served there."""
     parts = path.strip("/").split("/")
     size = 3 if parts[0] == "apis" else 2  # apis/<group>/<version>, api/<version>
-    prefix, rest = "/".join(parts[:size]), parts[size:]
-    namespace: str | None = None
-    if rest[:1] == ["namespaces"] and (prefix, rest[2] if len(rest) > 2 else "") in BY_PATH:  # noqa: PLR2004  namespaces/<ns>/<resource>
-        namespace, rest = rest[1], rest[2:]
+    prefix = "/".join(parts[:size])
+    namespace, rest = _split_namespace(prefix, parts[size:])
     plural, name, subresource, *more = (*rest, "", "", "")
     kind = BY_PATH.get((prefix, plural))
     if kind is None or any(more) or (subresource and not (subresource == "status" and kind.has_status)):
@@ -55,6 +53,13 @@ def read_path(path: str) -> Target:
     if kind.namespaced == (namespace is None) and (name or namespace):
         raise ApiError(404, "the server could not find the requested resource")
     return Target(kind, namespace, name, subresource)
+
+
+def _split_namespace(prefix: str, rest: list[str]) -> tuple[str | None, list[str]]:
+    """Return the namespace of ``namespaces/NAMESPACE/RESOURCE/…`` if any, and what follows."""
+    if rest[:1] == ["namespaces"] and (prefix, "".join(rest[2:3])) in BY_PATH:
+        return rest[1], rest[2:]
+    return None, rest
 
 
 class Api:

@@ -63,14 +63,10 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
     body = stored.body()
     metadata = body["metadata"]
     if options.propagation_policy is not None:
-        others = [name for name in metadata.get("finalizers", []) if name != FOREGROUND]
-        own = [FOREGROUND] if options.propagation_policy == "Foreground" else []
-        metadata["finalizers"] = others + own
+        _set_propagation(metadata, options.propagation_policy)
     grace = _find_grace(kind, body, options.grace_period_seconds)
-    if not stored.going and kind.has_generation:
-        metadata["generation"] = metadata.get("generation", 1) + 1
-    if not stored.going and kind is NAMESPACE:
-        body.setdefault("status", {})["phase"] = "Terminating"
+    if not stored.going:
+        _show_going(kind, body)
     if not stored.going or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = registry.clock.timestamp(after_seconds=grace)
         metadata["deletionGracePeriodSeconds"] = grace
@@ -82,6 +78,19 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
         stored = registry.store.put(kind, body)
     registry.store.remove(stored)
     return stored, True
+
+
+def _set_propagation(metadata: Json, policy: str) -> None:
+    """Let an object wait for its dependents, or not."""
+    others = [name for name in metadata.get("finalizers", []) if name != FOREGROUND]
+    metadata["finalizers"] = others + ([FOREGROUND] if policy == "Foreground" else [])
+
+
+def _show_going(kind: Kind, body: Json) -> None:
+    if kind.has_generation:
+        body["metadata"]["generation"] = body["metadata"].get("generation", 1) + 1
+    if kind is NAMESPACE:
+        body.setdefault("status", {})["phase"] = "Terminating"
 
 
 def _find_grace(kind: Kind, body: Json, asked: int | None) -> int:

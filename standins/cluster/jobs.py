@@ -59,13 +59,16 @@ class JobController(Controller):
         return ()
 
     def reconcile(self, key: Key) -> float | None:
-        """Bring one Job's pods and status to what they should be."""
+        """Bring one Job's pods and status to what they should be, or let an orphan go."""
         what, uid = key
         stored = self.registry.store.by_uid(uid)
-        if what == "orphan":
-            if stored is not None:
-                self.release(stored)
-            return None
+        if what == "job":
+            return self._reconcile_job(uid, stored)
+        if stored is not None:
+            self.release(stored)
+        return None
+
+    def _reconcile_job(self, uid: str, stored: Stored | None) -> float | None:
         ended = stored and find_condition(stored.json, "Complete", "Failed")
         if stored is not None and not stored.going and not ended:
             return _Sync(self, stored).run()

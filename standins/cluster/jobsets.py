@@ -60,6 +60,10 @@ class JobSetController(Controller):
         return _Pass(self.registry, stored).run()
 
 
+def _list_ended(jobs: list[Stored], how: str) -> list[Stored]:
+    return [job for job in jobs if find_condition(job.json, how)]
+
+
 class _Pass:
     """One pass over one JobSet: its Jobs by state, and the status that is being worked on."""
 
@@ -71,14 +75,13 @@ class _Pass:
         self._status: Json = stored.body().get("status", {})
         self._events: list[tuple[str, str, bool]] = []
         attempt = self._status.get("restarts", 0)
-        jobs = sorted(registry.store.dependents(stored.uid), key=lambda job: job.key)
-        self._jobs = [job for job in jobs if job.kind is JOB]
+        dependents = sorted(registry.store.dependents(stored.uid), key=lambda each: each.key)
+        self._jobs = [each for each in dependents if each.kind is JOB]
         self._previous = [job for job in self._jobs if int(job.labels.get(RESTART_ATTEMPT, "0")) < attempt]
         """Those of an earlier restart attempt."""
         present = [job for job in self._jobs if job not in self._previous]
-        self._successful = [job for job in present if find_condition(job.json, "Complete")]
-        self._failed = [job for job in present if find_condition(job.json, "Failed")]
-        self._active = [job for job in present if not find_condition(job.json, "Complete", "Failed")]
+        self._successful, self._failed = (_list_ended(present, how) for how in ("Complete", "Failed"))
+        self._active = [job for job in present if job not in (*self._successful, *self._failed)]
 
     def run(self) -> float | None:
         """Act, and write the status; return virtual seconds until the next look."""

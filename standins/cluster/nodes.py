@@ -55,17 +55,17 @@ class NodeController(Controller):
         return None
 
     def _set_taints(self, stored: Stored) -> None:
+        spec = dict(stored.json["spec"])
+        taints = {taint["key"]: taint for taint in spec.pop("taints", [])}
         ready = find_condition(stored.json, "Ready") is not None
-        cordoned = stored.json["spec"].get("unschedulable", False)
-        before: list[Json] = stored.json["spec"].get("taints", [])
-        own = ((NOT_READY_TAINT, not ready), (UNSCHEDULABLE_TAINT, cordoned))
-        over = {taint["key"] for taint, holds in own if not holds}
-        present = {taint["key"] for taint in before}
         since = {"timeAdded": self.registry.clock.timestamp()}
-        after = [taint for taint in before if taint["key"] not in over]
-        after += [taint | since for taint, holds in own if holds and taint["key"] not in present]
-        others = {field: value for field, value in stored.json["spec"].items() if field != "taints"}
-        spec = others | ({"taints": after} if after else {})
+        for taint, holds in ((NOT_READY_TAINT, not ready), (UNSCHEDULABLE_TAINT, spec.get("unschedulable"))):
+            if holds:
+                taints.setdefault(taint["key"], taint | since)
+            else:
+                taints.pop(taint["key"], None)
+        if taints:
+            spec["taints"] = list(taints.values())
         self.registry.change(stored, lambda body: body.update(spec=spec))
 
     def _remove(self, stored: Stored) -> None:

@@ -95,20 +95,28 @@ def strategic_merge(target: Any, patch: Json) -> Json:
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
     result: Json = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
-        if key == _DIRECTIVE or key.startswith(("$setElementOrder/", "$retainKeys")):
-            continue
-        if key.startswith("$deleteFromPrimitiveList/"):
-            field = key.partition("/")[2]
-            result[field] = [item for item in result.get(field, []) if item not in value]
-        elif value is None or (isinstance(value, dict) and value.get(_DIRECTIVE) == "delete"):
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            result[key] = strategic_merge(result.get(key), value)
-        elif isinstance(value, list):
-            result[key] = _merge_lists(key, result.get(key, []), value)
-        else:
-            result[key] = value
+        if not key.startswith((_DIRECTIVE, "$setElementOrder/", "$retainKeys")):
+            _merge_member(result, key, value)
     return result
+
+
+def _merge_member(result: Json, key: str, value: Any) -> None:
+    if key.startswith("$deleteFromPrimitiveList/"):
+        field = key.partition("/")[2]
+        result[field] = [item for item in result.get(field, []) if item not in value]
+    elif value is None or _read_directive(value) == "delete":
+        result.pop(key, None)
+    elif isinstance(value, dict):
+        result[key] = strategic_merge(result.get(key), value)
+    elif isinstance(value, list):
+        result[key] = _merge_lists(key, result.get(key, []), value)
+    else:
+        result[key] = value
+
+
+def _read_directive(value: Any) -> str:
+    """Return what a patch says about a whole object, empty where it says nothing."""
+    return str(value.get(_DIRECTIVE, "")) if isinstance(value, dict) else ""
 
 
 def _merge_lists(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
@@ -118,13 +126,17 @@ def _merge_lists(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
     key = _MERGE_KEYS.get(field)
     if key is None or not all(isinstance(item, dict) and key in item for item in patch):
         # Also a list with the item `$patch: replace`.
-        return [item for item in patch if not (isinstance(item, dict) and _DIRECTIVE in item)]
+        return [item for item in patch if not _read_directive(item)]
+    return _merge_by_key(key, target, patch)
+
+
+def _merge_by_key(key: str, target: list[Json], patch: list[Json]) -> list[Json]:
     patched = {item[key]: item for item in patch}
-    known = {item.get(key) for item in target}
-    result = [item for name, item in patched.items() if name not in known and _DIRECTIVE not in item]
+    present = {item.get(key) for item in target}
+    result = [item for name, item in patched.items() if name not in present and not _read_directive(item)]
     for item in target:
         change = patched.get(item.get(key), {})
-        if change.get(_DIRECTIVE) != "delete":
+        if _read_directive(change) != "delete":
             result.append(strategic_merge(item, change))
     return result
 
@@ -147,22 +159,27 @@ def _apply(document: Any, operation: Json) -> None:
 
     Unlike in the RFC, and as in the API server, replace accepts a member that does not exist.
     """
-    name, path = operation["op"], operation["path"]
+    name, (parent, place) = operation["op"], _find_place(document, operation["path"])
+    if name == "remove":
+        del parent[place]
+    elif name == "add" and isinstance(parent, list):
+        parent.insert(place, operation["value"])
+    elif name in {"add", "replace"}:
+        parent[place] = operation["value"]
+    elif name != "test":
+        raise ValueError(f"op {name!r} is none of add, remove, replace, test")
+    elif parent[place] != operation["value"]:
+        raise ValueError("the stored value is another one")
+
+
+def _find_place(document: Any, path: str) -> tuple[Any, Any]:
+    """Return the object or list that a path leads to, and the place in it."""
     if not path.startswith("/"):
         raise ValueError(f"path {path!r} does not start with /")
     *steps, last = (step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:])
     parent = document
     for step in steps:
         parent = parent[int(step)] if isinstance(parent, list) else parent[step]
-    if isinstance(parent, list):
-        place = len(parent) if last == "-" else int(last)
-    if name == "add" and isinstance(parent, list):
-        parent.insert(place, operation["value"])
-    elif name in {"add", "replace"}:
-        parent[place if isinstance(parent, list) else last] = operation["value"]
-    elif name == "remove":
-        del parent[place if isinstance(parent, list) else last]
-    elif name != "test":
-        raise ValueError(f"op {name!r} is none of add, remove, replace, test")
-    elif parent[place if isinstance(parent, list) else last] != operation["value"]:
-        raise ValueError("the stored value is another one")
+    if not isinstance(parent, list):
+        return parent, last
+    return parent, len(parent) if last == "-" else int(last)

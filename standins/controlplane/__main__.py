@@ -81,6 +81,7 @@ def status(with_controllers: With = None) -> None:
 
 @app.command()
 def serve(
+    *,
     ports_file: WrittenFile = None,
     kubeconfig_file: WrittenFile = None,
     folder: Annotated[

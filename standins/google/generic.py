@@ -266,19 +266,22 @@ class Generic:
 
 def _split_body(call: Call) -> tuple[Json, str]:
     """Return the resource that a request carries, and the last part of its name."""
-    body = dict(call.body)
-    wrapped = [key for key, value in body.items() if isinstance(value, dict)]
     if call.method.request.startswith("Create") and call.method.request != call.method.resource:
-        own = body.pop(wrapped[0], {}) if wrapped else {}
-        name = next((str(value) for key, value in body.items() if key.endswith("Id")), "")
-        if call.method.resource == "ServiceAccount":
-            name = f"{name}@{call.names[0]}.iam.gserviceaccount.com"
-        return own, name
+        return _unwrap_body(call)
     ids = (value for key, value in call.query.items() if key.endswith("Id") and key != "requestId")
-    name = next(ids, "") or str(body.get("name", "")).rpartition("/")[2]
+    name = next(ids, "") or str(call.body.get("name", "")).rpartition("/")[2]
     if not name:
         raise ApiError(Code.INVALID_ARGUMENT, "name: is required")
-    return body, name
+    return call.body, name
+
+
+def _unwrap_body(call: Call) -> tuple[Json, str]:
+    """Return the resource and the name of a request that has them side by side."""
+    own = next((value for value in call.body.values() if isinstance(value, dict)), {})
+    name = next((str(value) for key, value in call.body.items() if key.endswith("Id")), "")
+    if call.method.resource == "ServiceAccount":
+        name = f"{name}@{call.names[0]}.iam.gserviceaccount.com"
+    return own, name
 
 
 def _name_account(path: str) -> str:

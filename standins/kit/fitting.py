@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
@@ -277,12 +277,10 @@ class Judge:
         # A pod counts for affinity only if all terms select it, for anti-affinity if one does:
         # updateWithAffinityTerms and updateWithAntiAffinityTerms of the plugin InterPodAffinity.
         pod = self._pod
-        if pod.affinity and all(term.selects(other) for term in pod.affinity):
+        if all(term.selects(other) for term in pod.affinity):
             self._wanted.update((term, place.labels.get(term.topology_key)) for term in pod.affinity)
-        avoided = (term.topology_key for term in pod.anti_affinity if term.selects(other))
-        self._avoided.update((key, place.labels.get(key)) for key in avoided)
-        repelled = (term.topology_key for term in other.anti_affinity if term.selects(pod))
-        self._repelled.update((key, place.labels.get(key)) for key in repelled)
+        self._avoided.update(_find_places(pod, other, place))
+        self._repelled.update(_find_places(other, pod, place))
 
     def _has_friends(self, row: Row) -> bool:
         terms = self._pod.affinity
@@ -294,32 +292,53 @@ class Judge:
         return not self._wanted and all(term.selects(self._pod) for term in terms)
 
 
+def _find_places(pod: Pod, other: Pod, place: Row) -> Iterator[tuple[str, str | None]]:
+    """Yield where a pod does not want to be, because another one is at a place."""
+    keys = (term.topology_key for term in pod.anti_affinity if term.selects(other))
+    yield from ((key, place.labels.get(key)) for key in keys)
+
+
+def _read_fields(body: Json, *path: str) -> Json:
+    """Return the mapping at the end of a path; empty where it is absent or null."""
+    for name in path:
+        body = body.get(name) or {}
+    return body
+
+
+def _read_items(body: Json, *path: str) -> list[Json]:
+    """Return the list at the end of a path; empty where it is absent or null."""
+    return _read_fields(body, *path[:-1]).get(path[-1]) or []
+
+
 def is_finished(body: Json) -> bool:
     """Return whether a pod of the Kubernetes API has ended, well or badly."""
-    return (body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return _read_fields(body, "status").get("phase") in ("Succeeded", "Failed")
 
 
 def read_pod(body: Json) -> Pod:
     """Return a pod of the Kubernetes API."""
-    meta, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
-    namespace, affinity = meta.get("namespace", "default"), spec.get("affinity") or {}
-    node_affinity = (affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}
-    owners = [each["kind"] for each in meta.get("ownerReferences") or () if each.get("controller")]
-    annotations, node = meta.get("annotations") or {}, spec.get("nodeName") or ""
+    meta, spec = body["metadata"], _read_fields(body, "spec")
+    namespace, affinity = meta.get("namespace", "default"), _read_fields(spec, "affinity")
+    owners = [each["kind"] for each in _read_items(meta, "ownerReferences") if each.get("controller")]
+    annotations, node = _read_fields(meta, "annotations"), spec.get("nodeName") or ""
     waits = not node and not meta.get("deletionTimestamp")
     return Pod(
         namespace=namespace,
         name=meta["name"],
         uid=meta.get("uid") or f"{namespace}/{meta['name']}",
         node=node,
-        unschedulable=waits and any(map(_says_unschedulable, status.get("conditions") or ())),
-        labels=meta.get("labels") or {},
+        unschedulable=waits and any(map(_says_unschedulable, _read_items(body, "status", "conditions"))),
+        labels=_read_fields(meta, "labels"),
         requests=_read_requests(spec),
-        selector=spec.get("nodeSelector") or {},
-        node_terms=tuple(map(_read_node_term, node_affinity.get("nodeSelectorTerms") or ())),
-        tolerations=tuple(map(_read_toleration, spec.get("tolerations") or ())),
-        affinity=_read_terms(affinity.get("podAffinity"), namespace),
-        anti_affinity=_read_terms(affinity.get("podAntiAffinity"), namespace),
+        selector=_read_fields(spec, "nodeSelector"),
+        node_terms=tuple(
+            map(_read_node_term, _read_items(affinity, "nodeAffinity", _REQUIRED, "nodeSelectorTerms"))
+        ),
+        tolerations=tuple(map(_read_toleration, _read_items(spec, "tolerations"))),
+        affinity=tuple(_read_term(each, namespace) for each in _read_items(affinity, "podAffinity", _REQUIRED)),
+        anti_affinity=tuple(
+            _read_term(each, namespace) for each in _read_items(affinity, "podAntiAffinity", _REQUIRED)
+        ),
         movable=_is_movable(annotations, spec, namespace, owned=bool(owners)),
         daemon="DaemonSet" in owners or "kubernetes.io/config.mirror" in annotations,
     )
@@ -333,28 +352,28 @@ def _says_unschedulable(condition: Json) -> bool:
 def _is_movable(annotations: Json, spec: Json, namespace: str, *, owned: bool) -> bool:
     if annotations.get(EVICT) in ("true", "false"):
         return bool(annotations[EVICT] == "true")
-    local = any("emptyDir" in each or "hostPath" in each for each in spec.get("volumes") or ())
+    local = any("emptyDir" in each or "hostPath" in each for each in _read_items(spec, "volumes"))
     return owned and not local and namespace != "kube-system"
 
 
 def _read_requests(spec: Json) -> dict[str, int]:
     """Return what a pod requests: its containers, or its largest init container."""
     total: Counter[str] = Counter()
-    for container in spec.get("containers") or ():
+    for container in _read_items(spec, "containers"):
         total.update(_read_amounts(container))
-    for container in spec.get("initContainers") or ():
+    for container in _read_items(spec, "initContainers"):
         total |= _read_amounts(container)  # the larger of both
     return {name: amount for name, amount in total.items() if amount}
 
 
 def _read_amounts(container: Json) -> Counter[str]:
-    resources = container.get("resources") or {}
-    wanted = (resources.get("limits") or {}) | (resources.get("requests") or {})
+    resources = _read_fields(container, "resources")
+    wanted = _read_fields(resources, "limits") | _read_fields(resources, "requests")
     return Counter({name: read_quantity(amount) for name, amount in wanted.items()})
 
 
 def _read_node_term(raw: Json) -> tuple[Requirement, ...]:
-    return read_requirements([*(raw.get("matchExpressions") or ()), *(raw.get("matchFields") or ())])
+    return read_requirements([*_read_items(raw, "matchExpressions"), *_read_items(raw, "matchFields")])
 
 
 def read_requirements(raw: Iterable[Json]) -> tuple[Requirement, ...]:
@@ -362,16 +381,12 @@ def read_requirements(raw: Iterable[Json]) -> tuple[Requirement, ...]:
     return tuple(Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in raw)
 
 
-def _read_terms(affinity: Json | None, namespace: str) -> tuple[Term, ...]:
-    return tuple(_read_term(each, namespace) for each in (affinity or {}).get(_REQUIRED) or ())
-
-
 def _read_term(raw: Json, namespace: str) -> Term:
     selector = raw.get("labelSelector")
     requirements = None
     if selector is not None:
-        equal = (Requirement(key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items())
-        requirements = (*equal, *read_requirements(selector.get("matchExpressions") or ()))
+        equal = (Requirement(key, "In", (value,)) for key, value in _read_fields(selector, "matchLabels").items())
+        requirements = (*equal, *read_requirements(_read_items(selector, "matchExpressions")))
     # An empty namespace selector means all namespaces. Others are read in the same way.
     everywhere = raw.get("namespaceSelector") is not None
     namespaces = None if everywhere else frozenset(raw.get("namespaces") or (namespace,))
@@ -384,21 +399,19 @@ def _read_toleration(raw: Json) -> Toleration:
 
 def read_node(body: Json) -> Node:
     """Return a node of the Kubernetes API."""
-    meta, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
-    ready = any((each["type"], each["status"]) == ("Ready", "True") for each in status.get("conditions") or ())
-    offer = {
-        name: read_quantity(amount)
-        for name, amount in (status.get("allocatable") or status.get("capacity") or {}).items()
-    }
+    meta, spec, status = body["metadata"], _read_fields(body, "spec"), _read_fields(body, "status")
+    ready = ("Ready", "True") in [(each["type"], each["status"]) for each in _read_items(status, "conditions")]
+    amounts = _read_fields(status, "allocatable") or _read_fields(status, "capacity")
+    offer = {name: read_quantity(amount) for name, amount in amounts.items()}
     return Node(
         name=meta["name"],
-        labels=meta.get("labels") or {},
+        labels=_read_fields(meta, "labels"),
         taints=tuple(
-            Taint(each["key"], each.get("value") or "", each["effect"]) for each in spec.get("taints") or ()
+            Taint(each["key"], each.get("value") or "", each["effect"]) for each in _read_items(spec, "taints")
         ),
         allocatable=offer,
         pods_max=offer.get("pods", _PODS_MAX * 1_000) // 1_000,
         unschedulable=bool(spec.get("unschedulable")),
         ready=ready and not spec.get("unschedulable"),
-        kept=(meta.get("annotations") or {}).get(KEEPS) == "true",
+        kept=_read_fields(meta, "annotations").get(KEEPS) == "true",
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
@@ -21,6 +21,7 @@ SWITCHES: dict[str, dict[str, Any]] = yaml.load(
     Path(__file__).with_name("switches.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
 """By switch: its settings, and what they are by default."""
+_AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class FaultError(ValueError):
@@ -37,8 +38,8 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defau
     zone: str = "*"
     tier: str = "*"
     machine_type: str = "*"
-    nth: int = 1
-    count: int | None = None
+    nth: _AtLeastOne = 1
+    count: _AtLeastOne | None = None
     code: str = ""
     reason: str = ""
     text: str = ""
@@ -93,8 +94,6 @@ def parse_fault(raw: object) -> Fault:
         fault = msgspec.convert({**SWITCHES[switch], **raw}, Fault)
     except msgspec.ValidationError as error:
         raise FaultError(f"switch {switch!r}: {error}; {valid}") from error
-    if fault.nth < 1 or (fault.count is not None and fault.count < 1):
-        raise FaultError(f"switch {switch!r}: nth ({fault.nth}) and count ({fault.count}) must be 1 or more")
     if fault.code and fault.code not in Code.__members__:
         raise FaultError(f"code: {fault.code!r} is none of {', '.join(Code.__members__)}")
     return fault

@@ -183,25 +183,27 @@ def _label_gpu(kind: str) -> dict[str, str]:
 
 
 def check_accelerators(config: Any, machine: Machine) -> None:
-    """Refuse GPUs that the machine does not have or cannot get, and settings they do not know."""
+    """Refuse GPUs that the machine does not have or cannot get, and wrong settings of them."""
     if not config.accelerators:
         return
     if machine.is_tpu:
         raise invalid_field("node_pool.config.accelerators", "", "TPU machines have no other accelerators.")
     if len(config.accelerators) > 1:
         raise invalid_field("node_pool.config.accelerators", "", "Only one type of accelerator is supported.")
-    gpus = config.accelerators[0]
-    _check_count(machine, gpus.accelerator_type, int(gpus.accelerator_count))
+    _check_count(machine, config.accelerators[0].accelerator_type, int(config.accelerators[0].accelerator_count))
+    _check_parts(config.accelerators[0])
+    if config.oauth_scopes and not any(word in scope for scope in config.oauth_scopes for word in _STORAGE_SCOPES):
+        raise invalid("Nodes with GPUs need an OAuth scope to read from storage.")
+
+
+def _check_parts(gpus: Any) -> None:
     sizes, size = CATALOGUE["partitions"].get(gpus.accelerator_type, {}), gpus.gpu_partition_size
     if size and size not in sizes:
         raise invalid_field("accelerators.gpu_partition_size", size, f"Must be one of {sorted(sizes)}.")
     clients = int(gpus.gpu_sharing_config.max_shared_clients_per_gpu)
-    shared = gpus.gpu_sharing_config.gpu_sharing_strategy != 0
-    if shared != (clients != 0) or (shared and clients not in _CLIENTS):
+    if clients not in (_CLIENTS if gpus.gpu_sharing_config.gpu_sharing_strategy else (0,)):
         field = "accelerators.gpu_sharing_config.max_shared_clients_per_gpu"
         raise invalid_field(field, clients, "Must be 2 to 48, with a strategy.")
-    if config.oauth_scopes and not any(word in scope for scope in config.oauth_scopes for word in _STORAGE_SCOPES):
-        raise invalid("Nodes with GPUs need an OAuth scope to read from storage.")
 
 
 def _check_count(machine: Machine, kind: str, count: int) -> None:

@@ -231,12 +231,17 @@ def _shape(pool: Message, location: str, zones: list[str]) -> Shape:
             raise _wrong_topology(placement.tpu_topology, f"{machine.name} is not a TPU machine.")
         return Shape(machine)
     shape = _tpu_shape(machine, topology, zones)
-    if shape.atomic and machine.family is not None and machine.family.by_policy and not placement.policy_name:
+    if shape.atomic and not placement.policy_name:
+        _check_no_policy(machine, topology)
+    return shape
+
+
+def _check_no_policy(machine: Machine, topology: str) -> None:
+    if machine.family is not None and machine.family.by_policy:
         raise invalid(
             f'Multi-host node pools of machine type "{machine.name}" need a workload policy in '
             f'placement_policy.policy_name whose accelerator topology is "{topology}".'
         )
-    return shape
 
 
 def _find_topology(placement: Message, location: str) -> str:
@@ -285,26 +290,23 @@ def _check_disk(config: Message, machine: Machine) -> None:
 
 
 def _check_counts(pool: Message, shape: Shape, *, late_count: bool) -> None:
-    count, scaling = pool.initial_node_count, pool.autoscaling
+    count = pool.initial_node_count
     if count < 0 or (count > _MOST_NODES and not shape.atomic):
         raise invalid_field("node_pool.initial_node_count", count, f"Must be 0 to {_MOST_NODES} for each zone.")
     if pool.HasField("max_pods_constraint"):
         pods = pool.max_pods_constraint.max_pods_per_node
         _check_between("max_pods_constraint.max_pods_per_node", pods, _PODS)
-    if is_autoscaled(pool) and scaling.min_node_count > max(scaling.max_node_count, scaling.total_max_node_count):
-        wanted = f"Must not exceed {scaling.max_node_count}."
-        raise invalid_field("autoscaling.min_node_count", scaling.min_node_count, wanted)
-    if shape.atomic and is_autoscaled(pool) and scaling.max_node_count != shape.hosts:
-        raise wrong_size(scaling.max_node_count, shape.topology)
+    check_autoscaling(pool.autoscaling, shape)
     if shape.atomic and count not in (0, shape.hosts) and not late_count:
         raise wrong_size(count, shape.topology)
 
 
 def check_autoscaling(scaling: Message, shape: Shape) -> None:
-    """Refuse new bounds that contradict each other, or that a TPU slice cannot have."""
+    """Refuse bounds that contradict each other, or that a TPU slice cannot have."""
     if not scaling.enabled:
         return
-    if not 0 <= scaling.min_node_count <= scaling.max_node_count or scaling.max_node_count < 1:
+    most = max(scaling.max_node_count, scaling.total_max_node_count)
+    if not 0 <= scaling.min_node_count <= most or most < 1:
         wanted = "Must be 1 or more, and the minimum."
         raise invalid_field("autoscaling.max_node_count", scaling.max_node_count, wanted)
     if shape.atomic and scaling.max_node_count != shape.hosts:

@@ -156,7 +156,7 @@ def test_machines_are_finite_taken_back_and_given_to_the_pool_that_waits() -> No
         ({"faults": {}}, "a list of faults"),
         ([{"switch": "outage"}], "valid switches"),
         ([{"switch": "outcome", "kind": "bad"}], "kind"),
-        ([{"switch": "outcome", "nth": 0}], "must be 1 or more"),
+        ([{"switch": "outcome", "nth": 0}], ">= 1"),
         ({"capacity": [{"nodes": 1, "chips": 4}]}, r"capacity\[0\]"),
         ({"capacity": [{"zone": "us-east5-b"}]}, "one unit"),
         ({"capacity": [{"nodes": -1}]}, ">= 0"),
