@@ -1,18 +1,16 @@
-"""Manifests of a run: read from files and folders, and created as ``kubectl create`` does.
+"""Manifests of a run: read as ``tpu-provisioner plan`` does, created as ``kubectl create`` does.
 
-Documents, lists and objects of any kind are read. Everything that is wrong is said with the file,
-the number of the document and the field; nothing is created then.
+Everything that is wrong is said with the file, the number of the document and the field; nothing is
+created then.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import httpx
 
 from cli.exit_codes import BadInput
-from cli.planning.manifest_yaml import is_list, read_documents
-from cli.planning.manifests import read_texts
+from cli.planning.manifests import read_manifests
 from cli.planning.objects import MAKERS
 from shared.kinds.table import KINDS
 from standins.kit.kubernetes import Discovery, Json, open_client
@@ -20,7 +18,6 @@ from standins.kit.kubernetes import Discovery, Json, open_client
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
 """An annotation: the workload is created when that of this name is over."""
 _WORKLOADS = {*(each.name for each in KINDS), *(each.name for each in MAKERS)}
-_LIST_DEPTH_MAX = 50
 _CALL_SECONDS_MAX = 20.0
 _WRITTEN_BY_SERVER = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 
@@ -31,10 +28,9 @@ class BadManifest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a manifest, and its file and place."""
+    """One object of a manifest, and the file and place where it is, for messages."""
 
-    path: str
-    number: int
+    where: str
     body: Json
 
     @property
@@ -64,65 +60,26 @@ class Document:
         annotations = self.body["metadata"].get("annotations")
         return str(annotations.get(APPLY_AFTER) or "") if isinstance(annotations, dict) else ""
 
-    @property
-    def where(self) -> str:
-        """The file and the number of the document, for messages."""
-        return f"{self.path}, document {self.number}"
 
-
-def load(paths: Iterable[str]) -> list[Document]:
-    """Return every document of some files and folders, in their order.
+def load(paths: list[str]) -> list[Document]:
+    """Return every object of some files and folders, in their order.
 
     Raises BadManifest: something is missing or wrong, or there is no workload at all.
     """
     try:
-        texts = dict(text for path in paths for text in read_texts(path))
+        contents = read_manifests(paths)
     except BadInput as error:
         raise BadManifest(str(error)) from error
-    documents = [document for name, text in texts.items() for document in _read(name, text)]
+    bare = (where for where, body in contents.objects if not isinstance(body.get("metadata"), dict))
+    problems = [*contents.problems, *(f"{where}: metadata: is missing; valid: an object" for where in bare)]
+    if problems:
+        raise BadManifest("\n".join(problems))
+    documents = [Document(str(where), body) for where, body in contents.objects]
     if not any(document.is_workload for document in documents):
         kinds = ", ".join(sorted(document.kind for document in documents)) or "no objects"
         valid = ", ".join(each.name for each in KINDS)
-        raise BadManifest(f"{', '.join(texts)}: contains no workload (found: {kinds}); valid: {valid}")
+        raise BadManifest(f"{', '.join(paths)}: contains no workload (found: {kinds}); valid: {valid}")
     return documents
-
-
-def _read(name: str, text: str) -> Iterator[Document]:
-    number = 0
-    for position, document in enumerate(read_documents(text), start=1):
-        if document.problem:
-            raise BadManifest(f"{name}: {document.problem}")
-        for each in _flatten(f"{name}, document {position}", document.body):
-            number += 1
-            _check_object(f"{name}, document {number}", each)
-            yield Document(name, number, each)
-
-
-def _flatten(where: str, body: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield an object, or the items of a list of any kind, without what is no Kubernetes object."""
-    if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
-        return
-    if not is_list(body):
-        yield body
-        return
-    items = body.get("items")
-    if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
-        problem = f"is not a list of objects, or nested deeply (got {str(items)[:60]!r})"
-        raise BadManifest(f"{where}: items: {problem}")
-    kind = body["kind"].removesuffix("List")
-    type_meta = {"kind": kind, "apiVersion": body.get("apiVersion")} if kind else {}
-    for item in items:
-        yield from _flatten(where, type_meta | item if isinstance(item, dict) else item, depth + 1)
-
-
-def _check_object(where: str, body: Any) -> None:
-    metadata = body.get("metadata") if isinstance(body, dict) else None
-    texts: tuple[object, ...] = ("",)
-    if isinstance(metadata, dict):
-        texts = (body.get("apiVersion"), body.get("kind"), metadata.get("name") or metadata.get("generateName"))
-    if not all(isinstance(each, str) and each for each in texts):
-        valid = "texts in apiVersion, kind and metadata.name (or generateName)"
-        raise BadManifest(f"{where}: is not an object (got {str(body)[:60]!r}); valid: {valid}")
 
 
 class Applier:

@@ -74,7 +74,7 @@ def test_a_workload_ends_by_its_own_words(status: dict[str, Any], ending: str) -
 
 
 def test_a_workload_that_stands_still_is_told_from_one_that_moves() -> None:
-    document = Document("x.yaml", 1, {"apiVersion": "v1", "kind": "JobSet", "metadata": {"name": "train"}})
+    document = Document("x.yaml", {"apiVersion": "v1", "kind": "JobSet", "metadata": {"name": "train"}})
     followed, body = Followed(document, NOW), {"metadata": {"resourceVersion": "1"}}
     status = Status(pools=[a_row(hosts_busy=2)], waiting=[])
     for seconds in (1, 2):
@@ -107,7 +107,7 @@ def test_why_gives_the_reasons_of_what_stands_still() -> None:
 
 def test_a_kind_chooses_its_controller_and_the_embedded_cluster_names_its_own() -> None:
     body = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "l"}}
-    documents = [Document("x.yaml", 1, body)]
+    documents = [Document("x.yaml", body)]
 
     assert choose_controllers(documents, ClusterKind.REAL) == ("lws-0.7",)
     assert choose_controllers(load([str(INPUTS / "no-service-account.yaml")]), ClusterKind.REAL) == ()

@@ -33,7 +33,7 @@ def test_a_list_without_objects_is_named(items: str, tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text(f"apiVersion: v1\nkind: JobSetList\nitems: {items}\n")
 
-    with pytest.raises(BadManifest, match="is not"):
+    with pytest.raises(BadManifest, match="is not valid"):
         load([str(path)])
 
 
