@@ -3,7 +3,6 @@
 import signal
 import threading
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -29,7 +28,7 @@ from standins.kit.lifecycle import exit_on_sigterm, refuse
 from standins.kit.processes import NotReady, ProcessDied, last_words
 
 _LAST_LINES = 12
-_INTERRUPTED, _TERMINATED = 130, 143
+_INTERRUPTED = 130
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help=__doc__)
 Manifests = Annotated[
@@ -151,22 +150,13 @@ def serve(
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
     settings = _read_settings(speed, faults, cluster)
-    ready, stopping = threading.Event(), threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        first = not stopping.is_set()
-        stopping.set()
-        if first and not ready.is_set():  # A start is broken off; an end that is under way is not.
-            raise SystemExit(_TERMINATED)
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
+    catch_interrupts()
+    exit_on_sigterm()
     try:
         background.take_lock(Layout(home.resolve()))
         with Stack(home, settings, say=typer.echo, keep_ports=True):
-            ready.set()
             typer.echo("ready")
-            stopping.wait()
+            threading.Event().wait()
     except (AlreadyRuns, ProcessDied, NotReady) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error

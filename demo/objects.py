@@ -23,15 +23,8 @@ FILTERS = {
     "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
 }
 """By function, which messages about workloads it gets."""
-ENDS = {name: f"{name}-ends" for name in FILTERS}
-"""By function, its subscription to the ends of operations."""
 NODE = "cpu-0"
 _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
-
-
-def subscription_path(name: str) -> str:
-    """Return the full name of one subscription of the stack."""
-    return f"projects/{PROJECT}/subscriptions/{NAME}-{name}"
 
 
 def create_subscriptions(google_rest: str, functions: Mapping[str, str]) -> None:
@@ -43,9 +36,10 @@ def create_subscriptions(google_rest: str, functions: Mapping[str, str]) -> None
     policy = {"deadLetterTopic": DEAD_LETTER_TOPIC, "maxDeliveryAttempts": DELIVERY_ATTEMPTS_MAX}
     for name, expression in FILTERS.items():
         messages = {"filter": expression, "deadLetterPolicy": policy}
-        resources[subscription_path(name)] = _push_to(functions[name], TOPIC) | messages
+        path = f"projects/{PROJECT}/subscriptions/{NAME}-{name}"
+        resources[path] = _push_to(functions[name], TOPIC) | messages
         # Without a dead-letter policy: the tick looks at what an end was about.
-        resources[subscription_path(ENDS[name])] = _push_to(functions[name], OPERATIONS_TOPIC)
+        resources[f"{path}-ends"] = _push_to(functions[name], OPERATIONS_TOPIC)
     with httpx.Client(base_url=google_rest, trust_env=False) as client:
         for path, body in resources.items():
             client.put(f"/v1/{path}", json=body).raise_for_status()
@@ -68,22 +62,17 @@ def prepare_cluster(kubeconfig: Path) -> None:
     Raises httpx.HTTPStatusError: the API refused one.
     """
     status = {"status": _describe_status()}
+    labels = labels_of_host("n2-standard-64", "amd64", ZONE)  # drivers ask for them
+    labels |= {"kubernetes.io/hostname": NODE, "cloud.google.com/gke-nodepool": "cpu"}
     with open_client(kubeconfig) as client:
         for path, body in (
             ("/api/v1/namespaces", {"metadata": {"name": "tpu-provisioner"}}),
-            ("/api/v1/nodes", describe_node()),
+            ("/api/v1/nodes", {"metadata": {"name": NODE, "labels": labels}}),
         ):
             created = client.post(path, json=body)
             if created.status_code != httpx.codes.CONFLICT:
                 created.raise_for_status()
         client.patch(f"/api/v1/nodes/{NODE}/status", json=status, headers=MERGE).raise_for_status()
-
-
-def describe_node() -> dict[str, Any]:
-    """Return the CPU node as it is created, with the labels that drivers ask for."""
-    labels = labels_of_host("n2-standard-64", "amd64", ZONE)
-    labels |= {"kubernetes.io/hostname": NODE, "cloud.google.com/gke-nodepool": "cpu"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": labels}}
 
 
 def _describe_status() -> dict[str, Any]:

@@ -138,21 +138,15 @@ def function(layout: Layout, settings: StackSettings, name: str, addresses: Addr
             "TPU_PROVISIONER_ALLOWED_RESERVATIONS": "*,capacity-project/*",  # as an example needs it
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             "TPU_PROVISIONER_IDLE_SECONDS_MAX": str(settings.idle_seconds_max),
-            **_shorten_bounds(settings),
+            "TPU_PROVISIONER_GRACE_SECONDS": _shorten(settings, settings.grace_virtual_seconds),
+            "TPU_PROVISIONER_CREATION_SECONDS_MAX": _shorten(settings, Settings(clusters={}).creation_seconds_max),
         },
     )
 
 
-def _shorten_bounds(settings: StackSettings) -> dict[str, str]:
-    """Return the functions' waiting times, shortened by the speed of the stand-ins' clock."""
-    virtual = {
-        "GRACE_SECONDS": settings.grace_virtual_seconds,
-        "CREATION_SECONDS_MAX": Settings(clusters={}).creation_seconds_max,
-    }
-    return {
-        f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / settings.speed)))
-        for name, seconds in virtual.items()
-    }
+def _shorten(settings: StackSettings, virtual_seconds: float) -> str:
+    """Return a waiting time of the functions, shortened by the speed of the stand-ins' clock."""
+    return str(max(1, round(virtual_seconds / settings.speed)))
 
 
 def _run_module(
@@ -188,13 +182,12 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     On a real control plane the operator comes as its administrator: the functions' account may not
     read all that an operator wants to see.
     """
-    has_lease = bool(settings.lease_seconds)
     return {
         **function(layout, settings, "provision", addresses).environment,
         "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig if settings.is_real else "",
         "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.google_rest,
         "TPU_PROVISIONER_PROJECT": PROJECT,
-        "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if has_lease else "",
+        "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if settings.lease_seconds else "",
         "TPU_PROVISIONER_LOGGING_ENDPOINT": addresses.google_rest,
     }
 

@@ -34,18 +34,16 @@ _TICK_SECONDS_MAX = 60.0
 
 
 class Stack:
-    """A running stack, used as a context manager.
+    """A running stack, used as a context manager; everything that it writes is in one folder.
 
     Start it from a thread that lives as long as the stack does: Linux ends a child when the thread
-    that made it ends.
-
-    Args:
-        home: The folder for everything that it writes.
-        settings: Speed, faults and so on.
-        say: Told, in a few words, what is being waited for.
-        plane: A running control plane, which the caller can strike; None starts the chosen cluster.
-        keep_ports: Listen where every stack of this folder does, if these ports are free.
+    that made it ends. `say` is told, in a few words, what is being waited for. A `plane` that runs
+    already, which the caller can strike, is used in place of the chosen cluster. With `keep_ports`
+    it listens where every stack of this folder does, if these ports are free.
     """
+
+    addresses: Addresses
+    """Where the parts listen; there once the stack has started."""
 
     def __init__(
         self,
@@ -64,7 +62,6 @@ class Stack:
         """Clear it, and no function gets a tick until it is set again."""
         self.ticks.set()
         self._say, self._plane, self._keeps_ports = say, plane, keep_ports
-        self._addresses: Addresses | None = None
         self._started, self._ending = False, threading.Event()
         self._writing = threading.Lock()
         self.supervisor = Processes(self.layout.logs, restarts=True, on_change=self._write_state)
@@ -86,13 +83,6 @@ class Stack:
             self._end()
             self.layout.state.unlink(missing_ok=True)
 
-    @property
-    def addresses(self) -> Addresses:
-        """Where the parts listen; known once the stack has started."""
-        if self._addresses is None:
-            raise NotReady("the stack has not started")
-        return self._addresses
-
     def _end(self) -> None:
         self._ending.set()
         self.supervisor.end_all()
@@ -108,7 +98,7 @@ class Stack:
         kubernetes = self._move_in(self._plane) if self._plane else self._wait_for_ports("cluster")["url"]
         prepare_cluster(self.layout.kubeconfig)
         google = self._wait_for_ports("google")
-        self._addresses = Addresses(
+        self.addresses = Addresses(
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),
             google_rest=google["rest"],
