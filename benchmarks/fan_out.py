@@ -66,16 +66,8 @@ def _measure(limit: int, leaders: int, folder: Path, say: Callable[[str], None],
         began = min(recorder.unschedulable_at.values())
     last = (max(find_accepted(calls, CREATE).values()) - began) * speed
     refused = sum(each.method == CREATE and each.code == "RESOURCE_EXHAUSTED" for each in calls)
-    what = f"{leaders} leaders, {limit} operations"
+    what, shortest = f"{leaders} leaders, {limit} operations", [find_shortest(leaders, limit)]
     return [
-        compare(
-            SECTION,
-            f"last create, {what}",
-            "s",
-            float,
-            [last],
-            floor=[find_shortest(leaders, limit)],
-            budget_key=budget,
-        ),
+        compare(SECTION, f"last create, {what}", "s", float, [last], floor=shortest, budget_key=budget),
         compare(SECTION, f"refused creates, {what}", "", float, [refused]),
     ]

@@ -178,14 +178,12 @@ class GkePart:
         self._speed, actions = speed, GkeActions(self.gke)
         self._registrar = Registrar(settings.kubernetes or Path())
         self._sink = LogSink(self.gke, partial(_publish, broker, settings.operations_topic))
-        for listener, listens in (
-            (_log_event, True),
-            (actions.note, True),
-            (self._registrar.note, bool(settings.kubernetes)),
-            (self._sink.note, bool(settings.operations_topic)),
-        ):
-            if listens:
-                self.gke.listen(listener)
+        self.gke.listen(_log_event)
+        self.gke.listen(actions.note)
+        if settings.kubernetes:
+            self.gke.listen(self._registrar.note)
+        if settings.operations_topic:
+            self.gke.listen(self._sink.note)
         self.api = Api(read_rules([_BaseClusterManagerRestTransport], types), self._answer, lists=True)
         self.routes = [*build_routes(actions.by_name), *InstanceGroups(self.gke).routes()]
         self.tasks: list[asyncio.Task[None]] = []

@@ -10,6 +10,7 @@ from shared.shapes.catalogue import GPUS, TPUS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
+OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
     "exporter": (1_791, 2_000),
     "shared/model": (1_806, 1_600),
@@ -19,12 +20,12 @@ BUDGETS = {
     "shared/edges": (2_393, 2_100),
     "shared/kinds": (1_316, 1_300),
     "shared/shapes": (756, 760),
-    "demo": (2_574, 2_500),
+    "demo": (2_499, 2_500),
     "benchmarks": (1_885, 1_900),
     "standins/controlplane": (1_255, 1_900),
-    "standins/google": (6_352, 6_350),
+    "standins/google": (6_350, 6_350),
     "standins/kit": (1_570, 1_600),
-    "standins demo benchmarks": (19_320, 20_000),
+    OUTSIDE: (19_320, 20_000),
     "cli": (5_283, 5_000),
     "tests/infra": (2_242, 1_900),
     "tests/loop": (2_327, 2_200),
@@ -37,6 +38,8 @@ MARGIN = 20
 """A room above its goal may have so many more lines: a row of a table is no debt."""
 ROOMS = tuple(room for room in BUDGETS if room.partition("/")[0] in DEPLOYED)
 COMPLEXITY_MAX, PARAMETERS_MAX, FILE_LINES_MIN = 10, 5, 60
+SPLIT = (*ROOMS, "cli", OUTSIDE)
+"""Where functions are short."""
 JUDGES = ("shared/plan/", "shared/deliver.py", "shared/engine/tell.py", "shared/model/decisions.py")
 """Where a reason may decide what happens next."""
 PRODUCT = (*DEPLOYED, "cli", "infra")
@@ -67,8 +70,10 @@ def count_lines(path: Path) -> int:
 
 
 def list_functions(rooms: str) -> Iterator[tuple[str, Function]]:
-    """Yield every function of rooms with the place that a person looks for."""
+    """Yield every function of rooms with the place that a person looks for, but those of tests."""
     for path in list_modules(rooms):
+        if "tests" in path.relative_to(ROOT).parts:
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, Function):
                 yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node
@@ -107,13 +112,13 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 
 def test_no_file_of_the_stand_ins_is_a_fragment() -> None:
-    sizes = {str(path.relative_to(ROOT)): count_lines(path) for path in list_modules("standins demo benchmarks")}
+    sizes = {str(path.relative_to(ROOT)): count_lines(path) for path in list_modules(OUTSIDE)}
     entries = ("__init__.py", "__main__.py")
 
     assert [name for name, lines in sizes.items() if lines < FILE_LINES_MIN and not name.endswith(entries)] == []
 
 
-@pytest.mark.parametrize("room", [*ROOMS, "cli"])
+@pytest.mark.parametrize("room", SPLIT)
 def test_a_function_can_be_held_in_mind(room: str) -> None:
     sizes = {place: measure_complexity(each) for place, each in list_functions(room)}
     hard = [f"{place}: {size}, at most {COMPLEXITY_MAX}" for place, size in sizes.items() if size > COMPLEXITY_MAX]
@@ -121,7 +126,7 @@ def test_a_function_can_be_held_in_mind(room: str) -> None:
     assert not hard, "\n".join(["Boolean operators and conditional expressions count", *hard])
 
 
-@pytest.mark.parametrize("room", [*ROOMS, "cli"])
+@pytest.mark.parametrize("room", SPLIT)
 def test_a_call_can_be_read(room: str) -> None:
     sizes = {place: count_parameters(each) for place, each in list_functions(room)}
     wide = [f"{place}: {size}, at most {PARAMETERS_MAX}" for place, size in sizes.items() if size > PARAMETERS_MAX]

@@ -123,8 +123,7 @@ class FakeGke:
         self.agenda.run_due()
         return [
             {"pool": pool.name, "status": pools.PoolStatus(pool.status).name, "nodes": len(pool.nodes)}
-            for cluster in self.world.clusters.values()
-            for pool in cluster.pools.values()
+            for _, pool in self.world.pools
         ]
 
     def _read_call(self, method: str, request: Message) -> Call:

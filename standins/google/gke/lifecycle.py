@@ -52,7 +52,7 @@ class Lifecycle:
                 self.supply.block(cluster, pool, fault, pool.planned_nodes)
             elif unfit:
                 seconds = self._world.scenario.timings.late_failure
-            elif self.supply.fits(pool, pool.planned_nodes):
+            elif pool.planned_nodes <= self.supply.room(pool):
                 seconds = exact.seconds or 0.0 if exact else self._draw_creation(cluster, pool)
                 self._fleet.expect(cluster, pool, pool.planned_nodes)
                 self._fleet.grant(cluster, pool, list(pool.waiting), seconds)

@@ -127,10 +127,6 @@ class Supply:
         target = find_target(cluster.name, pool.message, pool.zones)
         return next((stock for stock in self._stocks if stock.covers(target, reservation)), None)
 
-    def fits(self, pool: PoolRecord, count: int) -> bool:
-        """Return whether there are machines for `count` more nodes of the pool now."""
-        return count <= self._room(pool)
-
     def expect(self, cluster: ClusterRecord, pool: PoolRecord, count: int, zones: list[str] | None = None) -> None:
         """Let the pool wait for `count` more nodes; those with machines come up at once."""
         self._fleet.expect(cluster, pool, count, zones)
@@ -237,7 +233,7 @@ class Supply:
         for cluster, pool in self._world.pools:
             blocked = pool.wait is not None and pool.wait.fault is not None
             if pool.short and not blocked and pool.status != PoolStatus.STOPPING:
-                room = self._room(pool)
+                room = self.room(pool)
                 some = 0 if pool.all_or_none else int(min(room, pool.short))
                 self._grant(cluster, pool, pool.short if room >= pool.short else some)
 
@@ -252,7 +248,8 @@ class Supply:
             self.granted(cluster, pool, seconds)
             self._world.agenda.after(seconds, lambda: self.completed(cluster, pool))
 
-    def _room(self, pool: PoolRecord) -> float:
+    def room(self, pool: PoolRecord) -> float:
+        """Return for how many more nodes of a pool there are machines now."""
         stock = pool.stock
         amount = None if stock is None else self._amount(stock)
         if stock is None or amount is None or not _units(stock, pool):
