@@ -55,9 +55,7 @@ def start(home: Path, settings: StackSettings) -> State:
 
     Whatever keeps it from becoming ready, Ctrl-C too, ends all of it.
 
-    Raises:
-        AlreadyRuns: one runs there.
-        StartFailed: it ended instead.
+    Raises AlreadyRuns: one runs there. StartFailed: it ended instead.
     """
     layout = Layout(home.resolve())
     if _lock_is_held(layout):

@@ -156,9 +156,7 @@ class Run:
     def perform(self, documents: Iterable[Document]) -> Outcome:
         """Return the outcome of applying the documents.
 
-        Raises:
-            BadManifest: the cluster refused one of them.
-            ProcessDied: a part of the stack ended for good.
+        Raises BadManifest: the cluster refused one. ProcessDied: a part of the stack has ended.
         """
         wanted = list(documents)
         with closing(self._applier):

@@ -70,16 +70,20 @@ def load(paths: list[str]) -> list[Document]:
         contents = read_manifests(paths)
     except BadInput as error:
         raise BadManifest(str(error)) from error
-    bare = (where for where, body in contents.objects if not isinstance(body.get("metadata"), dict))
+    documents = [Document(str(where), body) for where, body in contents.objects]
+    bare = (each.where for each in documents if not isinstance(each.body.get("metadata"), dict))
     problems = [*contents.problems, *(f"{where}: metadata: is missing; valid: an object" for where in bare)]
     if problems:
         raise BadManifest("\n".join(problems))
-    documents = [Document(str(where), body) for where, body in contents.objects]
+    _check_workloads(paths, documents)
+    return documents
+
+
+def _check_workloads(paths: list[str], documents: list[Document]) -> None:
     if not any(document.is_workload for document in documents):
         kinds = ", ".join(sorted(document.kind for document in documents)) or "no objects"
         valid = ", ".join(each.name for each in KINDS)
         raise BadManifest(f"{', '.join(paths)}: contains no workload (found: {kinds}); valid: {valid}")
-    return documents
 
 
 class Applier:

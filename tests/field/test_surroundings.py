@@ -28,12 +28,14 @@ def test_the_demo_reads_the_items_of_lists_as_plan_does() -> None:
     assert {need["workload"] for need in read_json("plan", str(LIST))["needs"]} == {"listed", "untyped"}
 
 
-@pytest.mark.parametrize("items", ["{}", "7", "[x]"])
-def test_a_list_without_objects_is_named(items: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("items", "words"), [("{}", "no workload"), ("7", "is not valid"), ("[x]", "is not valid")]
+)
+def test_a_list_without_objects_is_named(items: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text(f"apiVersion: v1\nkind: JobSetList\nitems: {items}\n")
 
-    with pytest.raises(BadManifest, match="is not valid"):
+    with pytest.raises(BadManifest, match=words):
         load([str(path)])
 
 
