@@ -52,11 +52,9 @@ def measure(staged: Staged, folder: Path, runs: int, say: Callable[[str], None],
         ("receipt to acknowledged, p99", lambda run: percentile(run.latencies, 99), "exporter_latency_p99"),
     )
     return [
-        compare(
-            SECTION, "peak memory", "MiB", lambda run: run.end.peak_mebibytes, cost, budget_key="exporter_memory"
-        ),
-        compare(SECTION, "CPU", "s", lambda run: run.synced.cpu_seconds, cost, budget_key="exporter_sync"),
-        *(compare(EVENTS_SECTION, what, "ms", read, cost, budget_key=key) for what, read, key in rows),
+        compare(SECTION, "peak memory", "MiB", lambda run: run.end.peak_mebibytes, cost, budget="exporter_memory"),
+        compare(SECTION, "CPU", "s", lambda run: run.synced.cpu_seconds, cost, budget="exporter_sync"),
+        *(compare(EVENTS_SECTION, what, "ms", read, cost, budget=key) for what, read, key in rows),
     ]
 
 

@@ -68,6 +68,6 @@ def _measure(limit: int, leaders: int, folder: Path, say: Callable[[str], None],
     refused = sum(each.method == CREATE and each.code == "RESOURCE_EXHAUSTED" for each in calls)
     what, shortest = f"{leaders} leaders, {limit} operations", [find_shortest(leaders, limit)]
     return [
-        compare(SECTION, f"last create, {what}", "s", float, [last], floor=shortest, budget_key=budget),
+        compare(SECTION, f"last create, {what}", "s", float, [last], floor=shortest, budget=budget),
         compare(SECTION, f"refused creates, {what}", "", float, [refused]),
     ]

@@ -74,7 +74,7 @@ def measure(folder: Path, say: Callable[[str], None], *, quick: bool) -> list[Fi
         go = [Row(**kept[slices])] if slices in kept else []
         for what, unit, name, budget_key in _LINES:
             key = budget_key if slices == SIZES[-1] else ""
-            figures.append(compare(section, what, unit, attrgetter(name), [row], floor=go, budget_key=key))
+            figures.append(compare(section, what, unit, attrgetter(name), [row], floor=go, budget=key))
     return figures
 
 

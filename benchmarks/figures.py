@@ -97,11 +97,11 @@ def compare(
     runs: Iterable[T],
     *,
     floor: Iterable[T] = (),
-    budget_key: str = "",
+    budget: str = "",
 ) -> Figure:
     """Return what is read of some runs, beside the same of those that they are compared with."""
     samples, baseline = (tuple(float(read(run)) for run in each) for each in (runs, floor))
-    return Figure(section=section, what=what, unit=unit, samples=samples, baseline=baseline, budget_key=budget_key)
+    return Figure(section=section, what=what, unit=unit, samples=samples, baseline=baseline, budget_key=budget)
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

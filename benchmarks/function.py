@@ -222,7 +222,7 @@ def measure_cold(site: Staged, runs: int, say: Callable[[str], None]) -> list[Fi
     floor, ours = samples[HELLO.name][1:], samples[OURS.name][1:]
     return [
         compare(COLD, HELLO.name, "ms", float, floor),
-        compare(COLD, OURS.name, "ms", float, ours, floor=floor, budget_key="cold_start"),
+        compare(COLD, OURS.name, "ms", float, ours, floor=floor, budget="cold_start"),
     ]
 
 
@@ -242,15 +242,9 @@ def measure_warm(site: Staged, runs: int, say: Callable[[str], None]) -> list[Fi
     peak = "peak resident size of a process"
     return [
         compare(WARM, NOOP.name, "ms", itemgetter(0), empty),
-        compare(WARM, OURS.name, "ms", itemgetter(0), ours, floor=empty, budget_key="warm_event"),
+        compare(WARM, OURS.name, "ms", itemgetter(0), ours, floor=empty, budget="warm_event"),
         compare(
-            MEMORY,
-            peak,
-            "MiB",
-            lambda each: each[1].peak_mebibytes,
-            ours,
-            floor=hello,
-            budget_key="function_memory",
+            MEMORY, peak, "MiB", lambda each: each[1].peak_mebibytes, ours, floor=hello, budget="function_memory"
         ),
     ]
 

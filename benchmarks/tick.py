@@ -99,9 +99,7 @@ def measure(runs: int, say: Callable[[str], None], *, quick: bool) -> list[Figur
             figures += [
                 compare(SECTION, f"CPU at first, {what}", "s", lambda each: each.first_cpu_seconds, costs),
                 replace(cpu, baseline=small),
-                compare(
-                    SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget_key="tick_seconds"
-                ),
+                compare(SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget="tick_seconds"),
                 compare(SECTION, f"calls, {what}", "calls", lambda each: each.calls, costs),
             ]
             before, size_before = costs, size
