@@ -1,4 +1,4 @@
-"""Runs the scenarios of many seeds on all cores, and adds up what they show."""
+"""Runs the scenarios of many seeds on all cores, and makes a failing one short."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from tests.simulation.shrinking import shrink
 from tests.simulation.sim_functions import prepared
 from tests.simulation.sim_run import run_scenario
-from tests.simulation.sim_scenario import Scenario, Violation
+from tests.simulation.sim_scenario import PARTS, Scenario, Violation
 from tests.simulation.sim_scenarios import make_scenario
 
 CHUNK = 250
@@ -82,3 +82,27 @@ def tell_scenario(seed: int, *, short: bool = True) -> list[str]:
         result = run_scenario(scenario, tell=True)
     verdict = [f"  {violation}" for violation in result.violations] or [f"  {NOTHING}"]
     return [*scenario.describe(), "", "what happened:", *result.lines, "", "violations:", *verdict]
+
+
+def shrink(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
+    """Return a scenario that still fails in the same way, of which nothing more can be left out."""
+    while (shorter := next(filter(fails, _list_shorter(scenario)), None)) is not None:
+        scenario = shorter
+    return scenario
+
+
+def _list_shorter(scenario: Scenario) -> Iterator[Scenario]:
+    """Yield the scenario without one of its parts, large parts first."""
+    for each in fields(Scenario):
+        if each.name not in ("seed", *PARTS) and getattr(scenario, each.name) != each.default:
+            plain: dict[str, Any] = {each.name: each.default}
+            yield replace(scenario, **plain)
+    for key in PARTS:
+        rows = getattr(scenario, key)
+        for index in range(len(rows)):
+            shorter: dict[str, Any] = {key: rows[:index] + rows[index + 1 :]}
+            yield replace(scenario, **shorter)
+    for index, act in enumerate(scenario.acts):
+        if act.verb == "create" and act.count > 1:
+            fewer = replace(act, count=act.count - 1)
+            yield replace(scenario, acts=(*scenario.acts[:index], fewer, *scenario.acts[index + 1 :]))

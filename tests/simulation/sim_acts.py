@@ -13,8 +13,7 @@ from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import RESTING, Pool
 from tests.simulation.sim_scenario import CLUSTERS, ZONE, Act
-from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
-from tests.simulation.sim_workloads import NAMESPACE, Workload
+from tests.simulation.sim_workloads import NAMESPACE, OTHER, SHAPES, Shape, Workload
 from tests.simulation.sim_world import Sent, World
 
 SUSPENDED = ("JobSet", "RayCluster", "Job")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.simulation.shrinking import shrink
+from tests.simulation.campaigns import shrink
 from tests.simulation.sim_run import run_scenario
 from tests.simulation.sim_scenario import Act, Scenario
 from tests.simulation.sim_scenarios import make_scenario
