@@ -341,7 +341,7 @@ class SimCluster:
     def _bind(self, pod: SimPod, node: Node) -> None:
         now = self.world.time.now
         self.world.tell(f"pod {pod.view.name} is bound to {node.name}")
-        pod.node, pod.bound_at = node, now
+        pod.node, pod.bound_at, node.pool.bound_at = node, now, now
         node.pods.append(pod)
         owner = self.find_owner(node.pool)
         if owner is not None and owner is not pod.workload:

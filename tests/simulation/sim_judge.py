@@ -36,6 +36,7 @@ LOOK_SECONDS = 11.0
 counted, because nothing can recall a request that is on its way."""
 STOP_SECONDS = CHANGED_SECONDS = LOOK_SECONDS + 2
 """A create may rest on a list of pools, and on labels of namespaces, that are 2 s older."""
+REQUEST_SECONDS = 55.0  # so long a tick may take
 TWO_SECONDS = 20.0
 """GKE names no cause, and the product has no reason for another try, so soon after a create."""
 HOUR_SECONDS, SPARE_CREATES = 3600.0, 3
@@ -370,8 +371,16 @@ class Judge:
         if not made.terminal or pool.healthy_since is None or seen - pool.healthy_since < LOOK_SECONDS:
             return
         since = max(pool.left_at, pool.healthy_since)
+        if self._is_use_unseen(pool):
+            return
         if now - since < min(owner.warm_seconds, self._world.scenario.idle_seconds) // 2 - 1:
             self.report("idle time", f"delete of {pool.name}, idle for {now - since:.0f} s")
+
+    def _is_use_unseen(self, pool: Pool) -> bool:
+        """Return whether no tick ended during the last use of an idle pool, so that its mark stays."""
+        nodes, ticks = self._world.clusters[pool.cluster].list_nodes(pool), self._world.ticks.get(pool.cluster, ())
+        marked = any(node.idle_since and node.idle_since < pool.bound_at for node in nodes)
+        return marked and not any(pool.bound_at < tick < pool.left_at - REQUEST_SECONDS for tick in ticks)
 
     def _count_doubtful(self, pool: Pool) -> None:
         """See that the cap holds for deletes that no word of the owner asks for."""

@@ -51,7 +51,8 @@ class Pool:
     healthy_since: float | None = None
     """Since when all of its nodes are there; of an elastic one, any."""
     relabelled_at: float = 0.0  # when a person last changed its labels, or deleted it
-    left_at: float = 0.0  # when a pod last left one of its nodes
+    bound_at: float = 0.0  # when a pod last came to one of its nodes
+    left_at: float = 0.0  # when a pod last left one of them
     made_nodes: int = 0
     asked: int = 0  # how many machines the autoscaler wants it to have
     dry_until: float = 0.0  # so long there is no machine for it, whatever its zone has
