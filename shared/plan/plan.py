@@ -209,8 +209,9 @@ def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
 
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
-    """Return the pools of which the pods of others would change the plan."""
+    """Return the pools of which the pods of others change the plan: on an idle one they open it."""
     decisive = {act.pool for act in plan.takes if _rests_on_pods(act, census)}
+    decisive.update(pool.name for pool in census.scene.pools if pool.idle_since is not None)
     if any(pod.waits for pod in census.scene.pods):
         served = (pool for _, pool in census.demanded.served if is_whole(pool))
         decisive.update(pool.name for pool in served if _is_waited_beside(pool, census))
@@ -239,8 +240,7 @@ def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
         return False
     if any(act.verb == Verb.LOWER and act.pool == pool.name for act in plan.takes):
         return True
-    old = census.scene.now - pool.created_at >= YOUNG_SECONDS
-    return old and _is_waited_beside(pool, census)
+    return census.scene.now - pool.created_at >= YOUNG_SECONDS and _is_waited_beside(pool, census)
 
 
 def _is_waited_beside(pool: Pool, census: Census) -> bool:

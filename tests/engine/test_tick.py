@@ -208,12 +208,17 @@ def test_a_pool_that_was_not_made_to_stay_goes_at_once_whatever_the_setting_says
     assert world.list_deleted() == [name]
 
 
-def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
+@pytest.mark.parametrize("seconds", [0, 6])
+@pytest.mark.parametrize("jobset", ["train", "other"])
+def test_a_pod_that_runs_on_an_idle_pool_opens_it_however_long_a_tick_lists(jobset: str, seconds: float) -> None:
     world, name = warm_world(idle_seconds=600)
     world.collector.tick()
-    world.set_jobset(replicas=1, template=EXCLUSIVE)
-    world.wait(0)
-    world.run(0, name)
+    world.set_jobset(name=jobset, replicas=1, template=EXCLUSIVE)
+    world.wait(0, jobset=jobset)
+    for host in range(4):
+        world.change_pod(f"{jobset}-0-{host}", node_name=f"{name}-{host}", unschedulable=False)
+    assert all(node.idle_since for node in world.cluster.nodes.values())
+    world.on("list nodes", world.pass_time(seconds))
 
     world.provisioner.tick()
 
