@@ -21,7 +21,7 @@ ONCE_VIOLATED = {
     8934127: "a slice runs in part on the failed successor of a pool that lost its hosts",
     8935441: "a slice ends before its own pool has nodes",
     8964335: "a Retry of Kueue's check gives the record of a list back",
-    8972893: "no tick sees that an idle pool is used",
+    8972893: "others use an idle pool while calls are slow",
     8962918: "an Event expires while the clock of Kubernetes is ahead",
 }
 
