@@ -377,7 +377,7 @@ class Judge:
             self.report("idle time", f"delete of {pool.name}, idle for {now - since:.0f} s")
 
     def _is_use_unseen(self, pool: Pool) -> bool:
-        """Return whether no tick ended during the last use of an idle pool, so that its mark stays."""
+        """Return whether no tick ended during the last use of an idle pool: then its mark stays."""
         nodes, ticks = self._world.clusters[pool.cluster].list_nodes(pool), self._world.ticks.get(pool.cluster, ())
         marked = any(node.idle_since and node.idle_since < pool.bound_at for node in nodes)
         return marked and not any(pool.bound_at < tick < pool.left_at - REQUEST_SECONDS for tick in ticks)
