@@ -202,16 +202,16 @@ def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     lacking = [pool for pool in pools if _rests_on_machines(pool, census, plan)]
     asks = [Ask(Fact.MACHINES, pool.name) for pool in lacking]
     decisive = _list_decisive(census, plan)
-    unread = [pool.name for pool in pools if not pool.users_read]
-    asks += [Ask(Fact.USERS, name) for name in unread if name in decisive]
+    # The pods of others on an idle pool take its mark away.
+    others = [each for each in pools if each.idle_since or each.name in decisive]
+    asks += [Ask(Fact.USERS, each.name) for each in others if not each.users_read]
     asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
     return tuple(asks)
 
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
-    """Return the pools of which the pods of others change the plan: on an idle one they open it."""
+    """Return the pools of which the pods of others would change the plan."""
     decisive = {act.pool for act in plan.takes if _rests_on_pods(act, census)}
-    decisive.update(pool.name for pool in census.scene.pools if pool.idle_since is not None)
     if any(pod.waits for pod in census.scene.pods):
         served = (pool for _, pool in census.demanded.served if is_whole(pool))
         decisive.update(pool.name for pool in served if _is_waited_beside(pool, census))
