@@ -6,14 +6,14 @@ https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cli.printing import format_exact, format_moment
+from cli.printing import format_exact
 from shared.model.errors import Misconfigured
 from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from google.auth.credentials import Credentials
@@ -21,11 +21,18 @@ if TYPE_CHECKING:
 
     OpenLogs = Callable[[str], Client]
     """Opens the logs of a project."""
-    Record = tuple[float, Mapping[str, Any]]
-    """When it was written in unix seconds, and its fields."""
+
+
+class Record(NamedTuple):
+    """One entry of the logs."""
+
+    at: float  # when it was written, in unix seconds
+    fields: dict[str, Any]  # none if it has only a text
+    severity: str = ""
+
 
 DAY_SECONDS = 86_400.0
-ENTRIES_MAX = 500
+RECORDS_MAX = 500
 PAGE_SIZE = 1000  # the most that Cloud Logging gives at a time
 IDS_AT_ONCE = 20
 """Events of one question: Pub/Sub tries a message 20 times, and each try may be a record."""
@@ -65,21 +72,20 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Recor
     """Return what was created or refused in a cluster: the newest 500 records of the last day."""
     wanted = 'severity>=NOTICE OR jsonPayload.reason="paused"'
     wanted = f"({wanted}) AND jsonPayload.claim.cluster={json.dumps(cluster)}"
-    entries = list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)
-    records = [(read_moment(each), read_record(each)) for each in entries]
-    return [(at, record) for at, record in records if at is not None and isinstance(record.get("claim"), dict)]
+    records = list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS)
+    return [each for each in records if isinstance(each.fields.get("claim"), dict)]
 
 
 def read_event_records(
     open_logs: OpenLogs, cluster: str, ids: Sequence[str], *, since: float
 ) -> list[dict[str, Any]]:
     """Return what was logged about events, each record with a reason, the newest first."""
-    entries: list[Any] = []
+    records: list[Record] = []
     for at in range(0, len(ids), IDS_AT_ONCE):
         names = " OR ".join(json.dumps(each) for each in ids[at : at + IDS_AT_ONCE])
         wanted = f"jsonPayload.event_id=({names}) AND jsonPayload.reason:*"
-        entries += list_newest(open_logs, cluster, wanted, since=since, most=ENTRIES_MAX)
-    return list(map(read_record, entries))
+        records += list_newest(open_logs, cluster, wanted, since=since)
+    return [each.fields for each in records]
 
 
 def find_last_tick(
@@ -93,18 +99,16 @@ def find_last_tick(
         f'jsonPayload.wake="tick" AND jsonPayload.counts:* AND jsonPayload.function="{function}" '
         f'AND jsonPayload.cluster="{cluster}"{ours}'
     )
-    for entry in list_of_day(open_logs, cluster, wanted, now=now, most=1):
-        at, counts = read_moment(entry), read_record(entry).get("counts")
-        if at is not None and isinstance(counts, dict):
-            return at, {str(key): int(value or 0) for key, value in counts.items()}
+    for each in list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=1):
+        return each.at, {str(key): int(value or 0) for key, value in each.fields["counts"].items()}
     return None
 
 
 def find_last_error(open_logs: OpenLogs, cluster: str, function: str, *, since: float, ours: str = "") -> str:
     """Return the newest error that a function logged in a tick, with its reason; empty for none."""
     wanted = f'jsonPayload.wake="tick" AND jsonPayload.decision="none" AND jsonPayload.function="{function}"{ours}'
-    records = list(map(read_record, list_newest(open_logs, cluster, wanted, since=since, most=1)))
-    return "".join(f"{each.get('message')} [{each.get('reason')}]" for each in records)
+    records = list_newest(open_logs, cluster, wanted, since=since, most=1)
+    return "".join(f"{each.fields.get('message')} [{each.fields.get('reason')}]" for each in records)
 
 
 def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
@@ -113,47 +117,30 @@ def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float 
     It is None if it published none in the last day.
     """
     wanted = f'jsonPayload.message="published" AND jsonPayload.cluster="{cluster}"'
-    entries = list_of_day(open_logs, cluster, wanted, now=now, most=1)
-    return read_moment(entries[0]) if entries else None
+    records = list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=1)
+    return records[0].at if records else None
 
 
-def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
-    """Return the newest entries of the last day that fit."""
-    return list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=most)
-
-
-def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
-    """Return the newest entries since a time in unix seconds that fit, the newest first."""
-    project = cluster.split("/")[1]
-    with translate_client_errors(f"ListLogEntries projects/{project}"):
-        client: Any = open_logs(project)
-        entries = client.list_entries(
-            filter_=f'timestamp>="{format_moment(since)}" AND {wanted}',
-            order_by="timestamp desc",
-            page_size=most,
-            max_results=most,
-        )
-        return list(entries)
+def list_newest(
+    open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int = RECORDS_MAX
+) -> list[Record]:
+    """Return the newest records since a time in unix seconds that fit, the newest first."""
+    options = {"order_by": "timestamp desc", "page_size": most, "max_results": most}
+    return list(_read(open_logs, cluster.split("/")[1], wanted, since, **options))
 
 
 def read_all(open_logs: OpenLogs, project: str, wanted: str, *, since: float) -> Iterator[Record]:
-    """Yield all records since a time in unix seconds that fit, the oldest first.
+    """Return all records since a time in unix seconds that fit, the oldest first.
 
     Cloud Logging answers 60 pages of 1,000 a minute (https://cloud.google.com/logging/quotas).
     """
+    return _read(open_logs, project, wanted, since, order_by="timestamp asc", page_size=PAGE_SIZE)
+
+
+def _read(open_logs: OpenLogs, project: str, wanted: str, since: float, **options: Any) -> Iterator[Record]:
     with translate_client_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)
-        filter_text = f'timestamp>="{format_exact(since)}" AND {wanted}'
-        for entry in client.list_entries(filter_=filter_text, order_by="timestamp asc", page_size=PAGE_SIZE):
-            yield read_moment(entry) or since, read_record(entry)
-
-
-def read_record(entry: Any) -> dict[str, Any]:
-    """Return the fields of an entry; none if it has only a text."""
-    return entry.payload if isinstance(entry.payload, dict) else {}
-
-
-def read_moment(entry: Any) -> float | None:
-    """Return when an entry was written, in unix seconds; None if it does not say."""
-    moment: float | None = entry.timestamp.timestamp() if entry.timestamp else None
-    return moment
+        for entry in client.list_entries(filter_=f'timestamp>="{format_exact(since)}" AND {wanted}', **options):
+            moment = entry.timestamp.timestamp() if entry.timestamp else since
+            fields = entry.payload if isinstance(entry.payload, dict) else {}
+            yield Record(moment, fields, entry.severity or "")

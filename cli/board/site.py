@@ -31,7 +31,7 @@ from cli.diagnosis.doctor import Result, check_lease
 from cli.exit_codes import BadInput, say
 from cli.fleet.status import Status, Trouble, add_refusals, read_status, tell_left_alone
 from cli.printing import short_cluster
-from cli.usage.usage_command import DAY_SECONDS, GROUPS, Account, describe_sums, list_pools, read_records
+from cli.usage.usage_command import DAY_SECONDS, describe_sums, list_pools, sum_up
 from shared import VERSION
 from shared.model.errors import ProvisionerError
 
@@ -95,11 +95,8 @@ class Readings:
 
     def _read_usage(self, now: float) -> list[Any]:
         """Sum the records of today, and return nothing."""
-        midnight, deployment = now - now % DAY_SECONDS, self.deployment
-        account = Account(midnight, GROUPS["namespace"], deployment.ports.clusters)
-        for at, record in read_records(deployment, midnight, now):
-            account.see(at, record)
-        account.close(now, list_pools(deployment))
+        midnight, pools = now - now % DAY_SECONDS, list_pools(self.deployment)
+        account = sum_up(self.deployment, midnight, "namespace", now, pools)
         own = account.rows.get(self.namespace, Counter()) if self.namespace else account.total
         self._usage = describe_sums(own)
         return []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cli.access.log_search import ENTRIES_MAX, list_of_day, read_answers, read_moment, read_record
+from cli.access.log_search import DAY_SECONDS, list_newest, read_answers
 from cli.exit_codes import BadInput, say
 from cli.explaining import find_summary
 from cli.fleet.rows import list_decisions, read_cluster
@@ -182,19 +182,16 @@ def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, n
         f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
         f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     )
-    return [_view_record(each) for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
-
-
-def _view_record(entry: Any) -> Entry:
-    record = read_record(entry)
-    pool, decision = str(record.get("pool") or ""), str(record.get("decision") or "")
-    return Entry(
-        at=read_moment(entry) or 0.0,
-        source="log",
-        about=f"{record.get('function', '')} {pool}".strip(),
-        text=f"{decision}: {record.get('message', '')} [{record.get('reason', '')}]",
-        bad=entry.severity in _LOUD,
-    )
+    return [
+        Entry(
+            at=at,
+            source="log",
+            about=f"{fields.get('function', '')} {fields.get('pool') or ''}".strip(),
+            text=f"{fields.get('decision') or ''}: {fields.get('message', '')} [{fields.get('reason', '')}]",
+            bad=severity in _LOUD,
+        )
+        for at, fields, severity in list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS)
+    ]
 
 
 VALID = "NAME, NAMESPACE/NAME, KIND/NAME or KIND NAME"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import read_answers
@@ -250,7 +250,7 @@ def add_refusals(status: Status, records: Collection[Record]) -> None:
     """Show what GKE refused at once, where that is the last record, in place of what is planned."""
     by_owner: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     by_pool: dict[str, Mapping[str, Any]] = {}
-    for _, record in sorted(records, key=itemgetter(0)):
+    for record in (each.fields for each in sorted(records, key=attrgetter("at"))):
         claim = record["claim"]
         by_pool[str(record.get("pool"))] = record
         if record.get("decision") == Verdict.CREATE or _is_refusal(record) or _is_pause(record):

@@ -171,6 +171,17 @@ def read_records(deployment: Deployment, begin: float, end: float) -> Iterator[R
         yield from read_all(open_logs, project, wanted, since=begin)
 
 
+def sum_up(
+    deployment: Deployment, begin: float, by: str, now: float, pools: Iterable[tuple[str, NodePool]]
+) -> Account:
+    """Return the sums from a time to now, with the pools that there are."""
+    account = Account(begin, GROUPS[by], deployment.ports.clusters)
+    for each in read_records(deployment, begin, now):
+        account.see(each.at, each.fields)
+    account.close(now, pools)
+    return account
+
+
 def write_hours(hours: float) -> str:
     """Return hours for people: with two digits if they are few."""
     return f"{hours:,.1f}" if hours >= FEW_HOURS else f"{hours:.2f}"
@@ -267,11 +278,8 @@ def usage(
         raise BadInput(f"--by: is not a group (got {by[:80]!r}); valid: {', '.join(GROUPS)}")
     deployment = open_chosen()
     now = deployment.ports.clock.now()
-    account = Account(parse_since(since, now=now), GROUPS[by], deployment.ports.clusters)
-    for at, record in read_records(deployment, account.begin, now):
-        account.see(at, record)
-    account.close(now, _list_pools(deployment))
-    show_usage(account, by, now, output)
+    begin = parse_since(since, now=now)
+    show_usage(sum_up(deployment, begin, by, now, _list_pools(deployment)), by, now, output)
     return ExitCode.FINE
 
 

@@ -1,12 +1,12 @@
 """`status` on known situations: what it prints, at which width, and how it ends."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 import yaml
 from msgspec import structs
 
+from cli.access.log_search import Record
 from cli.fleet.status import add_refusals, print_status, read_status
 from cli.printing import format_age
 from shared.model.errors import Denied, Unavailable
@@ -97,13 +97,10 @@ def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> N
     assert format_age(seconds) == text
 
 
-Record = tuple[float, dict[str, Any]]
-
-
 def an_answer(ago: float, decision: str, reason: str, **claim: str) -> Record:
     home = {"cluster": CLUSTER, "namespace": "default", "name": "train"}
     facts = {"decision": decision, "reason": reason, "message": f"GKE: {reason}"}
-    return NOW - ago, {"claim": home | claim, **facts}
+    return Record(NOW - ago, {"claim": home | claim, **facts})
 
 
 def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world: World) -> None:
@@ -147,9 +144,9 @@ def test_a_deletion_that_gke_refuses_needs_a_person(world: World) -> None:
     (name,) = world.run_all()
     world.finish(replicas=1)
     status = read_status(a_deployment(world).ports)
-    at, record = an_answer(5, "refuse", "permission_denied")
+    record = an_answer(5, "refuse", "permission_denied")
 
-    add_refusals(status, [(at, record | {"pool": name})])
+    add_refusals(status, [Record(record.at, record.fields | {"pool": name})])
 
     (trouble,) = status.troubles
     assert (trouble.about, trouble.reason) == ("default/train", "permission_denied")

@@ -63,14 +63,16 @@ def test_a_month_is_read_page_by_page() -> None:
 
     def list_entries(**options: Any) -> Iterator[SimpleNamespace]:
         asked.append(options)
-        yield from (SimpleNamespace(timestamp=moment, payload={"number": number}) for number in range(2))
+        yield from (
+            SimpleNamespace(timestamp=moment, payload={"number": number}, severity="INFO") for number in range(2)
+        )
 
     client: Any = SimpleNamespace(list_entries=list_entries)
     deployment = replace(a_deployment(project="p", name="ours"), open_logs=lambda _project: client)
 
     found = list(read_records(deployment, NOW - HOUR, NOW))
 
-    assert found == [(NOW, {"number": 0}), (NOW, {"number": 1})]
+    assert [(each.at, each.fields) for each in found] == [(NOW, {"number": 0}), (NOW, {"number": 1})]
     ((options,),) = [asked]
     assert (options["order_by"], options["page_size"]) == ("timestamp asc", 1000)
     assert options["filter_"].startswith('timestamp>="2027-01-15T07:00:00.000000Z" AND timestamp<"')

@@ -89,7 +89,7 @@ def test_logs_are_asked_for_one_workload_of_one_day() -> None:
     assert logs.body["resourceNames"] == ["projects/p"]
     assert (logs.body["orderBy"], logs.body["pageSize"]) == ("timestamp desc", 500)
     assert logs.body["filter"] == (
-        'timestamp>="2027-01-14T08:00:00Z" AND jsonPayload.claim.name="train" '
+        'timestamp>="2027-01-14T08:00:00.000000Z" AND jsonPayload.claim.name="train" '
         f'AND jsonPayload.claim.namespace="team-a" AND jsonPayload.claim.cluster="{CLUSTER}"'
     )
 

@@ -10,8 +10,8 @@ import pytest
 import urllib3
 
 from cli.access.deployment import FUNCTIONS, name_topic
-from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
+from cli.printing import format_exact
 from shared.deliver import IDLE
 from shared.edges.kubernetes import JsonObject
 from shared.engine.budget import SENT_SECONDS
@@ -230,7 +230,9 @@ def _wait_for_entry(lab: Lab, wanted: str, since: float) -> Any:
         pytest.skip("TPU_PROVISIONER_LOGGING_ENDPOINT is empty")
 
     def is_there() -> bool:
-        found[:] = list_newest(logs, lab.cluster, wanted, since=since - 60.0, most=20)
+        client: Any = logs(lab.cluster.split("/")[1])
+        filter_text = f'timestamp>="{format_exact(since - 60.0)}" AND {wanted}'
+        found[:] = client.list_entries(filter_=filter_text, order_by="timestamp desc", max_results=20)
         return bool(found)
 
     lab.wait(f"a log entry with {wanted}", is_there)
