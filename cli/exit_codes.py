@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
-from typing import TYPE_CHECKING, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
 from shared.model.errors import Misconfigured, ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 LAPTOP_HINT = (
     'For the local stack: `make up`, then `eval "$(make -s env)"`. '
     "In the cloud: --project and --name find the deployment (docs/cli.md)."
 )
-
-
 P = ParamSpec("P")
 
 
@@ -56,38 +53,25 @@ class BadInput(Exception):
     """Something that was given is wrong; the text names it, its value and what would be valid."""
 
 
-def refuse(text: object) -> NoReturn:
-    """End the command with ``error: TEXT`` on standard error, because something given is wrong."""
-    typer.echo(f"error: {text}", err=True)
-    raise typer.Exit(ExitCode.BAD_INPUT)
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Turn our errors into one message on standard error and an exit code."""
-    try:
-        yield
-    except BadInput as error:
-        refuse(error)
-    except Misconfigured as error:
-        refuse(f"{say(error)}\n{LAPTOP_HINT}")
-    except ProvisionerError as error:
-        # Google's libraries take half a second to load, and most commands end without an error.
-        from shared.edges.google import find_request  # noqa: PLC0415
-
-        request = find_request(error)
-        where = f" [{request}]" if request else ""
-        typer.echo(f"error ({error.reason}): {say(error)}{where}", err=True)
-        raise typer.Exit(ExitCode.UNREACHABLE) from error
-
-
 def answering(command: Callable[P, ExitCode]) -> Callable[P, None]:
     """Return a command that ends with its exit code, and with one message for an error of ours."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        with refusing():
+        try:
             code = command(*args, **kwargs)
+        except (BadInput, Misconfigured) as error:
+            hint = f"\n{LAPTOP_HINT}" if isinstance(error, Misconfigured) else ""
+            typer.echo(f"error: {say(error)}{hint}", err=True)
+            code = ExitCode.BAD_INPUT
+        except ProvisionerError as error:
+            # Google's libraries take half a second to load, and most commands end without an error.
+            from shared.edges.google import find_request  # noqa: PLC0415
+
+            request = find_request(error)
+            where = f" [{request}]" if request else ""
+            typer.echo(f"error ({error.reason}): {say(error)}{where}", err=True)
+            code = ExitCode.UNREACHABLE
         if code is not ExitCode.FINE:
             raise typer.Exit(code)
 

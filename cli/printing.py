@@ -145,28 +145,23 @@ def as_data(columns: Sequence[Column[R]], row: R) -> dict[str, Any]:
 
 
 def print_table(console: Console, columns: Sequence[Column[R]], rows: Sequence[R], *, wide: bool = False) -> None:
-    """Print rows by their columns."""
+    """Print rows by their columns: folded on a terminal, one line each elsewhere."""
     shown = [column for column in columns if column.heading and (wide or not column.wide)]
-    print_columns(console, [each.heading for each in shown], [[each.write(row) for each in shown] for row in rows])
-
-
-def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
-    """Print rows in columns: folded on a terminal, one line each elsewhere."""
-    rows = [[_escape(cell) for cell in row] for row in rows]
+    headings = [each.heading for each in shown]
+    cells = [[_escape(each.write(row)) for each in shown] for row in rows]
     if not console.is_terminal:
-        _print_lines(console, headings, [[str(cell) for cell in row] for row in rows])
+        _print_lines(console, [headings, *([cell.plain for cell in row] for row in cells)])
         return
     table = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    for row in cells:
+        table.add_row(*row)
     console.print(table)
 
 
-def _print_lines(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [list(headings), *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+def _print_lines(console: Console, lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         console.out(_GAP.join(cells).rstrip(), highlight=False)
@@ -174,11 +169,10 @@ def _print_lines(console: Console, headings: Sequence[str], rows: Sequence[Seque
 
 def print_line(console: Console, text: str | Text = "") -> None:
     """Print one line; it folds on a terminal and stays whole elsewhere."""
-    text = _escape(text)
     if console.is_terminal:
-        console.print(text)
+        console.print(_escape(text))
     else:
-        console.out(str(text), highlight=False)
+        console.out(_escape(text).plain, highlight=False)
 
 
 def warn(text: str) -> None:
@@ -186,13 +180,10 @@ def warn(text: str) -> None:
     sys.stderr.write(f"{_escape(text)}\n")
 
 
-def _escape(text: str | Text) -> str | Text:
+def _escape(text: str | Text) -> Text:
     """Return a text whose control characters, which objects may hold, do nothing to a terminal."""
-    plain = str(text)
-    if plain.isprintable():
-        return text
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in plain)
-    return Text(shown, style=text.style) if isinstance(text, Text) else shown
+    shown = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
+    return Text("".join(shown), style=text.style if isinstance(text, Text) else "")
 
 
 def styled(text: str, look: str) -> Text:

@@ -242,7 +242,7 @@ class Run:
         if status.errors or not self._is_quiet(unfinished, status):
             return
         for each in unfinished:
-            history = tell(self._deployment, CLUSTER_PATH, each.document.namespace, each.document.name)
+            history = tell(self._deployment, CLUSTER_PATH, "", each.document.namespace, each.document.name)
             nothing = (SILENT, f"nothing tells why {each.document.kind} {each.document.name} does not go on")
             self._withdraw(each, list_reasons(history) or [nothing])
 

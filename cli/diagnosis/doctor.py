@@ -22,7 +22,7 @@ from shared.model.errors import Denied, NotFound, ProvisionerError
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -48,11 +48,6 @@ class Finding:
     text: str
     fix: str = ""  # a command, or where to look
     check: str = ""
-
-
-def fine(text: str) -> Finding:
-    """Return that nothing is to be done."""
-    return Finding(Result.OK, text)
 
 
 def bad(text: str, fix: str, *, serious: bool = True) -> Finding:
@@ -118,28 +113,37 @@ _CHART = "helm upgrade tpu-provisioner-exporter infra/helm --namespace default -
 _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exporter"
 
 
-def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
-    """Return what is found of one cluster."""
-    shown, kinds = short_cluster(cluster), choose_kinds(deployment.settings.kinds)
-    _, project, _, location, _, name = cluster.split("/")
-    describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
-    endpoint = f"{describe} (is the DNS endpoint enabled?)"
-    return [
-        look(f"{shown} GKE", partial(_check_gke, deployment, cluster), describe),
-        *(
-            look(f"{shown} {kind.name}", partial(_check_kind, deployment.apis[cluster], kind), endpoint)
-            for kind in kinds
-        ),
-        look(f"{shown} emergency stop", partial(_check_stop, deployment, cluster), _CHART),
-        look(f"{shown} exporter", partial(check_lease, deployment, cluster), _CHART),
-        look(f"{shown} events", partial(check_events, deployment, cluster)),
-    ]
+def list_checks(deployment: Deployment) -> Iterator[tuple[str, Callable[[], Finding], str]]:
+    """Yield all checks with their headings, and what repairs one that gets no answer."""
+    yield "settings", partial(check_settings, deployment), ""
+    for cluster, api in deployment.apis.items():
+        shown = short_cluster(cluster)
+        project, location, name = shown.split("/")
+        describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
+        yield f"{shown} GKE", partial(_check_gke, deployment, cluster), describe
+        for kind in choose_kinds(deployment.settings.kinds):
+            endpoint = f"{describe} (is the DNS endpoint enabled?)"
+            yield f"{shown} {kind.name}", partial(_check_kind, api, kind), endpoint
+        yield f"{shown} emergency stop", partial(_check_stop, deployment, cluster), _CHART
+        yield f"{shown} exporter", partial(check_lease, deployment, cluster), _CHART
+        yield f"{shown} events", partial(check_events, deployment, cluster), ""
+    yield "subscriptions", partial(check_subscriptions, deployment), ""
+    yield "dead letters", partial(check_dead_letters, deployment), ""
+    for function in FUNCTIONS:
+        for cluster in deployment.apis:
+            check = partial(check_tick, deployment, function, cluster)
+            yield f"{short_cluster(cluster)} tick of {function}", check, ""
+
+
+def examine(deployment: Deployment) -> list[Finding]:
+    """Return a finding for each check. Nothing in the deployment is changed."""
+    return merge_unanswered([look(*each) for each in list_checks(deployment)])
 
 
 def _check_gke(deployment: Deployment, cluster: str) -> Finding:
     pools = deployment.ports.pools.list(cluster)
     managed = sum(pool.owner is not None for pool in pools)
-    return fine(f"{len(pools)} node pools, {managed} created by the provisioner")
+    return Finding(Result.OK, f"{len(pools)} node pools, {managed} created by the provisioner")
 
 
 def _check_kind(api: KubernetesApi, kind: Kind) -> Finding:
@@ -148,7 +152,7 @@ def _check_kind(api: KubernetesApi, kind: Kind) -> Finding:
     except NotFound:
         text = f"Kubernetes answers, but {kind.name} is not installed"
         return bad(text, kind.install) if kind.install else Finding(Result.SKIPPED, text)
-    return fine(f"Kubernetes answers, and {kind.name} is installed")
+    return Finding(Result.OK, f"Kubernetes answers, and {kind.name} is installed")
 
 
 def _check_stop(deployment: Deployment, cluster: str) -> Finding:
@@ -156,7 +160,7 @@ def _check_stop(deployment: Deployment, cluster: str) -> Finding:
     name = deployment.settings.own_namespace
     stop, cause = read_stop(cluster, name, deployment.ports)
     if not stop:
-        return fine(f"off: namespace {name} lets the functions act")
+        return Finding(Result.OK, f"off: namespace {name} lets the functions act")
     fix = f"kubectl label namespace {name} {labels.MODE}-"
     if deployment.ports.clusters[cluster].get_namespace(name) is None:
         fix = f"{_CHART}, or set TPU_PROVISIONER_OWN_NAMESPACE"
@@ -178,7 +182,7 @@ def check_lease(deployment: Deployment, cluster: str) -> Finding:
     renewed, holder = parse_time(read.text(lease, "spec", "renewTime")), read.text(lease, "spec", "holderIdentity")
     age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
     if holder and age <= LEASE_SECONDS_MAX:
-        return fine(f"{holder} is the leader and renewed its Lease {age:.0f} s ago")
+        return Finding(Result.OK, f"{holder} is the leader and renewed its Lease {age:.0f} s ago")
     state = f"was last renewed {age:.0f} s ago" if holder and renewed else "has no holder"
     return bad(f"no exporter is the leader: {where} {state}", _LOGS)
 
@@ -192,27 +196,10 @@ def check_events(deployment: Deployment, cluster: str) -> Finding:
     if last is None:
         text = "published no event in the last day; that is normal only if no workload needed a pool or ended"
         return bad(text, _LOGS, serious=False)
-    return fine(f"published its last event {format_age(max(0.0, now - last))} ago")
+    return Finding(Result.OK, f"published its last event {format_age(max(0.0, now - last))} ago")
 
 
 TICK_SECONDS_MAX = 180.0  # the scheduler calls every minute. Three missed calls mean a problem.
-
-
-def examine(deployment: Deployment) -> list[Finding]:
-    """Return a finding for each check. Nothing in the deployment is changed."""
-    clusters = deployment.ports.clusters
-    findings = [look("settings", partial(check_settings, deployment))]
-    findings += [finding for cluster in clusters for finding in check_cluster(deployment, cluster)]
-    findings += [
-        look("subscriptions", partial(check_subscriptions, deployment)),
-        look("dead letters", partial(check_dead_letters, deployment)),
-    ]
-    findings += [
-        look(f"{short_cluster(cluster)} tick of {function}", partial(check_tick, deployment, function, cluster))
-        for function in FUNCTIONS
-        for cluster in clusters
-    ]
-    return merge_unanswered(findings)
 
 
 def check_settings(deployment: Deployment) -> Finding:
@@ -220,7 +207,7 @@ def check_settings(deployment: Deployment) -> Finding:
     settings = deployment.settings
     limits = {"cluster": settings.limit_chips, "namespace": settings.limit_chips_per_namespace}
     bounds = ", ".join(f"at most {most} chips in a {where}" for where, most in limits.items() if most)
-    return fine(f"{count(len(settings.clusters), 'cluster')}; {bounds or 'no limit'}")
+    return Finding(Result.OK, f"{count(len(settings.clusters), 'cluster')}; {bounds or 'no limit'}")
 
 
 def check_dead_letters(deployment: Deployment) -> Finding:
@@ -229,7 +216,7 @@ def check_dead_letters(deployment: Deployment) -> Finding:
         return skipped("TPU_PROVISIONER_PROJECT is empty")
     letters = list_reasons(deployment)
     if not letters:
-        return fine("none")
+        return Finding(Result.OK, "none")
     reasons = Counter(each.reason for each in letters).most_common()
     listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
     return bad(f"{len(letters)}: {listed}", "tpu-provisioner dead-letters list", serious=False)
@@ -242,7 +229,7 @@ def check_subscriptions(deployment: Deployment) -> Finding:
     names = {part: name_subscription(deployment.own, part) for part in (*PUSHED, DEAD_LETTERS)}
     absent = {part: name for part, name in names.items() if deployment.pubsub.find_subscription(name) is None}
     if not absent:
-        return fine(f"all {len(names)} exist")
+        return Finding(Result.OK, f"all {len(names)} exist")
     # Without the ends of operations the ticks do all of it, only later.
     serious = any(not part.endswith(ENDS) for part in absent)
     return bad(f"these do not exist: {', '.join(absent.values())}", "terraform plan", serious=serious)
@@ -262,7 +249,7 @@ def check_tick(deployment: Deployment, function: str, cluster: str) -> Finding:
     text, counts = f"ended {max(0.0, now - last[0]):.0f} s ago", last[1]
     errors, left = counts.get("errors", 0), counts.get("left", 0)
     if not (errors or left):
-        return fine(text)
+        return Finding(Result.OK, text)
     what = f"it failed for {count(errors, 'object')}, and left {left} to the next one"
     error = find_last_error(deployment.open_logs, cluster, function, since=last[0] - TICK_SECONDS_MAX, ours=ours)
     return bad(f"{text}; {what}{error and f'; the last error: {error}'}", f"tpu-provisioner status, or {logs}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli.exit_codes import ExitCode
-from cli.explanation.why import find_owner, parse_workload, tell
+from cli.explanation.why import parse_workload, tell
 from cli.fleet.rows import needs_a_person
 from cli.printing import (
     Column,
@@ -26,7 +26,7 @@ from cli.printing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cli.access.connections import Deployment
     from cli.explanation.why import Entry, History
     from cli.fleet.rows import Row, WaitingRow
+    from cli.fleet.status import Status
 
 _VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")
 """What differs between repetitions: times, names of operations, numbers."""
@@ -56,15 +57,14 @@ def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
     for each in entries:
         about, text = _VARIES.sub("#", each.about), _VARIES.sub("#", each.text)
         alike.setdefault((each.source, about, text), []).append(each)
-    collapsed = []
-    for same in alike.values():
-        first, last = same[0], same[-1]
-        if len(same) > 1:
-            ago = format_age(max(0.0, now - last.at))
-            text = f"{len(same)} x, last {ago} ago: {last.text}"
-            first = replace(last, at=first.at, text=text)
-        collapsed.append(first)
+    collapsed = [same[0] if len(same) == 1 else _merge(same, now) for same in alike.values()]
     return sorted(collapsed, key=lambda each: each.at)
+
+
+def _merge(same: Sequence[Entry], now: float) -> Entry:
+    last = same[-1]
+    text = f"{len(same)} x, last {format_age(max(0.0, now - last.at))} ago: {last.text}"
+    return replace(last, at=same[0].at, text=text)
 
 
 def print_history(
@@ -78,35 +78,33 @@ def print_history(
     if rows:
         print_table(console, _COLUMNS, rows)
         print_line(console)
-    _print_present(console, history)
-    for each in history.unread:
-        print_line(console, styled(f"not read: {each}", "warn"))
+    for line in (*_list_rows(history.now), *_list_others(history)):
+        print_line(console, line)
 
 
-def _print_present(console: Console, history: History) -> None:
-    now = history.now
+def _list_rows(now: Status) -> Iterator[Text]:
+    """Yield what the plan does with each pool, and for each need that waits."""
     for pool in now.pools:
         slot = f", slot {pool.slot}, attempt {pool.attempt}" if pool.slot else ""
-        _print_now(console, f"pool {pool.pool} is {pool.state}{slot}: {pool.decision}, {pool.message}", pool)
+        yield _write(f"pool {pool.pool} is {pool.state}{slot}: {pool.decision}, {pool.message}", pool)
     for row in now.waiting:
-        _print_now(console, _describe_wait(row), row)
+        yield _write(_describe_wait(row), row)
     for row in now.left_alone:
-        _print_now(console, f"a pod waits, and no node pool is created for it: {row.message}", row)
-    others = _describe_others(history)
-    for line in others or [_describe_nothing(history)] * now.is_empty:
-        print_line(console, line)
-    for reason, summary in history.reasons.items():
-        print_line(console, styled(f"runbook, {reason}: {summary} (tpu-provisioner explain {reason})", "dim"))
+        yield _write(f"a pod waits, and no node pool is created for it: {row.message}", row)
 
 
-def _describe_others(history: History) -> list[Text]:
-    """Return what the owner reads beside what the rows say."""
+def _list_others(history: History) -> Iterator[Text]:
+    """Yield what the owner reads beside what the rows say, and the runbook's words."""
     shown = {row.message for row in (*history.now.waiting, *history.now.left_alone)}
-    return [
-        styled(f"now: {each.verdict}: {each.message} [{each.reason}]", "bad" if needs_a_person(each) else "")
-        for each in history.decisions
-        if each.message not in shown
-    ]
+    others = [each for each in history.decisions if each.message not in shown]
+    for each in others:
+        text = f"now: {each.verdict}: {each.message} [{each.reason}]"
+        yield styled(text, "bad" if needs_a_person(each) else "")
+    if history.now.is_empty and not others:
+        yield _describe_nothing(history)
+    for reason, summary in history.reasons.items():
+        yield styled(f"runbook, {reason}: {summary} (tpu-provisioner explain {reason})", "dim")
+    yield from (styled(f"not read: {each}", "warn") for each in history.unread)
 
 
 def _describe_wait(row: WaitingRow) -> str:
@@ -128,9 +126,9 @@ def _describe_nothing(history: History) -> Text:
     return styled(line, "warn" if history.suspended else "")
 
 
-def _print_now(console: Console, text: str, row: Row) -> None:
+def _write(text: str, row: Row) -> Text:
     reason = f" [{row.reason}]" if row.reason else ""
-    print_line(console, styled(f"now: {text}{reason}", "bad" if row.stuck else "ok"))
+    return styled(f"now: {text}{reason}", "bad" if row.stuck else "ok")
 
 
 def show_why(
@@ -140,26 +138,16 @@ def show_why(
     kind, home, name = parse_workload(workload, namespace)
     now, clusters = deployment.ports.clock.now(), deployment.ports.clusters
     begin = parse_since(since, now=now) if since else 0.0
-    histories = [_tell(deployment, cluster, kind, home, name) for cluster in clusters]
+    histories = [tell(deployment, cluster, kind, home, name) for cluster in clusters]
     present = [each for each in histories if each.known]
     if form.for_programs:
         print_data([each.as_data(since=begin) for each in present], form)
     else:
-        _print_histories(present, several=len(clusters) > 1, form=form, now=now, since=begin)
+        for each in present:
+            print_history(open_console(), each, several=len(clusters) > 1, form=form, now=now, since=begin)
     if not present:
         return _warn_of_nothing(f"{home}/{name}", histories)
     return ExitCode.FINDINGS if any(each.stuck for each in present) else ExitCode.FINE
-
-
-def _print_histories(histories: Sequence[History], **how: Any) -> None:
-    for each in histories:
-        print_history(open_console(), each, **how)
-
-
-def _tell(deployment: Deployment, cluster: str, kind: str, namespace: str, name: str) -> History:
-    if kind == "Pod":
-        kind, name = find_owner(deployment, cluster, namespace, name)
-    return tell(deployment, cluster, namespace, name, kind)
 
 
 def _warn_of_nothing(workload: str, histories: Sequence[History]) -> ExitCode:

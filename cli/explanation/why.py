@@ -282,8 +282,10 @@ def find_owner(deployment: Deployment, cluster: str, namespace: str, name: str) 
     return (kind.name, kind.find_owner(pod)) if kind else ("", name)
 
 
-def tell(deployment: Deployment, cluster: str, namespace: str, name: str, kind_name: str = "") -> History:
-    """Return the history of a workload in one cluster. A source that fails is named in it."""
+def tell(deployment: Deployment, cluster: str, kind_name: str, namespace: str, name: str) -> History:
+    """Return the history of a workload, or of that of a pod. A source that fails is named in it."""
+    if kind_name == "Pod":
+        kind_name, name = find_owner(deployment, cluster, namespace, name)
     history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds([kind_name] if kind_name else ports.settings.kinds):
