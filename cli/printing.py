@@ -127,6 +127,10 @@ class Column(Generic[R]):
     show: Callable[[R], Any] | None = None  # returns its cell, if that is not just the value
     wide: bool = False  # it is shown by ``-o wide`` only
 
+    def is_shown(self, *, wide: bool) -> bool:
+        """Return whether people see it."""
+        return bool(self.heading) and (wide or not self.wide)
+
     def read(self, row: R) -> Any:
         """Return its value for a row."""
         return self.get(row) if self.get else getattr(row, self.key)
@@ -146,25 +150,26 @@ def as_data(columns: Sequence[Column[R]], row: R) -> dict[str, Any]:
 
 def print_table(console: Console, columns: Sequence[Column[R]], rows: Sequence[R], *, wide: bool = False) -> None:
     """Print rows by their columns: folded on a terminal, one line each elsewhere."""
-    shown = [column for column in columns if column.heading and (wide or not column.wide)]
-    headings = [each.heading for each in shown]
-    cells = [[_escape(each.write(row)) for each in shown] for row in rows]
+    shown = [column for column in columns if column.is_shown(wide=wide)]
+    headings = [column.heading for column in shown]
+    cells = [[_escape(column.write(row)) for column in shown] for row in rows]
     if not console.is_terminal:
-        _print_lines(console, [headings, *([cell.plain for cell in row] for row in cells)])
+        _print_lines(console, headings, cells)
         return
-    table = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    table = Table(*headings, box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
+    for column in table.columns:
+        column.overflow = "fold"
     for row in cells:
         table.add_row(*row)
     console.print(table)
 
 
-def _print_lines(console: Console, lines: Sequence[Sequence[str]]) -> None:
+def _print_lines(console: Console, headings: Sequence[str], cells: Sequence[Sequence[Text]]) -> None:
+    lines = [headings, *([cell.plain for cell in row] for row in cells)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        console.out(_GAP.join(cells).rstrip(), highlight=False)
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        console.out(_GAP.join(padded).rstrip(), highlight=False)
 
 
 def print_line(console: Console, text: str | Text = "") -> None:

@@ -145,9 +145,11 @@ def show_why(
     else:
         for each in present:
             print_history(open_console(), each, several=len(clusters) > 1, form=form, now=now, since=begin)
-    if not present:
-        return _warn_of_nothing(f"{home}/{name}", histories)
-    return ExitCode.FINDINGS if any(each.stuck for each in present) else ExitCode.FINE
+    return _find_code(present) if present else _warn_of_nothing(f"{home}/{name}", histories)
+
+
+def _find_code(histories: Sequence[History]) -> ExitCode:
+    return ExitCode.FINDINGS if any(each.stuck for each in histories) else ExitCode.FINE
 
 
 def _warn_of_nothing(workload: str, histories: Sequence[History]) -> ExitCode:
