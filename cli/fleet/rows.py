@@ -295,7 +295,7 @@ def _count_waiting(need: Need, one: Planned) -> tuple[int, float]:
 
     A workload that Kueue has given quota waits for its pools before it has pods.
     """
-    if one.census.queued:
+    if one.look.scene.queued:
         lacking = sum(want.need is need for want in one.census.demanded.unserved)
         return lacking, one.look.scene.suspended_since or 0.0
     pods = [pod for pod in one.look.scene.pods if pod.need == need.key and pod.waits]

@@ -21,7 +21,7 @@ from shared.model.times import format_time, read_seconds
 from shared.model.workloads import CheckState, QueuedWorkload, WorkloadView
 from shared.plan.attempts import find_pause
 from shared.plan.counting import Census
-from shared.plan.scene import Plan, Queue
+from shared.plan.scene import Plan
 
 _STATES = {
     Reason.CHECK_READY: "Ready",
@@ -52,9 +52,9 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
         state = next((state for state in each.checks if state.name in names), None)
         if state and not each.holds_quota:
             lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
-            return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
+            return Standing(lost_at=lost_at, retried=retried)
         if state:
-            standing = Standing(queue=Queue.WAITS, queued=each, check=state)
+            standing = Standing(queued=each, check=state)
             return _read_owner(standing, each, workload, queues)
     return Standing()
 
@@ -79,7 +79,7 @@ def _read_owner(
         owner = queues.view_owner(queued)
     except Rejected as error:
         return structs.replace(standing, answer=(reason, str(error)))
-    return structs.replace(standing, queue=Queue.QUOTA, owner=owner, seconds=seconds)
+    return structs.replace(standing, owner=owner, seconds=seconds)
 
 
 def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:

@@ -16,7 +16,7 @@ from shared.model.times import measure_seconds
 from shared.model.workloads import CheckState, Parent, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
-from shared.plan.scene import Creation, Deletion, Pod, Pool, Queue, Scene, Stop, Way, Whose, Word
+from shared.plan.scene import Creation, Deletion, Pod, Pool, Scene, Stop, Way, Word
 from shared.settings import Settings
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
@@ -33,8 +33,8 @@ FREE: StopAndCause = Stop.NOTHING, ""
 class Standing(Struct, frozen=True, kw_only=True):
     """What Kueue says of a workload now."""
 
-    queue: Queue = Queue.NONE
-    owner: WorkloadView | None = None  # as Kueue will resume it; None to take it as it is
+    owner: WorkloadView | None = None
+    """The workload with quota as Kueue will resume it; None to take it as it is."""
     queued: QueuedWorkload | None = None  # the Workload with our check, if that waits for an answer
     check: CheckState | None = None
     seconds: int = 0  # for how long a part of its pools is held
@@ -136,7 +136,7 @@ def view(look: Look, settings: Settings) -> Scene:
         owner_known=look.is_known,
         owner_created_at=workload.created_at if workload else None,
         suspended_since=_find_suspension(workload, pools, now),
-        queue=standing.queue,
+        queued=standing.owner is not None,
         quota_lost_at=standing.lost_at,
         retried=standing.retried,
         part_held_since=_find_held_since(standing.queued, pools),
@@ -208,7 +208,6 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
     machines = look.machines.get(pool.name)
     return Pool(
         name=pool.name,
-        whose=Whose.GO if owner.slot is None else Whose.DEPLOYMENT,
         status=pool.status,
         shape=pool.shape,
         node_labels=pool.node_labels,

@@ -103,7 +103,7 @@ class Run(Struct):
     def _hold_room(self) -> list[Act]:
         """Return what adds; of a gang only if room for all that it lacks could be held."""
         scene, acts = self.look.scene, list(self.plan.adds)
-        if not scene.queue:
+        if scene.suspended_since is None:
             return acts
         census, now = Census(scene), self.ports.clock.now()
         lacking = [want.need for want in census.demanded.unserved if acts or scene.pools]

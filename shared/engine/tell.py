@@ -154,7 +154,7 @@ def _describe_failure(name: str, look: Look) -> str:
         return f"failed: {pool.error}"
     if Census(look.scene).troubles.get(name) == Trouble.USELESS:
         return "was whole for long, and the scheduler placed no waiting pod on it"
-    if viewed.present or (viewed.maximum and viewed.word != Word.CAUSE):
+    if viewed.nodes or (viewed.maximum and viewed.word != Word.CAUSE):
         return ""
     return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
 
@@ -179,7 +179,7 @@ def list_outcomes(done: Sequence[Outcome], look: Look, plan: Plan, ports: Ports)
 def describe_wait(look: Look) -> Decision:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
     pools, error = look.scene.pools, find_error(look)
-    ready = sum(pool.ready or 0 for pool in pools)
+    ready = sum(pool.ready for pool in pools)
     text = f"its node pools exist or come ({len(pools)}), and {ready} of their nodes are Ready"
     return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}: {error}" if error else text)
 

@@ -96,7 +96,7 @@ def _wait_for_slots(run: Run, outcomes: Sequence[Outcome], ports: Ports) -> None
     """Note whether a workload waits for the end of an operation, or look once more."""
     waits = bool({each.decision.reason for each in outcomes} & ENDED_BY_OPERATIONS)
     since = run.look.now - (run.look.measure_wait() or 0.0) if waits else None
-    run.books.wait(run.key, since, begun=bool(run.look.scene.queue and run.look.pools))
+    run.books.wait(run.key, since, begun=bool(run.look.scene.queued and run.look.pools))
     acted = waits and any(each.acted for each in run.done)
     if acted and run.books.count_room(run.key, ports.clock.now()).slots > 0:
         ports.crew.begin(run.key)  # GKE took all, and has named no number: it may take more

@@ -44,8 +44,7 @@ def _is_held_for_long(census: Census) -> bool:
 def is_complete(census: Census) -> bool:
     """Return whether each slice of a queued workload has a pool with all of its nodes."""
     whole = (
-        is_whole(pool) and (pool.ready or 0) >= (want.need.nodes or 0)
-        for want, pool in census.kept.served
+        is_whole(pool) and pool.ready >= (want.need.nodes or 0) for want, pool in census.kept.served
     )
     return not census.kept.unserved and all(whole)
 
@@ -59,7 +58,7 @@ def list_notices(census: Census) -> list[Answer]:
     answers += [
         Answer(Reason.HOST_LOST, census.homes[pool.name].key)
         for pool in census.scene.pools
-        if pool.word == Word.LOST and census.troubles.get(pool.name) == Trouble.SHORT
+        if pool.word == Word.LOST and census.troubles[pool.name] == Trouble.SHORT
     ]
     return answers + list(_list_unplaced(census))
 

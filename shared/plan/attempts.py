@@ -16,7 +16,7 @@ from shared.model.needs import NodeSource, Tier
 from shared.model.pools import PoolStatus
 from shared.plan.counting import Census
 from shared.plan.limits import Means, count_nodes
-from shared.plan.scene import Act, Creation, Deletion, Need, Pool, Verb, Way, Whose, Word
+from shared.plan.scene import Act, Creation, Deletion, Need, Pool, Verb, Way, Word
 from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble, is_whole
 
 PAUSE_SECONDS = 60
@@ -29,11 +29,7 @@ AUTOSCALED_MAX = 150  # assumes: autoscaler-pools
 
 def list_tries(census: Census, need: Need, slot: Slot) -> list[Pool]:
     """Return the pools of one slot of a need, of whichever attempt."""
-    return [
-        pool
-        for pool in census.by_slot.get(slot, ())
-        if pool.whose == Whose.DEPLOYMENT and census.belongs(pool, need)
-    ]
+    return [pool for pool in census.by_slot.get(slot, ()) if census.belongs(pool, need)]
 
 
 def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
@@ -143,7 +139,7 @@ def _range_without_record(census: Census, need: Need, slot: Slot) -> range:
 
 def may_use(census: Census, way: Way) -> bool:
     """Return whether a way can serve: a queued workload cannot wait for flex-start's queue."""
-    return not (census.queued and way.tier == Tier.FLEX_START)
+    return not (census.scene.queued and way.tier == Tier.FLEX_START)
 
 
 def count_lost(census: Census, need: Need, slot: Slot) -> int:
@@ -269,8 +265,8 @@ def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:
     now, chips = need.ways[record.candidate % len(need.ways)], need.hosts * need.chips
     if now == following and now.tier == Tier.RESERVATION:
         return True
-    freed = means.chips + count_nodes(record.status, record.maximum, record.present) * need.chips
-    return record.present > 0 and means.chips < chips <= freed
+    freed = means.chips + count_nodes(record.status, record.maximum, record.nodes) * need.chips
+    return record.nodes > 0 and means.chips < chips <= freed
 
 
 def comes_empty(census: Census, need: Need, way: Way) -> bool:
@@ -281,8 +277,8 @@ def comes_empty(census: Census, need: Need, way: Way) -> bool:
     """
     if way.tier == Tier.FLEX_START:
         return True
-    if census.queued or need.elastic:
-        return not census.queued and not need.part
+    if census.scene.queued or need.elastic:
+        return not census.scene.queued and not need.part
     if census.scene.autoscaled >= AUTOSCALED_MAX or (need.asks.shape.gpus and need.hosts > 1):
         return False
     if way.nodes_from is not None:
@@ -294,8 +290,5 @@ def holds_room(pool: Pool, census: Census) -> bool:
     """Return whether a limit counts nodes that a short pool may still get, and should not."""
     short = census.troubles[pool.name] == Trouble.SHORT and pool.word != Word.LOST
     return (
-        short
-        and pool.autoscaled
-        and pool.maximum > pool.present
-        and (pool.elastic or not pool.present)
+        short and pool.autoscaled and pool.maximum > pool.nodes and (pool.elastic or not pool.nodes)
     )

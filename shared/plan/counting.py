@@ -18,7 +18,7 @@ from shared.model import labels
 from shared.model.names import Slot
 from shared.model.pools import PoolStatus
 from shared.model.workloads import Taint
-from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Queue, Scene, Word
+from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Scene, Word
 from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole, lacks_nodes
 
 K = TypeVar("K")
@@ -28,10 +28,9 @@ _TAINTS_OF_SHAPES = {labels.TPU_RESOURCE, labels.GPU_RESOURCE, labels.ARCHITECTU
 
 
 def fits(pool: Pool, asks: Asks) -> bool:
-    """Return whether the nodes of a pool of ours accept pods that ask so."""
+    """Return whether the nodes of a pool accept pods that ask so."""
     return (
-        pool.ours
-        and pool.shape == asks.shape
+        pool.shape == asks.shape
         and all(pool.node_labels.get(key) == value for key, value in asks.labels)
         and all(_tolerates(asks, taint) for taint in pool.taints)
     )
@@ -91,9 +90,7 @@ class Census:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self.queued = scene.queue == Queue.QUOTA and scene.suspended_since is not None
-        """Kueue has reserved quota for it, so it gets its pools before its pods."""
-        self._ours = {pool.name for pool in scene.pools if pool.ours}
+        self._names = {pool.name for pool in scene.pools}
         self._needs = {need.key: need for need in scene.needs}
 
     @cached_property
@@ -129,7 +126,7 @@ class Census:
         return pod.need, "" if need and need.elastic else pod.slice
 
     def _is_outside(self, pod: Pod) -> bool:
-        return bool(pod.pool) and pod.pool not in self._ours
+        return bool(pod.pool) and pod.pool not in self._names
 
     def count_outside(self, need: Need) -> int:
         """Return how many pods of a need run on pools that are not its owner's."""
@@ -157,13 +154,9 @@ class Census:
 
     @cached_property
     def answered(self) -> Mapping[str, frozenset[Asks]]:
-        """What each pool of ours answers of all that is asked."""
+        """What each pool answers of all that is asked."""
         index = _Index(need.asks for need in self.scene.needs)
-        return {pool.name: frozenset(index.find(pool)) for pool in self.scene.pools if pool.ours}
-
-    def answers(self, pool: Pool, asks: Asks) -> bool:
-        """Return whether a pool fits what was asked in this scene."""
-        return asks in self.answered.get(pool.name, ())
+        return {pool.name: frozenset(index.find(pool)) for pool in self.scene.pools}
 
     @cached_property
     def homes(self) -> Mapping[str, Need]:
@@ -171,7 +164,7 @@ class Census:
         by_asks = {need.asks: need for need in self.scene.needs}
         homes: dict[str, Need] = {}
         for pool in self.scene.pools:
-            needs = list(filter(None, map(by_asks.get, self.answered.get(pool.name, ()))))
+            needs = list(filter(None, map(by_asks.get, self.answered[pool.name])))
             if needs:
                 own = next((need for need in needs if need.key == pool.need), None)
                 homes[pool.name] = own or max(needs, key=lambda need: len(need.asks.labels))
@@ -210,7 +203,7 @@ class Census:
             matches = self.answered[pool.name] & self._waiting.keys()
             return min((self._waiting[asks] for asks in matches), default=None)
         only = self._slices.get(next(iter(users))) if len(users) == 1 else None
-        if only is None or not self.answers(pool, only.need.asks):
+        if only is None or only.need.asks not in self.answered[pool.name]:
             return None
         return only.waiting_since if only.places <= {pool.name} else None
 
@@ -222,8 +215,8 @@ class Census:
 
     @cached_property
     def troubles(self) -> Mapping[str, Trouble]:
-        """Why pools of ours do not help."""
-        return {pool.name: self._find_trouble(pool) for pool in self.scene.pools if pool.ours}
+        """Why pools do not help."""
+        return {pool.name: self._find_trouble(pool) for pool in self.scene.pools}
 
     def _find_trouble(self, pool: Pool) -> Trouble:
         home = self.homes.get(pool.name)
@@ -307,7 +300,7 @@ class Census:
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
         """Return the order of pools, those first that do not help, are not whole, have no pods."""
         slot = pool.slot if isinstance(pool.slot, int) else -1
-        helps = not self.troubles.get(pool.name)
+        helps = not self.troubles[pool.name]
         return helps, is_whole(pool), pool.name in self.users, -slot, -pool.attempt
 
 
@@ -356,7 +349,7 @@ def list_demands(census: Census, need: Need) -> list[Slice]:
 
     A queued workload with quota has no pods yet: then it is each slice that its Workload admits.
     """
-    if census.queued:
+    if census.scene.queued:
         return [Slice(need=need)] * census.most[need.key]
     return [
         each

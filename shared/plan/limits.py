@@ -57,7 +57,7 @@ def count_wanted(census: Census, need: Need) -> int:
 def _count_own(census: Census, need: Need, pool: Pool) -> int:
     """Return how many nodes of a pool its need may use: each pod of others has one for itself."""
     others = 0 if need.part else _count_others(census, need, pool)
-    return max(0, pool.present - others)
+    return max(0, pool.nodes - others)
 
 
 def _count_others(census: Census, need: Need, pool: Pool) -> int:
@@ -81,7 +81,7 @@ def count_taken(census: Census, need: Need, pool: Pool, nodes: int) -> int:
     others = _count_others(census, need, pool)
     pods = (pod for each in census.slices[need.key] for pod in each.pods)
     own = sum(pod.waits or pod.pool == pool.name for pod in pods)
-    return max(0, min(own, nodes) + min(others, pool.present) - nodes)
+    return max(0, min(own, nodes) + min(others, pool.nodes) - nodes)
 
 
 def count_chips(census: Census, need: Need) -> int:
@@ -101,7 +101,7 @@ def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Rea
     nodes = count_wanted(census, need)
     nodes = min(nodes + count_taken(census, need, pool, nodes), ELASTIC_NODES_MAX)
     if nodes > pool.maximum:
-        wakes = census.queued or waits(census, need.key)
+        wakes = census.scene.queued or waits(census, need.key)
         return _raise_maximum(need, pool, nodes, means) if wakes else None
     return None if need.part else lower_maximum(pool, nodes, need=need.key)
 
@@ -119,7 +119,7 @@ def lower_maximum(pool: Pool, nodes: int = 1, *, need: str = "") -> Act | None:
 
     How many it makes is asked first. Without an answer nothing is lowered.
     """
-    lowest = max(nodes, 1, pool.present, pool.machines or 0)
+    lowest = max(nodes, 1, pool.nodes, pool.machines or 0)
     no_answer = pool.word is not None and pool.machines is None
     if no_answer or not pool.at_rest or lowest >= pool.maximum:
         return None

@@ -18,7 +18,7 @@ from shared.plan.attempts import find_record, list_free_slots, plan_attempt
 from shared.plan.counting import Census, Slice
 from shared.plan.limits import Means, count_chips, count_nodes, count_wanted, size_pool, waits
 from shared.plan.pool import find_spare, plan_ends, plan_opens, plan_records, plan_takes
-from shared.plan.scene import Act, Answer, Ask, Fact, Need, Plan, Pool, Queue, Scene, Stop, Verb
+from shared.plan.scene import Act, Answer, Ask, Fact, Need, Plan, Pool, Scene, Stop, Verb
 from shared.plan.short import is_whole, lacks_nodes
 
 YOUNG_SECONDS = 60
@@ -45,7 +45,7 @@ def find_life(scene: Scene) -> Life:
         return Life.OVER
     if scene.suspended_since is None:
         return Life.LIVE
-    if scene.queue == Queue.QUOTA:
+    if scene.queued:
         return Life.QUEUED
     rested = scene.now - max(scene.suspended_since, scene.quota_lost_at)
     return Life.OVER if rested >= scene.grace_seconds else Life.RESTS
@@ -72,7 +72,7 @@ def _make_plan(census: Census) -> Plan:
     elif life != Life.UNKNOWN:
         _plan_needs(census, draft)
         if scene.pools:
-            spare = frozenset() if census.queued else find_spare(census)
+            spare = frozenset() if census.scene.queued else find_spare(census)
             takes = [*draft.takes, *plan_takes(census, spare, draft.first)]
     opens = plan_opens(census) if scene.pools and life != Life.UNKNOWN else []
     return Plan(
@@ -99,7 +99,7 @@ class _Draft(Struct):
 def _plan_needs(census: Census, draft: _Draft) -> None:
     """Plan what the needs of a live or queued workload get, and what is told about them."""
     scene = census.scene
-    check = decide_check(census) if census.queued else None
+    check = decide_check(census) if census.scene.queued else None
     never = [Answer(need.never.reason, need.key) for need in scene.needs if need.never]
     if all(need.apart for need in scene.needs if need.never):
         _plan_adds(census, draft)
@@ -114,7 +114,7 @@ def _plan_adds(census: Census, draft: _Draft) -> None:
     """Plan the pools that needs lack, and the sizes of elastic ones."""
     # A part of a workload in Kueue's queue is of no use, so it gets all that it lacks, or none.
     chips = sum(count_chips(census, want.need) for want in census.demanded.unserved)
-    affordable = not census.queued or chips <= census.scene.room
+    affordable = not census.scene.queued or chips <= census.scene.room
     for need, wants in _list_lacking(census):
         if wants:
             _plan_creates(census, draft, wants, affordable=affordable)
@@ -190,7 +190,7 @@ def _plan_size(census: Census, draft: _Draft, need: Need) -> None:
         draft.tell(Reason.STOPPED, need)
     else:
         draft.adds.append(act)
-        before = count_nodes(pool.status, pool.maximum, pool.present)
+        before = count_nodes(pool.status, pool.maximum, pool.nodes)
         draft.means = draft.means.less((act.maximum - before) * need.chips)
         if act.maximum < count_wanted(census, need):
             draft.tell(Reason.LIMIT_REACHED, need)
@@ -236,7 +236,7 @@ def _rests_on_operations(census: Census, plan: Plan) -> bool:
 
 def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
     """Return whether it decides how many machines GKE makes for a pool, or why it makes none."""
-    if pool.word is not None or not pool.ours or not lacks_nodes(pool):
+    if pool.word is not None or not lacks_nodes(pool):
         return False
     if any(act.verb == Verb.LOWER and act.pool == pool.name for act in plan.takes):
         return True
@@ -255,4 +255,4 @@ def _is_old(census: Census) -> bool:
     now = census.scene.now
     waiting = min((pod.created_at for pod in census.scene.pods if pod.waits), default=now)
     since = min(waiting, census.scene.owner_created_at or waiting)
-    return now - since >= YOUNG_SECONDS or census.queued
+    return now - since >= YOUNG_SECONDS or census.scene.queued

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
 from shared.plan.counting import Census
 from shared.plan.limits import Means, count_wanted, lower_maximum
-from shared.plan.scene import Act, Pod, Pool, Verb, Whose
+from shared.plan.scene import Act, Pod, Pool, Verb
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 TICK_SECONDS = 60
@@ -24,9 +24,9 @@ def _hangs(pool: Pool, census: Census) -> bool:
 
     They were lost or never came, and GKE cannot repair a slice in part.
     """
-    if pool.shape.gpus or (pool.ready or 0) >= pool.shape.hosts:
+    if pool.shape.gpus or pool.ready >= pool.shape.hosts:
         return False
-    troubled = census.troubles.get(pool.name) in (Trouble.FAILED, Trouble.SHORT)
+    troubled = census.troubles[pool.name] in (Trouble.FAILED, Trouble.SHORT)
     return troubled and census.find_service(pool).waiting_since is not None
 
 
@@ -37,7 +37,7 @@ def _holds(pod: Pod, now: float) -> bool:
 
 def is_waited_for(pool: Pool, census: Census) -> bool:
     """Return whether a pod exists that is bound to no node and could run on a pool."""
-    return not census.unbound.keys().isdisjoint(census.answered.get(pool.name, ()))
+    return not census.unbound.keys().isdisjoint(census.answered[pool.name])
 
 
 def may_serve_soon(pool: Pool, census: Census) -> bool:
@@ -46,9 +46,9 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
     A pod that the scheduler did not place in that time needs something else, and must not keep a
     pool for ever.
     """
-    if census.troubles.get(pool.name):
+    if census.troubles[pool.name]:
         return False
-    matches = census.unbound.keys() & census.answered.get(pool.name, frozenset())
+    matches = census.unbound.keys() & census.answered[pool.name]
     youngest = max((census.unbound[asks] for asks in matches), default=None)
     since = max(youngest, pool.idle_since or 0.0) if youngest is not None else None
     return since is not None and census.scene.now - since < USELESS_SECONDS
@@ -67,7 +67,7 @@ def find_spare(census: Census) -> frozenset[str]:
 
     A pool is not too many as long as a pod waits that it could serve, or a slice is mixed on it.
     """
-    strays = [pool for pool in census.scene.pools if pool.ours and pool.name not in census.homes]
+    strays = [pool for pool in census.scene.pools if pool.name not in census.homes]
     return frozenset(
         pool.name
         for pool in (*strays, *list_too_many(census))
@@ -110,14 +110,14 @@ def plan_records(census: Census) -> list[Act]:
         and census.troubles[pool.name]
         and not is_used(pool, census)
         and has_successor(pool, census)
-        and not (pool.elastic and pool.present)
+        and not (pool.elastic and pool.nodes)
     ]
 
 
 def has_successor(pool: Pool, census: Census) -> bool:
     """Return whether a later attempt of a pool's slot is listed."""
     home = census.homes.get(pool.name)
-    if home is None or pool.slot is None or pool.whose != Whose.DEPLOYMENT:
+    if home is None or pool.slot is None:
         return False
     return any(each.attempt > pool.attempt for each in list_tries(census, home, pool.slot))
 
@@ -140,7 +140,7 @@ def is_in_the_way(pool: Pool, census: Census) -> bool:
     It has no slot, so it is the record of no attempt, and nothing is lost with it.
     """
     home, scene = census.homes[pool.name], census.scene
-    if pool.whose != Whose.GO or scene.stop or not pool.present:
+    if pool.slot is not None or scene.stop or not pool.nodes:
         return False
     lacking = any(want.need is home for want in census.demanded.unserved)
     return lacking and goes_first(pool, home, home.ways[0], Means(scene.room, scene.slots))
@@ -179,7 +179,7 @@ def _end_idle(pool: Pool, census: Census) -> Act | None:
 def _find_warm_seconds(pool: Pool, census: Census) -> int:
     """Return for how long a pool may stay without use; 0 for one that could serve nobody."""
     home = census.homes.get(pool.name)
-    if census.scene.retried or not is_whole(pool) or not pool.present:
+    if census.scene.retried or not is_whole(pool) or not pool.nodes:
         return 0
     return max(pool.warm_seconds, home.warm_seconds if home else 0)
 
@@ -207,7 +207,7 @@ def _is_needed_again(pool: Pool, census: Census) -> bool:
 
 
 def _shrink(pool: Pool) -> Act | None:
-    return lower_maximum(pool) if pool.present else Act(verb=Verb.SWITCH_OFF, pool=pool.name)
+    return lower_maximum(pool) if pool.nodes else Act(verb=Verb.SWITCH_OFF, pool=pool.name)
 
 
 def _delete(pool: Pool) -> Act:

@@ -20,14 +20,6 @@ from shared.model.workloads import Taint
 __all__ = ["Asks", "Need", "Pod", "Way"]
 
 
-class Whose(StrEnum):
-    """Who made a pool. Only the first two are ours to change."""
-
-    DEPLOYMENT = "deployment"
-    GO = "go"  # the Go TPU Provisioner: its pools have no slot, and their attempt is 0
-    OTHER = "other"
-
-
 class Word(StrEnum):
     """What GKE says of the nodes that a pool lacks."""
 
@@ -37,22 +29,21 @@ class Word(StrEnum):
 
 
 class Pool(Try, frozen=True, kw_only=True):
-    """One node pool, as GKE lists it, with what was read of its nodes."""
+    """One node pool of the workload, as GKE lists it, with what was read of its nodes."""
 
     name: str
-    whose: Whose = Whose.DEPLOYMENT
     status: PoolStatus = PoolStatus.RUNNING
     shape: PoolShape
     node_labels: Mapping[str, str] = {}  # of its nodes, with those that GKE sets
     taints: tuple[Taint, ...] = ()
     need: str = ""  # the key of the need that it was made for, by its label
-    slot: Slot | None = None
+    slot: Slot | None = None  # None for those of the Go TPU Provisioner
     created_at: float = 0.0
     autoscaled: bool = False
     maximum: int = 0  # the most nodes that GKE may make
     busy: bool = False  # an operation of GKE works on it
-    ready: int | None = None  # Ready nodes
-    nodes: int | None = None  # all of its nodes; None for those that are Ready
+    ready: int = 0  # Ready nodes
+    nodes: int = 0  # all of its nodes
     ready_since: float | None = None
     """Since when its youngest node is Ready; None without a Ready node."""
     word: Word | None = Word.NONE  # None: it was not read
@@ -68,33 +59,15 @@ class Pool(Try, frozen=True, kw_only=True):
     """How long it may stay without use after its workload is finished, by its label."""
 
     @property
-    def ours(self) -> bool:
-        """Return whether the pool may be changed."""
-        return self.whose != Whose.OTHER
-
-    @property
     def at_rest(self) -> bool:
-        """Return whether it may be changed at all: it is ours, and GKE works on no other change."""
+        """Return whether it may be changed at all: GKE works on no other change."""
         at_rest = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
-        return self.ours and not self.busy and self.status in at_rest
+        return not self.busy and self.status in at_rest
 
     @property
     def elastic(self) -> bool:
         """Return whether GKE's autoscaler may give it any number of nodes."""
         return not self.shape.hosts
-
-    @property
-    def present(self) -> int:
-        """Return how many nodes it has, Ready or not."""
-        return (self.ready or 0) if self.nodes is None else self.nodes
-
-
-class Queue(StrEnum):
-    """What Kueue says of a workload with our AdmissionCheck."""
-
-    NONE = ""  # it has no such check
-    QUOTA = "quota"
-    WAITS = "waits"
 
 
 class Stop(StrEnum):
@@ -132,12 +105,12 @@ class Scene(Struct, frozen=True, kw_only=True):
     now: float
     needs: tuple[Need, ...] = ()
     pods: tuple[Pod, ...] = ()
-    pools: tuple[Pool, ...] = ()  # of this owner, and each other pool on which one of its pods runs
+    pools: tuple[Pool, ...] = ()
     over: bool = False
     owner_known: bool = True
     owner_created_at: float | None = None  # None: it does not say
     suspended_since: float | None = None  # None: it is not suspended
-    queue: Queue = Queue.NONE
+    queued: bool = False  # it is suspended, and Kueue holds quota for it until our check is Ready
     quota_lost_at: float = 0.0
     retried: bool = False  # our check said Retry since its quota was reserved
     part_held_since: float | None = None  # since when Kueue's check has a part of its pools

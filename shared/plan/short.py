@@ -51,24 +51,24 @@ def find_trouble(pool: Pool, need: Need, service: Service, scene: Scene) -> Trou
 def is_whole(pool: Pool) -> bool:
     """Return whether all hosts of a pool are Ready; an elastic one may have any number."""
     running = pool.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
-    return running and (pool.ready or 0) >= pool.shape.hosts
+    return running and pool.ready >= pool.shape.hosts
 
 
 def has_failed(pool: Pool) -> bool:
     """Return whether GKE calls a pool failed, and it does not serve all the same."""
-    return pool.status in FAILED and not (is_whole(pool) and (pool.ready or 0) > 0)
+    return pool.status in FAILED and not (is_whole(pool) and pool.ready > 0)
 
 
 def is_off(pool: Pool) -> bool:
     """Return whether a pool has no node and may get none: `collect` has switched it off."""
-    return pool.status == PoolStatus.RUNNING and pool.maximum == 0 and not pool.present
+    return pool.status == PoolStatus.RUNNING and pool.maximum == 0 and not pool.nodes
 
 
 def lacks_nodes(pool: Pool) -> bool:
     """Return whether a pool that GKE calls running has fewer nodes than it may have."""
     nodes = pool.maximum if pool.elastic else pool.shape.hosts
     running = pool.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
-    return running and not pool.busy and (pool.ready or 0) < nodes
+    return running and not pool.busy and pool.ready < nodes
 
 
 def is_short(pool: Pool, need: Need, service: Service, scene: Scene) -> bool:
@@ -109,6 +109,6 @@ def is_useless(pool: Pool, service: Service, scene: Scene) -> bool:
     if service.strangers or service.waiting_since is None:
         return False
     # The pods of an elastic pool may wait for its next node, and then it is not whole.
-    if pool.elastic and (service.own or (pool.ready or 0) < pool.maximum):
+    if pool.elastic and (service.own or pool.ready < pool.maximum):
         return False
     return service.waiting_since < since

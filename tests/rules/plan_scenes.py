@@ -135,7 +135,7 @@ class Scene:
 def build_scene(row: Scene) -> model.Scene:
     """Return what a look sees of a row."""
     needs = tuple(_build_need(need, warm=row.warm) for need in row.needs)
-    used = row.used + sum(_measure(pool) for pool in row.pools if pool.owner != "static")
+    used = row.used + sum(_measure(pool) for pool in row.pools)
     return model.Scene(
         now=NOW,
         needs=needs,
@@ -145,7 +145,7 @@ def build_scene(row: Scene) -> model.Scene:
         owner_known=not row.unknown,
         owner_created_at=NOW - row.owner_age if row.owner_age else None,
         suspended_since=None if row.suspended < 0 else NOW - row.suspended,
-        queue=model.Queue({"": "", "quota": "quota"}.get(row.queue, "waits")),
+        queued=row.queue == "quota",
         quota_lost_at=NOW - row.quota_lost,
         retried=row.retried,
         part_held_since=NOW - row.part_held if row.part_held else None,
@@ -232,7 +232,6 @@ def _build_pod(pod: Pod, row: Scene) -> model.Pod:
 def _build_pool(pool: Pool) -> model.Pool:
     return model.Pool(
         name=pool.name,
-        whose=model.Whose({"ours": "deployment", "static": "other"}.get(pool.owner, pool.owner)),
         status=PoolStatus(pool.state),
         shape=_build_shape(pool.shape, pool.hosts),
         node_labels=dict(_build_labels(pool.labels)),
@@ -248,6 +247,7 @@ def _build_pool(pool: Pool) -> model.Pool:
         maximum=pool.maximum,
         busy=pool.busy,
         ready=pool.nodes,
+        nodes=pool.nodes,
         ready_since=NOW - pool.ready if pool.nodes else None,
         word=None if pool.unread == "word" else model.Word(pool.word),
         users_read=pool.unread != "users",
@@ -292,7 +292,6 @@ def fleet(count: int, **more: Any) -> tuple[Pool, ...]:
 
 
 TWO = on("0.0", 0) + on("1.0", 1)
-STATIC = Pool(None, owner="static")
 GO = Pool(None, owner="go")
 ERROR = Pool(0, state="ERROR", nodes=0, word="cause", error=30, age=90)
 EMPTY = Pool(0, nodes=0, autoscaled=True, word="cause", error=130, age=200)

@@ -19,7 +19,6 @@ from tests.rules.plan_scenes import (
     LOST,
     NEW,
     PART,
-    STATIC,
     STUCK,
     Need,
     Pod,
@@ -199,7 +198,7 @@ ELASTICS: dict[str, Scene] = {
         on("any.0", 0, 1), [GPU.but(nodes=1, maximum=5, machines=None)], ELASTIC.but(wants=1)
     ),
     "elastic: some of its pods run on static nodes": scene(
-        (*on("static", 0, 2), Pod(1)), [STATIC], ELASTIC, gets="create any.0 demand max=1"
+        (*on("static", 0, 2), Pod(1)), (), ELASTIC, gets="create any.0 demand max=1"
     ),
     "elastic: no room at all": waits(need=ELASTIC, limit=0, gets="limit_reached"),
     "elastic: more, no room": scene(

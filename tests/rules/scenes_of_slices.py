@@ -22,7 +22,6 @@ from tests.rules.plan_scenes import (
     PLAIN,
     SPOT,
     SPOT_POOL,
-    STATIC,
     TWO,
     Need,
     Pod,
@@ -46,7 +45,7 @@ SCENES: dict[str, Scene] = {
     "restart gap: no pods": scene((), fleet(2), most=2),
     "slices have changed pools": scene(on("1.0", 0) + on("0.0", 1), fleet(2), most=2),
     "one slice runs, its sister waits": scene((*on("0.0", 0), Pod(1)), fleet(1), most=2, gets="create 1.0 demand"),
-    "runs on a static pool: ours is too many": scene(on("static", 0), [Pool(0), STATIC], gets="delete 0.0"),
+    "runs on a static pool: ours is too many": scene(on("static", 0), [Pool(0)], gets="delete 0.0"),
     "runs on a failed pool with all hosts: its successor is too many": scene(
         on("0.0", 0), [Pool(0, state="ERROR"), Pool(0, 1)], gets="delete 0.1"
     ),
@@ -55,12 +54,12 @@ SCENES: dict[str, Scene] = {
     ),
     "two slices, each in part on a static pool: nothing is created for their sake": scene(
         (*on("0.0", 0, 2), *on("static", 0, 2), *on("0.0", 1, 2), *on("static", 1, 2)),
-        [Pool(0), STATIC],
+        [Pool(0)],
         most=2,
         gets="slice_mixed",
     ),
-    "too many for one tick only": scene(on("static", 0), [Pool(0, spare_before=False), STATIC]),
-    "followers wait beside a static pool": scene((*on("static", 0, 1), Pod(0)), [STATIC], gets="followers_wait"),
+    "too many for one tick only": scene(on("static", 0), [Pool(0, spare_before=False)]),
+    "followers wait beside a static pool": scene((*on("static", 0, 1), Pod(0)), (), gets="followers_wait"),
     "taken by a foreign pod": scene((Pod(0), *FOREIGN), fleet(1), gets="create 0.1 demand, pool_taken"),
     "the second one taken too": scene(
         (Pod(0), *FOREIGN, Pod("y", "0.1", ours=False)), [Pool(0), Pool(0, 1)], gets="pool_taken"
@@ -177,9 +176,9 @@ SCENES: dict[str, Scene] = {
     "a STOPPING pool keeps its number": waits(fleet(1, state="STOPPING"), gets="create 0.1 demand"),
     "a number that only operations know": waits(operations=((0, 0),), gets="create 0.1 demand"),
     "a twin on its way replaces nothing": scene((), [Pool(0), Pool(1, state="PROVISIONING", nodes=0)]),
-    "what fits is waited for": scene((*on("static", 0), Pod(1)), [Pool(0), STATIC], gets="slice_doubled"),
+    "what fits is waited for": scene((*on("static", 0), Pod(1)), [Pool(0)], gets="slice_doubled"),
     "edited to another shape, empty": scene(on("0.0", 0), [Pool(0), Pool(0, 7, shape="old")], gets="delete 0.7"),
-    "a slice with two hosts elsewhere is no proof": scene(on("static", 0, 2), [Pool(0), STATIC]),
+    "a slice with two hosts elsewhere is no proof": scene(on("static", 0, 2), [Pool(0)]),
     "a pod is being made": scene([Pod(0, held="young")], fleet(2)),
     "the owner is unknown": scene((), fleet(1), over=True, unknown=True),
     "GKE upgrades the pool": scene(HUNG, [LOST.but(busy=True)]),
@@ -279,7 +278,6 @@ COUNTING: dict[str, Scene] = {
         [*on("0.3", 1), Pod(0)], [GO.but(state="ERROR", nodes=0), Pool(0, 3)], most=2, gets="create 1.0 demand"
     ),
     "Go pool, in use, JobSet over": scene(on("go", 0, 1), [GO], over=True),
-    "static pools are never touched": scene((), [STATIC], over=True),
     "a reservation's record in use stays": scene(
         [*HUNG, Pod("x", "0.0", ours=False)], [LOST], ways=("reservation",)
     ),
@@ -375,5 +373,4 @@ QUEUES: dict[str, Scene] = {
         (), fleet(1), suspended=9000, queue="none", retried=True, warm=True, gets="delete 0.0"
     ),
     "waits in the queue beyond the grace": scene((), fleet(1), suspended=9000, queue="none", gets="delete 0.0"),
-    "resumed: it is live": waits(queue="quota", gets="create 0.0 demand"),
 }

@@ -92,6 +92,7 @@ def build_fleet(*, pinned: bool, pools: bool) -> Scene:
             need=f"k{number * pinned}",
             node_labels=dict(asks.labels),
             ready=4,
+            nodes=4,
             ready_since=9.0,
             created_at=2.0,
             maximum=4,

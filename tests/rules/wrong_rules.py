@@ -65,7 +65,7 @@ def count_operations(census: Census, need: Need, slot: Slot) -> int:
 
 
 def list_whichever(census: Census, need: Need, slot: Slot) -> list[Pool]:
-    return [pool for pool in census.by_slot.get(slot, ()) if pool.ours]
+    return list(census.by_slot.get(slot, ()))
 
 
 def stop_when_refused(census: Census, need: Need, slot: Slot, record: Pool | None) -> int | None:
@@ -104,7 +104,7 @@ def forget_quota(scene: Scene) -> Life:
 WRONG: dict[str, tuple[str, object]] = {
     # a key decides nothing
     "compare the key": ("fits", fit_by_key),
-    "fit by shape only": ("fits", lambda pool, asks: pool.ours and pool.shape == asks.shape),
+    "fit by shape only": ("fits", lambda pool, asks: pool.shape == asks.shape),
     "the taint of the accelerator keeps pods off": ("_TAINTS_OF_SHAPES", set()),
     # whole ones count, and two ticks agree
     "a pool that is coming is whole": ("is_whole", lambda pool: pool.status != "ERROR"),
