@@ -122,8 +122,8 @@ def test_each_slice_goes_on_until_there_is_room(cluster_kind: ClusterKind, tmp_p
     pretrain = [(each.row.tier, each.row.attempt) for each in pools["default/pretrain"] if each.nodes == 4]
     assert ("reservation", 0) in pretrain
     assert sorted(tier for tier, _ in pretrain) == ["on-demand", "reservation"]
-    errors = [error for each in pools["default/pretrain"] for error in each.errors]
-    assert any("reservation train does not have available resources" in error for error in errors)
+    # Its words are seen for as long as the failed pool is listed, which may be less than a look.
+    assert all(attempt > 0 for tier, attempt in pretrain if tier == "on-demand"), "the reservation is tried first"
     # GKE's autoscaler finds no spot machines, at first in one zone and later in the other.
     tune = sorted((each.row.attempt, each.row.tier) for each in pools["default/tune"])
     assert tune == [(0, "spot"), (1, "spot"), (2, "on-demand")]
