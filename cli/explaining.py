@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from cli.exit_codes import BadInput, ExitCode, answering
-from cli.printing import open_console
 
 _HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)
 _ROW = re.compile(r"^\| <a id=\"\w+\"></a>`(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
@@ -81,12 +80,5 @@ def explain(
     Example: tpu-provisioner explain stockout
     """
     heading, text = find_section(reason)
-    text = f"## {heading}\n\n" + drop_links(text) + "\n"
-    console = open_console()
-    if console.is_terminal:
-        from rich.markdown import Markdown  # noqa: PLC0415 -- a quarter of a second
-
-        console.print(Markdown(text))
-    else:
-        typer.echo(text, nl=False)
+    typer.echo(f"## {heading}\n\n{drop_links(text)}")
     return ExitCode.FINE

@@ -35,7 +35,7 @@ from shared.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from shared.edges.google import GoogleSession
 
@@ -148,11 +148,6 @@ def name_services(own: OperatorSettings, *functions: str) -> str:
     """
     services = " OR ".join(f'"{own.name}-{each}"' for each in functions or FUNCTIONS)
     return f" AND jsonPayload.service=({services})" if own.project else ""
-
-
-def list_pushed(functions: Sequence[str] = ()) -> list[str]:
-    """Return the push subscriptions of some functions, or of all."""
-    return [name for name in PUSHED if not functions or name.removesuffix(ENDS) in functions]
 
 
 CLUSTERS = name_variable("clusters")

@@ -5,7 +5,6 @@ What they do is imported at their first use: its libraries take half a second to
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -21,22 +20,12 @@ dead_letters = typer.Typer(
 )
 
 
-class Function(StrEnum):
-    """The functions that messages are pushed to."""
-
-    PROVISION = "provision"
-    COLLECT = "collect"
-
-
 @answering
 def replay(
     since: Annotated[
         str,
         typer.Option(metavar="TIME", help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d."),
     ] = "",
-    function: Annotated[
-        list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
-    ] = None,
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
@@ -54,10 +43,9 @@ def replay(
     if bool(since) == dead_letters:
         got = "both" if since else "none"
         raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
-    functions = tuple(dict.fromkeys(str(each) for each in function or ()))
     if dead_letters:
-        return publish_dead_letters(functions, open_chosen(), output, sure=sure)
-    return seek_since(since, functions, open_chosen(), output, sure=sure)
+        return publish_dead_letters(open_chosen(), output, sure=sure)
+    return seek_since(since, open_chosen(), output, sure=sure)
 
 
 @dead_letters.command("list", epilog=EPILOG)

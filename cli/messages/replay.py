@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.access.deployment import DEAD_LETTERS, list_pushed, name_subscription, name_topic
+from cli.access.deployment import DEAD_LETTERS, PUSHED, name_subscription, name_topic
 from cli.access.log_search import DAY_SECONDS, read_event_records
 from cli.exit_codes import ExitCode
 from cli.printing import (
@@ -29,7 +29,7 @@ from shared.model.messages import Message
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from cli.access.connections import Deployment, PubsubAdmin, PulledMessage
     from cli.access.log_search import OpenLogs
@@ -71,10 +71,10 @@ class DeadLetter:
 def walk_dead_letters(
     admin: PubsubAdmin,
     subscription: str,
-    fits: Callable[[DeadLetter], bool] = lambda _: True,
+    ids: Collection[str] = (),
     handle: Callable[[list[Message]], object] | None = None,
 ) -> list[DeadLetter]:
-    """Return all dead letters. Those that fit are handled and taken away batch by batch.
+    """Return all dead letters. Those with the IDs, or all, are handled and taken away in batches.
 
     Without a handler all of them stay.
     """
@@ -85,7 +85,7 @@ def walk_dead_letters(
             fresh = {each.message_id: DeadLetter(each) for each in pulled if each.message_id not in present}
             present.update(fresh)
             empty = 0 if fresh else empty + 1
-            chosen = {each.pulled.ack_id: strip(each.pulled.message) for each in filter(fits, fresh.values())}
+            chosen = {each.pulled.ack_id: strip(each.pulled.message) for each in _choose(fresh.values(), ids)}
             if chosen and handle:
                 handle(list(chosen.values()))
                 admin.acknowledge(subscription, list(chosen))
@@ -94,6 +94,11 @@ def walk_dead_letters(
         if held:
             admin.hold(subscription, sorted(held), 0)
     return list(present.values())
+
+
+def _choose(dead_letters: Iterable[DeadLetter], ids: Collection[str]) -> list[DeadLetter]:
+    """Return those with the IDs, or all."""
+    return [each for each in dead_letters if not ids or each.message_id in ids]
 
 
 def _pull(admin: PubsubAdmin, subscription: str, held: set[str]) -> list[PulledMessage]:
@@ -146,9 +151,7 @@ def confirm(question: str) -> None:
     typer.confirm(question, err=True, abort=True)
 
 
-def seek_since(
-    since: str, functions: Sequence[str], deployment: Deployment, form: Format, *, sure: bool
-) -> ExitCode:
+def seek_since(since: str, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Let everything that was published since a moment be pushed again.
 
     What waits unacknowledged from before counts as acknowledged then, as
@@ -156,7 +159,7 @@ def seek_since(
     """
     moment = parse_since(since, now=deployment.ports.clock.now())
     to = format_moment(moment)
-    names = [name_subscription(deployment.own, each) for each in list_pushed(functions)]
+    names = [name_subscription(deployment.own, each) for each in PUSHED]
     if not sure:
         confirm(f"Deliver the messages of {', '.join(names)} again from {to}? Pub/Sub cannot count them.")
     for name in names:
@@ -169,32 +172,22 @@ def seek_since(
     return ExitCode.FINE
 
 
-def publish_dead_letters(
-    functions: Sequence[str], deployment: Deployment, form: Format, *, sure: bool
-) -> ExitCode:
-    """Publish again the dead letters of some functions, or of all."""
-
-    def fits(each: DeadLetter) -> bool:
-        return not functions or each.function in functions
-
+def publish_dead_letters(deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
+    """Publish the dead letters again."""
     topic = deployment.pubsub.open_topic(name_topic(deployment.own))
     if not sure:
-        confirm(f"Publish {_count(deployment, fits)} again?")
-    present = _walk(deployment, fits, topic.publish)
-    _print_done(list(filter(fits, present)), len(present), form, "published", "published again")
+        confirm(f"Publish {count(len(_walk(deployment)), 'dead letter')} again?")
+    _print_done(_walk(deployment, (), topic.publish), 0, form, "published", "published again")
     return ExitCode.FINE
 
 
 def discard(ids: Sequence[str], deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Take the named dead letters away for good, or all of them."""
-
-    def fits(each: DeadLetter) -> bool:
-        return not ids or each.message_id in ids
-
     if not sure:
-        confirm(f"Remove {_count(deployment, fits)} for good?")
-    present = _walk(deployment, fits, lambda _messages: None)
-    _print_done(list(filter(fits, present)), len(present), form, "discarded", "removed")
+        confirm(f"Remove {count(len(_choose(_walk(deployment), ids)), 'dead letter')} for good?")
+    present = _walk(deployment, ids, lambda _messages: None)
+    done = _choose(present, ids)
+    _print_done(done, len(present) - len(done), form, "discarded", "removed")
     absent = sorted(set(ids) - {each.message_id for each in present})
     for each in absent:
         warn(f"no dead letter has the ID {each[:80]!r}; tpu-provisioner dead-letters list shows them")
@@ -222,13 +215,8 @@ def _walk(deployment: Deployment, *how: Any) -> list[DeadLetter]:
     return walk_dead_letters(deployment.pubsub, name_subscription(deployment.own, DEAD_LETTERS), *how)
 
 
-def _count(deployment: Deployment, fits: Callable[[DeadLetter], bool]) -> str:
-    return count(sum(map(fits, _walk(deployment))), "dead letter")
-
-
-def _print_done(done: Sequence[DeadLetter], present: int, form: Format, key: str, words: str) -> None:
+def _print_done(done: Sequence[DeadLetter], left: int, form: Format, key: str, words: str) -> None:
     """Print what became of dead letters that were published again or discarded."""
-    left = present - len(done)
     if form.for_programs:
         rows = [as_data(_COLUMNS, each) for each in done]
         print_data({"dead_letters": rows, key: len(done), "left": left}, form)

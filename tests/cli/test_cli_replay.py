@@ -15,7 +15,7 @@ from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from shared.settings import Credentials
 from tests.builders import a_demand_event
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run, with_own
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run, with_own
 from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import World
 
@@ -101,23 +101,6 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
     assert "2 published again, 0 not selected" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "chosen"),
-    [(("--function", "collect"), 1), (("--function", "collect", "--function", "provision"), 2)],
-)
-def test_only_the_chosen_ones_go_and_the_others_stay(
-    url: str, deployment: Deployment, options: tuple[str, ...], chosen: int
-) -> None:
-    bury(url, GOOD, **REFUSED)
-    bury(url, GOOD, **{SOURCE: "x-collect"})
-
-    data = read_json("replay", "--dead-letters", "--yes", *options)
-
-    assert (data["published"], data["left"]) == (chosen, 2 - chosen)
-    assert (len(published(url)), backlog(url)) == (chosen, 2 - chosen)
-    assert drain(url, "dead-letters") == 2 - chosen, "what stays can be pulled again at once"
-
-
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 250})
@@ -165,20 +148,19 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}] * 3})
     assert [drain(url, name) for name in ("provision", "collect")] == [3, 3]
 
-    once = ("--function", "provision")
-    result = run("replay", "--since", "2020-01-01T00:00:00Z", *once, *once, "--yes")
+    result = run("replay", "--since", "2020-01-01T00:00:00Z", "--yes")
 
     assert result.exit_code == 0
-    names = (SUBSCRIPTIONS["provision"], SUBSCRIPTIONS["provision-ends"])
+    names = [SUBSCRIPTIONS[each] for each in PUSHED]
     assert result.stdout == "".join(f"{name} is set back to 2020-01-01T00:00:00Z\n" for name in names)
-    assert [drain(url, name) for name in ("provision", "collect")] == [3, 0]
+    assert [drain(url, name) for name in ("provision", "collect")] == [3, 3]
 
 
 def test_the_ends_of_operations_come_back_too(url: str, deployment: Deployment) -> None:
     ask("POST", f"{url}/v1/{ENDS}:publish", {"messages": [{"data": "eA=="}]})
     assert drain(url, "collect-ends") == 1
 
-    run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "collect", "--yes")
+    run("replay", "--since", "2020-01-01T00:00:00Z", "--yes")
 
     assert drain(url, "collect-ends") == 1
 
@@ -186,7 +168,7 @@ def test_the_ends_of_operations_come_back_too(url: str, deployment: Deployment) 
 def test_a_subscription_that_is_absent_is_named(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, with_own(deployment, name="bare"))
 
-    result = run("replay", "--since", "1h", "--function", "provision", "--yes")
+    result = run("replay", "--since", "1h", "--yes")
 
     assert result.exit_code == 3
     assert f"{P}/subscriptions/bare-provision" in result.stderr

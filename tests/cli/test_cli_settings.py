@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.access.deployment import OperatorSettings, list_pushed, name_services, name_subscription, name_topic
+from cli.access.deployment import OperatorSettings, name_services, name_subscription, name_topic
 from cli.app import app
 from cli.exit_codes import EPILOG, ExitCode
 from shared.model.errors import Misconfigured
@@ -38,7 +38,6 @@ def test_names_follow_from_project_and_name() -> None:
     assert name_subscription(own, "collect-ends") == "projects/p/subscriptions/blue-collect-ends"
     assert name_topic(own) == "projects/p/topics/blue-workload-events"
     assert name_services(own, "collect") == ' AND jsonPayload.service=("blue-collect")'
-    assert list_pushed(["collect"]) == ["collect", "collect-ends"]
     assert name_services(OperatorSettings()) == ""
     with pytest.raises(Misconfigured, match="TPU_PROVISIONER_PROJECT: is required by this command"):
         name_topic(OperatorSettings())
