@@ -1,12 +1,11 @@
 """What a scene of the plan is: a row with the acts of both functions and the answers.
 
 A row is written in ages and in hosts: a pool is named by its slot and attempt, ``0.1``.
-`build_scene` makes of it what a look sees.
+`read_scene` reads a row of the file, and `build_scene` makes of it what a look sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -261,59 +260,91 @@ def _build_pool(pool: Pool) -> model.Pool:
 
 
 FLAVOR = words("flavor=spot")
-LIST = ("spot", "demand")
-
-
-def on(pool: str, slice_key: object, count: int = 4, **more: Any) -> tuple[Pod, ...]:
-    return tuple(Pod(slice_key, pool, **more) for _ in range(count))
-
-
-def scene(
-    pods: Iterable[Pod] = (),
-    pools: Iterable[Pool] = (),
-    need: Need | None = None,
-    *,
-    most: int = 1,
-    ways: tuple[str, ...] = (),
-    **more: Any,
-) -> Scene:
-    """Return a scene of one need, by default of one slice of TPUs on demand."""
-    need = replace(need or Need(), most=most)
-    return Scene((replace(need, list=ways or need.list),), tuple(pods), tuple(pools), **more)
-
-
-def waits(pools: Iterable[Pool] = (), need: Need | None = None, **more: Any) -> Scene:
-    """Return a scene of one need, of which one pod of the first slice waits."""
-    return scene([Pod(0)], pools, need, **more)
-
-
-def fleet(count: int, **more: Any) -> tuple[Pool, ...]:
-    return tuple(Pool(slot, **more) for slot in range(count))
-
-
-TWO = on("0.0", 0) + on("1.0", 1)
-GO = Pool(None, owner="go")
+ELASTIC = Need(wants=3, hosts=1)
+NEEDS = {
+    "PLAIN": Need(key="a"),
+    "SPOT": Need(key="b", asks=FLAVOR),
+    "ELASTIC": ELASTIC,
+    "ELASTIC_LIST": ELASTIC.but(list=("spot", "demand")),
+    "PART": Need(wants=1, hosts=1, part=True),
+}
+BOUND, WAITING = Pod(0, "0.0", age=8000), Pod(0, age=700)
+PODS = {
+    "TWO": (*[Pod(0, "0.0")] * 4, *[Pod(1, "1.0")] * 4),
+    "HUNG": (*[BOUND] * 3, WAITING),
+    "BEGUN": (Pod(0, "0.0"), Pod(0)),
+    "FOREIGN": (Pod("x", "0.0", ours=False),),
+}
 ERROR = Pool(0, state="ERROR", nodes=0, word="cause", error=30, age=90)
 EMPTY = Pool(0, nodes=0, autoscaled=True, word="cause", error=130, age=200)
-LOST = Pool(0, nodes=3, word="lost", error=700, ready=9000, age=9000)
-HUNG = (*on("0.0", 0, 3, age=8000), Pod(0, age=700))
-IDLE_READY = Pool(0, ready=1000, age=1500)
-FOREIGN = (Pod("x", "0.0", ours=False),)
-ELASTIC = Need(wants=3, hosts=1)
 GPU = Pool("any", hosts=0, nodes=3, maximum=3, autoscaled=True)
-PART = Need(wants=1, hosts=1, part=True)
-GANG: dict[str, Any] = {"suspended": 9000, "queue": "quota"}
-NEW = Pool(0, 1, state="PROVISIONING", nodes=0)
-PLAIN = Need(key="a")
-SPOT = Need(key="b", asks=FLAVOR)
-SPOT_POOL = Pool(0, key="b", labels=FLAVOR)
-ELASTIC_LIST = replace(ELASTIC, list=LIST)
-STUCK = replace(GPU, nodes=1, maximum=3, word="cause", error=130, ready=400, age=900)
-HALF = replace(ERROR, nodes=1)
-BEGUN = (*on("0.0", 0, 1), Pod(0))
-IDLE = fleet(1, idle=700, closed=70)
+POOLS = {
+    "GO": Pool(None, owner="go"),
+    "ERROR": ERROR,
+    "HALF": ERROR.but(nodes=1),
+    "EMPTY": EMPTY,
+    "UNREAD": EMPTY.but(unread="word"),
+    "LOST": Pool(0, nodes=3, word="lost", error=700, ready=9000, age=9000),
+    "IDLE_READY": Pool(0, ready=1000, age=1500),
+    "IDLE": Pool(0, idle=700, closed=70),
+    "NEW": Pool(0, 1, state="PROVISIONING", nodes=0),
+    "SPOT_POOL": Pool(0, key="b", labels=FLAVOR),
+    "GPU": GPU,
+    "STUCK": GPU.but(nodes=1, maximum=3, word="cause", error=130, ready=400, age=900),
+}
 
 
-def both(pods: Any, pools: Any, **more: Any) -> Scene:
-    """Return a scene of two needs, of which the second asks more."""
-    return Scene((PLAIN, SPOT), tuple(pods), tuple(pools), **more)
+def read_scene(row: dict[str, Any]) -> Scene:
+    """Return the scene that a row of ``golden/scenes.yaml`` writes in short."""
+    needs = tuple(_read_need(each) for each in _split(row.get("needs", "most=1")) if each != "none")
+    pods = tuple(pod for each in _split(row.get("pods", "")) for pod in _read_pods(each))
+    pools = tuple(map(_read_pool, _split(row.get("pools", ""))))
+    more = {key: _freeze(value) for key, value in row.items() if key not in ("about", "needs", "pods", "pools")}
+    return Scene(needs, pods, pools, **more)
+
+
+def _split(text: object) -> list[str]:
+    return [each.strip() for each in str(text).split(",") if each.strip()]
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
+
+
+def _read_need(text: str) -> Need:
+    first, *rest = text.split()
+    return NEEDS[first].but(**_read_fields(rest)) if first in NEEDS else Need(**_read_fields(text.split()))
+
+
+def _read_pool(text: str) -> Pool:
+    """Return a pool by its name, or by its slot and attempt, with the fields that differ."""
+    first, *rest = text.split()
+    if first in POOLS:
+        return POOLS[first].but(**_read_fields(rest))
+    slot, _, attempt = first.partition(".")
+    return Pool(int(slot) if slot.isdecimal() else slot, int(attempt), **_read_fields(rest))
+
+
+def _read_pods(text: str) -> tuple[Pod, ...]:
+    """Return a group of pods by its name; else ``0 on 0.0 x4``: four of a slice on a pool."""
+    if text in PODS:
+        return PODS[text]
+    key, *rest = text.split()
+    place = rest.pop(1) if rest[:1] == ["on"] else ""
+    count = int(rest.pop().removeprefix("x")) if rest and rest[-1].startswith("x") else 1
+    return (Pod(key, place, **_read_fields([each for each in rest if each != "on"])),) * count
+
+
+def _read_fields(texts: list[str]) -> dict[str, Any]:
+    """Return fields by their names; a single word is the state of a pool."""
+    fields = (text.partition("=") if "=" in text else ("state", "=", text) for text in texts)
+    return {name: _read_value(name, value) for name, _, value in fields}
+
+
+def _read_value(name: str, text: str) -> Any:
+    if name in ("asks", "labels"):
+        return frozenset(text.split("+"))
+    if name == "list":
+        return tuple(text.split("+"))
+    words = {"yes": True, "no": False, "?": None}
+    return words[text] if text in words else int(text) if text.removeprefix("-").isdecimal() else text
