@@ -119,6 +119,17 @@ def merge(base: Json, further: Json) -> Json:
     return merged
 
 
+def set_fields(body: Json, fields: Json) -> Json:
+    """Set fields of a body by their paths, such as `spec/replicas`, and return it."""
+    for path, value in fields.items():
+        *steps, last = path.split("/")
+        inner: Any = body
+        for step in steps:
+            inner = inner[int(step)] if step.isdigit() else inner.setdefault(step, {})
+        inner[last] = value
+    return body
+
+
 def _template(words: Json, name: str, *, restarts: bool = False) -> Json:
     """Return the template of pods that ask for a host of a slice, or for GPUs; or for nothing."""
     container: Json = {"name": "worker", "image": "worker"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ import yaml
 from demo.settings import ClusterKind
 from standins.kit.kubernetes import open_client
 from standins.kit.processes import running_stand_in
-from tests.loop.bodies import Json, build_workload
+from tests.loop.bodies import Json, build_workload, set_fields
 from tests.loop.cloud import read_body, wait_for
 
 if TYPE_CHECKING:
@@ -54,17 +54,6 @@ def api(
         yield client
 
 
-def change(body: Any, fields: Json) -> Any:
-    """Set fields by their paths."""
-    for path, value in fields.items():
-        *steps, last = path.split("/")
-        inner = body
-        for step in steps:
-            inner = inner[int(step)] if step.isdigit() else inner.setdefault(step, {})
-        inner[last] = value
-    return body
-
-
 def ask(api: httpx.Client, row: Json, version: str) -> httpx.Response:
     """Send one question; VERSION in it stands for that of the lease when it was new."""
     (verb,) = row.keys() & {"get", "post", "put", "delete", *PATCHES}
@@ -72,7 +61,7 @@ def ask(api: httpx.Client, row: Json, version: str) -> httpx.Response:
     body = yaml.safe_load(text.replace("VERSION", f"'{version}'"))
     (base,) = (body if isinstance(body, dict) else {}).keys() & BASES.keys() or [""]
     if base:
-        body = change(yaml.safe_load(yaml.safe_dump(BASES[base])), body[base])
+        body = set_fields(yaml.safe_load(yaml.safe_dump(BASES[base])), body[base])
     plural = row[verb].split("?")[0].split("/")[0]
     path = f"{FOLDERS[plural]}/namespaces/{NAMESPACE}/{row[verb]}" if plural else row[verb]
     kind = f"application/{PATCHES[verb]}+json" if verb in PATCHES else "application/json"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -22,6 +22,7 @@ from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
 from tests.builders import PINNED_JOB_KEY
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
+from tests.loop.bodies import set_fields
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset
 
@@ -99,13 +100,7 @@ def a_job(name: str = "slice", **changes: object) -> Json:
     template: Json = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": spec}
     job: Json = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
     job["metadata"] = {"name": name, "labels": {JOB_KEY: "key-of-it"}}
-    for path, value in changes.items():
-        inner: Any = job
-        *steps, last = path.split("/")
-        for step in steps:
-            inner = inner[int(step)] if step.isdigit() else inner[step]
-        inner[last] = value
-    return job
+    return set_fields(job, changes)
 
 
 def find_selector(world: World, job: Json) -> Json:

@@ -7,7 +7,6 @@ taken away in turn: something must fail each time, so no right is idle.
 from __future__ import annotations
 
 import contextlib
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -130,12 +129,10 @@ class Account:
 
     def wire(self) -> Cluster:
         """Return the cluster as the functions are configured for it."""
-        settings = ClusterSettings(
-            endpoint=self.plane.url, ca_file=str(self.plane.layout.authority), token_file=str(self.token)
-        )
-        return build_ports(Settings(clusters={CLUSTER: settings}, credentials=Credentials.ANONYMOUS)).clusters[
-            CLUSTER
-        ]
+        authority = str(self.plane.layout.authority)
+        cluster = ClusterSettings(endpoint=self.plane.url, ca_file=authority, token_file=str(self.token))
+        settings = Settings(clusters={CLUSTER: cluster}, credentials=Credentials.ANONYMOUS)
+        return build_ports(settings).clusters[CLUSTER]
 
     def find_denial(self) -> str:
         """Return what fails for want of a right, in the API server's words."""
@@ -168,17 +165,15 @@ def list_roles(account: str) -> list[Json]:
 
 def list_lesser(role: Json) -> Iterator[tuple[str, str, Json]]:
     """Yield verb and resource of each right of a role, and the role without it."""
-    for index, rule in enumerate(role["rules"]):
-        for resource in rule["resources"]:
-            for verb in rule["verbs"]:
-                lesser = copy.deepcopy(role)
-                verbs = {
-                    each: set(rule["verbs"]) - ({verb} if each == resource else set())
-                    for each in rule["resources"]
-                }
-                own = [rule | {"resources": [each], "verbs": sorted(left)} for each, left in verbs.items() if left]
-                lesser["rules"][index : index + 1] = own
-                yield verb, resource, lesser
+    rights = [
+        rule | {"resources": [resource], "verbs": [verb]}
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    for place, right in enumerate(rights):
+        lesser = role | {"rules": rights[:place] + rights[place + 1 :]}
+        yield right["verbs"][0], right["resources"][0], lesser
 
 
 @pytest.fixture(scope="module")
@@ -209,13 +204,8 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
         wait_for("its check", lambda: has_check(world))
         yield Account(plane, request.param, world, tmp_path / "token", api)
     plane.apply(OBJECTS)
-    for path in (
-        VOLUMES,
-        CLASSES,
-        f"{QUEUES}/clusterqueues",
-        f"{QUEUES}/resourceflavors",
-        f"{QUEUES}/admissionchecks",
-    ):
+    of_queue = (f"{QUEUES}/{each}" for each in ("clusterqueues", "resourceflavors", "admissionchecks"))
+    for path in (VOLUMES, CLASSES, *of_queue):
         plane.api.delete(f"{path}/{space}")
     api.close()
 
