@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cli.access.deployment import OperatorSettings, find_log_project, read_environment
-from cli.access.log_search import open_logs, translate_client_errors
+from cli.access.log_search import open_logs
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import CONNECTIONS_MAX, Connection
 from shared.edges.gke import GkePools, open_apis
-from shared.edges.google import GoogleAccount, PubsubTopic
+from shared.edges.google import GoogleAccount, PubsubTopic, translate_errors
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.edges.process import SYSTEM_CLOCK
@@ -164,7 +164,7 @@ class PubsubAdmin:
         self._call("modify_ack_deadline", name, subscription=name, **request)
 
     def _call(self, method: str, name: str, **request: Any) -> Any:
-        with translate_client_errors(f"{method} {name}"):
+        with translate_errors(f"{method} {name}"):
             return getattr(self._subscriber, method)(request=request, retry=None, timeout=_TIMEOUT_SECONDS)
 
 

@@ -234,8 +234,9 @@ def list_services(run: GoogleSession, project: str) -> dict[str, dict[str, str]]
     services: dict[str, dict[str, str]] = {}
     following = ""
     while True:  # assumes: services-list
-        answer = run.call("GET", f"v1/projects/{project}/locations/-/services?continue={quote(following)}")
+        body = run.call("GET", f"v1/projects/{project}/locations/-/services?continue={quote(following)}")
         try:
+            answer = json.loads(body or b"{}")
             services |= {each["metadata"]["name"]: _read_variables(each) for each in answer.get("items", ())}
             following = answer.get("metadata", {}).get("continue", "")
         except (ValueError, TypeError, LookupError, AttributeError) as error:

@@ -1,8 +1,9 @@
 """GKE's node pools and their machines, in the words of `shared.engine.outside`.
 
-Each function gets a class with its own verb only. The machines of a pool are those of Compute
-Engine's instance groups: a pool of ours has one zone and one group, and one that was changed by
-hand may have more.
+By google-cloud-container; each function gets a class with its own verb only. The client speaks
+REST: a channel of gRPC does not survive a fork, and gunicorn forks. It repeats no call, because the
+caller looks again. The machines of a pool are those of Compute Engine's instance groups: a pool of
+ours has one zone and one group, and one that was changed by hand may have more.
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
 https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 """
@@ -13,23 +14,28 @@ import math
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+from google.api_core.client_options import ClientOptions
+from google.cloud.container_v1 import types as api
+from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
+from google.protobuf import json_format
+
 from shared.edges.connection import Connection, GkeConnection, TokenFile
-from shared.edges.google import GoogleAccount, GoogleSession
-from shared.edges.kubernetes import AGENT, KubernetesApi, read_values
+from shared.edges.google import TIMEOUT_SECONDS, GoogleAccount, GoogleSession, bound_session
+from shared.edges.kubernetes import AGENT, KubernetesApi
 from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds import read
 from shared.kinds.read import Json, UnexpectedValue
 from shared.model import labels
-from shared.model.errors import ClusterNotFound, InvalidRequest, NotFound, Unavailable
-from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
-from shared.model.times import Clock, parse_count, parse_time
+from shared.model.errors import JSON_ERRORS, ClusterNotFound, NotFound, Unavailable
+from shared.model.pools import FillError, Machines, NodePool, Operation, parse_status
+from shared.model.times import Clock, bound_count, parse_time
 from shared.model.workloads import Taint
 from shared.settings import GKE_ENDPOINT, ClusterSettings
 
@@ -39,113 +45,119 @@ _WORDS_MAX, _GROUP_WORDS_MAX = 600, 400
 _UNREADABLE = "GKE's answer cannot be read"
 
 
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Raise `Unavailable` for a field of an answer that is of another type."""
-    try:
-        yield
-    except UnexpectedValue as error:
-        raise Unavailable(f"{_UNREADABLE}: {error}") from error
-
-
-class GkePools(GoogleSession):
+class GkePools:
     """What both functions read of GKE, and of Compute Engine for its machines."""
 
     def __init__(
         self, endpoint: str, account: GoogleAccount, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         """Prepare; nothing is sent or opened yet. A stand-in has both APIs at one endpoint."""
-        super().__init__(endpoint, account, clock=clock)
+        self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         compute = COMPUTE_ENDPOINT if self._endpoint == GKE_ENDPOINT else self._endpoint
+        self._gke = GoogleSession(endpoint, account, clock=clock)
         self._compute = InstanceGroups(compute, account, clock=clock)
         self.read_machines = self._compute.read_machines
         self._clusters_lock = threading.Lock()
-        self._clusters: dict[str, tuple[Json, float]] = {}
+        self._clusters: dict[str, tuple[Any, float]] = {}
         """By name: GKE's description of a cluster, and when that was read, in unix seconds."""
 
     def open(self) -> None:
-        """Open the sessions and get the access token now, so that the first call need not wait."""
+        """Open the clients and get the access token now, so that the first call need not wait."""
         self._account.give_token()
-        _ = self.session, self._compute.session
+        _ = self._client, self._gke.session, self._compute.session
 
-    @_reading()
     def list(self, cluster: str) -> Sequence[NodePool]:
         """Return every pool of a cluster."""
-        answer = self.call("GET", f"v1/{cluster}/nodePools")  # assumes: list-after-create
-        return [read_pool(each) for each in read.objects(answer, "nodePools")]
+        answer = self._call("list_node_pools", api.ListNodePoolsRequest(parent=cluster), cluster)
+        pools = api.ListNodePoolsResponse.pb(answer).node_pools  # assumes: list-after-create
+        return [read_pool(pool) for pool in pools]
 
-    @_reading()
     def get(self, cluster: str, name: str) -> NodePool | None:
         """Return one pool, or None if GKE says that it has none of that name."""
+        path = f"{cluster}/nodePools/{name}"
         try:
-            answer = self.call("GET", f"v1/{cluster}/nodePools/{_check_name(name)}")
+            answer = self._call("get_node_pool", api.GetNodePoolRequest(name=path), path)
         except NotFound as error:  # assumes: read-after-create
             _expect_named(name, error)
             return None
-        pool = read_pool(answer)
-        _expect_about("node pool", pool.name, name)
-        return pool
+        _expect_about("node pool", answer.name, name)
+        return read_pool(api.NodePool.pb(answer))
 
-    @_reading()
     def list_operations(self, cluster: str) -> Sequence[Operation]:
         """Return the creates and deletes of a cluster's pools, from its location's operations."""
         location, _, name = cluster.rpartition("/clusters/")
-        answer = self.call("GET", f"v1/{location}/operations")
+        request = api.ListOperationsRequest(parent=location)
+        answer = self._call("list_operations", request, location)
         # A target names the project by its number, and a zone by ``zones``.
         place = location.rpartition("/")[2]
         path = f"/{place}/clusters/{name}/nodePools/"  # assumes: operation-fields
-        targets = (
-            (each, read.text(each, "targetLink").rpartition(path))
-            for each in read.objects(answer, "operations")
-            if read.text(each, "operationType") in _MADE
-        )
-        return [read_operation(each, pool) for each, (_, of_cluster, pool) in targets if of_cluster]
+        return [
+            read_operation(each, each.target_link.rpartition(path)[2])
+            for each in api.ListOperationsResponse.pb(answer).operations
+            if each.operation_type in MADE and path in each.target_link
+        ]
 
-    @_reading()
     def find_channel(self, cluster: str) -> str:
         """Return the release channel of a cluster, or empty, read `CLUSTER_SECONDS` ago at most."""
-        described = self._describe(cluster)
-        return read.text(described, "releaseChannel", "channel")  # assumes: channel-told
+        channel = self._describe(cluster).release_channel
+        return str(json_format.MessageToDict(channel).get("channel", ""))  # assumes: channel-told
 
-    @_reading()
     def locate(self, cluster: str, *, private: bool = False) -> tuple[str, str]:
         """Return the URL of a cluster's Kubernetes API, and its authority in base64.
 
         The DNS endpoint has none, because a public one signs it.
         """
         described = self._describe(cluster)
-        ways = read.fields(described, "controlPlaneEndpointsConfig")
-        way, host, authority = "DNS endpoint", read.text(ways, "dnsEndpointConfig", "endpoint"), ""
+        ways = described.control_plane_endpoints_config
+        way, host, authority = "DNS endpoint", ways.dns_endpoint_config.endpoint, ""
         if private:  # assumes: dns-endpoint
-            way, host = "private address", read.text(ways, "ipEndpointsConfig", "privateEndpoint")
-            authority = read.text(described, "masterAuth", "clusterCaCertificate")
+            way, host = "private address", ways.ip_endpoints_config.private_endpoint
+            authority = described.master_auth.cluster_ca_certificate
         if not host:
             raise Unavailable(f"cluster {cluster} has no {way} for its Kubernetes API")
         return f"https://{host}", authority
 
-    def _describe(self, cluster: str) -> Json:
+    def _describe(self, cluster: str) -> Any:
         """Return what GKE says of a cluster. Who asks while it is read waits; no error is kept."""
         with self._clusters_lock:
-            described, read_at = self._clusters.get(cluster, ({}, -math.inf))
+            described, read_at = self._clusters.get(cluster, (None, -math.inf))
             now = self._clock.now()
             if 0 <= now - read_at <= CLUSTER_SECONDS:
                 return described
+            request = api.GetClusterRequest(name=cluster)
             try:
-                described = self.call("GET", f"v1/{cluster}")
+                described = api.Cluster.pb(self._call("get_cluster", request, cluster))
             except NotFound as error:  # which would be taken for the absence of an object in it
                 raise ClusterNotFound(str(error)) from error
-            _expect_about("cluster", read.text(described, "name"), cluster.rpartition("/")[2])
+            _expect_about("cluster", described.name, cluster.rpartition("/")[2])
             self._clusters[cluster] = described, now
             return described
 
+    def _call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
+        """Return the answer to one call, which is made once."""
+        words = f"{type(request).__name__.removesuffix('Request')} {about}"
+        with self._gke.asking(words, promptly=promptly):
+            return getattr(self._client, method)(request, retry=None, timeout=TIMEOUT_SECONDS)
+
     def _bound(self, cluster: str, name: str, *, least: int, most: int) -> None:
         """Give GKE's autoscaler new bounds for a pool; a maximum of 0 turns it off."""
-        scaling = {"enabled": most > 0, "minNodeCount": least, "maxNodeCount": most}
-        self.call(  # assumes: set-autoscaling
-            "POST",
-            f"v1/{cluster}/nodePools/{_check_name(name)}:setAutoscaling",
-            {"autoscaling": scaling},
+        path = f"{cluster}/nodePools/{name}"
+        scaling = api.NodePoolAutoscaling(
+            enabled=most > 0, min_node_count=least, max_node_count=most
+        )  # assumes: set-autoscaling
+        request = api.SetNodePoolAutoscalingRequest(name=path, autoscaling=scaling)
+        self._call("set_node_pool_autoscaling", request, path, promptly=True)
+
+    @cached_property
+    def _client(self) -> ClusterManagerClient:
+        client = ClusterManagerClient(
+            credentials=self._account.credentials,
+            transport="rest",
+            client_options=ClientOptions(api_endpoint=self._endpoint),
         )
+        session: Any = vars(client.transport)["_session"]  # no option has it
+        bound_session(session, self._endpoint, self._clock)
+        return client
 
 
 def open_apis(
@@ -171,8 +183,10 @@ class GkeAdds(GkePools):
     """What `provision` may do."""
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Submit one pool."""
-        self.call("POST", f"v1/{cluster}/nodePools", {"nodePool": node_pool})  # assumes: fields
+        """Submit one pool; promptly, because the stop was read just now."""
+        # By the session: the way of a body through the client takes a quarter of an event.
+        body = {"nodePool": node_pool}  # assumes: fields
+        self._gke.call("POST", f"v1/{cluster}/nodePools", body)
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
@@ -184,21 +198,16 @@ class GkeTakes(GkePools):
 
     def delete(self, cluster: str, name: str) -> None:
         """Submit a deletion; an absent pool is success."""
+        path = f"{cluster}/nodePools/{name}"
+        request = api.DeleteNodePoolRequest(name=path)
         try:
-            self.call("DELETE", f"v1/{cluster}/nodePools/{_check_name(name)}")
+            self._call("delete_node_pool", request, path, promptly=True)
         except NotFound as error:  # assumes: missing-pool
             _expect_named(name, error)
 
     def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
         """Bound a pool to fewer nodes; 0 turns its autoscaling off."""
         self._bound(cluster, name, least=0, most=nodes)
-
-
-def _check_name(name: str) -> str:
-    """Return the name of a pool; with another text a path would lead to another object."""
-    if not _POOL_NAME.fullmatch(name):
-        raise InvalidRequest(f"not the name of a node pool: {name!r}")
-    return name
 
 
 def _expect_named(name: str, error: NotFound) -> None:
@@ -214,84 +223,70 @@ def _expect_about(what: str, name: str, expected: str) -> None:
 
 
 _EFFECTS = {
-    "NO_SCHEDULE": "NoSchedule",
-    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
-    "NO_EXECUTE": "NoExecute",
+    api.NodeTaint.Effect.NO_SCHEDULE: "NoSchedule",
+    api.NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
+    api.NodeTaint.Effect.NO_EXECUTE: "NoExecute",
 }
-_CREATES = "CREATE_NODE_POOL"
-_MADE = (_CREATES, "DELETE_NODE_POOL")
+_STRATEGIES = {1: "TIME_SHARING", 2: "MPS"}  # ``GPUSharingConfig.GPUSharingStrategy``
+CREATES = api.Operation.Type.CREATE_NODE_POOL
+MADE = (CREATES, api.Operation.Type.DELETE_NODE_POOL)
 """The operations that are read: a create or a delete of a pool."""
 
 
-def read_pool(pool: Json) -> NodePool:
+def read_pool(pool: Any) -> NodePool:
     """Return one pool of an answer; one without a name is none of GKE's."""
-    name, config = read.text(pool, "name"), read.fields(pool, "config")
-    if not name:
+    if not pool.name:
         raise Unavailable(f"{_UNREADABLE}: a node pool has no name")
-    gpus, scaling = read.objects(config, "accelerators"), read.fields(pool, "autoscaling")
-    gpu = gpus[0] if gpus else {}
+    config, gpus = pool.config, list(pool.config.accelerators)
+    affinity, words = config.reservation_affinity, [each.message for each in pool.conditions]
     # An autoscaled pool starts empty: what it may grow to is what was asked for.
-    nodes = read.number(scaling, "maxNodeCount") or read.number(pool, "initialNodeCount")
-    words = [read.text(each, "message") for each in read.objects(pool, "conditions")]
-    status = read.text(pool, "status")
+    nodes = pool.autoscaling.max_node_count or pool.initial_node_count  # assumes: initial-count
     return NodePool(
-        name=name,
-        status=next((each for each in PoolStatus if each == status), PoolStatus.UNKNOWN),
-        labels=read.texts(config, "labels"),
-        taints=tuple(_read_taint(each) for each in read.objects(config, "taints")),
-        machine_type=read.text(config, "machineType"),
-        accelerator=read.text(gpu, "acceleratorType"),
-        gpus_per_node=sum(_count(each, "acceleratorCount") for each in gpus),
-        sharing=_read_sharing(gpu),
-        topology=read.text(pool, "placementPolicy", "tpuTopology"),
-        policy=read.text(pool, "placementPolicy", "policyName").rpartition("/")[2],
-        node_count=max(0, nodes),  # assumes: initial-count
-        zones=read_values(pool, "locations"),
-        spot=read.flag(config, "spot"),
-        flex_start=read.flag(config, "flexStart"),
-        reservation="".join(read_values(read.fields(config, "reservationAffinity"))[:1]),
-        autoscaled=read.flag(scaling, "enabled"),
-        group_urls=read_values(pool, "instanceGroupUrls"),  # assumes: group-urls
-        error="; ".join(filter(None, words)) or read.text(pool, "statusMessage"),
-        deployment=read.texts(config, "resourceLabels").get(labels.DEPLOYMENT, ""),
+        name=pool.name,
+        status=parse_status(pool.status),
+        labels=dict(config.labels),
+        taints=tuple(
+            Taint(each.key, each.value, _EFFECTS.get(each.effect, "")) for each in config.taints
+        ),
+        machine_type=config.machine_type,
+        accelerator=gpus[0].accelerator_type if gpus else "",
+        gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in gpus),
+        sharing=_read_sharing(gpus[0]) if gpus else "",
+        topology=pool.placement_policy.tpu_topology,
+        policy=pool.placement_policy.policy_name.rpartition("/")[2],
+        node_count=max(0, nodes),
+        zones=tuple(pool.locations),
+        spot=config.spot,
+        flex_start=config.flex_start,
+        reservation=affinity.values[0] if affinity.values else "",
+        autoscaled=pool.autoscaling.enabled,
+        group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
+        error="; ".join(filter(None, words)) or pool.status_message,
+        deployment=config.resource_labels.get(labels.DEPLOYMENT, ""),
     )
 
 
-def _count(body: Json, field: str) -> int:
-    """Return a number that is a text in JSON, because it may have 64 bits."""
-    return parse_count(read.text(body, field)) or 0
-
-
-def _read_taint(taint: Json) -> Taint:
-    effect = _EFFECTS.get(read.text(taint, "effect"), "")
-    return Taint(read.text(taint, "key"), read.text(taint, "value"), effect)
-
-
-def _read_sharing(gpu: Json) -> str:
+def _read_sharing(gpu: Any) -> str:
     """Return how pods share a GPU, as `PoolShape.sharing` says it; empty for whole GPUs."""
-    part, shared = read.text(gpu, "gpuPartitionSize"), read.fields(gpu, "gpuSharingConfig")
-    strategy = read.text(shared, "gpuSharingStrategy")
-    if not part and not strategy:
+    shared = gpu.gpu_sharing_config
+    strategy = _STRATEGIES.get(shared.gpu_sharing_strategy, "")
+    if not gpu.gpu_partition_size and not strategy:
         return ""
-    return f"{part}/{strategy}/{_count(shared, 'maxSharedClientsPerGpu')}"
+    return f"{gpu.gpu_partition_size}/{strategy}/{bound_count(shared.max_shared_clients_per_gpu)}"
 
 
-def read_operation(operation: Json, pool: str) -> Operation:
+def read_operation(operation: Any, pool: str) -> Operation:
     """Return an operation. The status text, if there is one, says more than the error."""
-    ended = read.text(operation, "status") == "DONE"
-    number = read.number(operation, "error", "code")
-    words = (  # assumes: operation-error
-        read.text(operation, "statusMessage"),
-        read.text(operation, "error", "message"),
-        f"error {number}" if number else "",
-    )
+    ended = operation.status == api.Operation.Status.DONE
+    code = f"error {operation.error.code}" if operation.error.code else ""
+    error = operation.status_message or operation.error.message or code  # assumes: operation-error
     return Operation(
         pool=pool,
-        creates=read.text(operation, "operationType") == _CREATES,
+        creates=operation.operation_type == CREATES,
         ended=ended,
-        error=next(filter(None, words), "")[:_WORDS_MAX] if ended else "",
-        began_at=parse_time(read.text(operation, "startTime")),
-        ended_at=parse_time(read.text(operation, "endTime")) if ended else None,
+        error=error[:_WORDS_MAX] if ended else "",
+        began_at=parse_time(operation.start_time),
+        ended_at=parse_time(operation.end_time) if ended else None,
     )
 
 
@@ -300,20 +295,22 @@ _ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED
 """The status of an instance is empty as long as there is no machine."""
 _PAGES_MAX = 20
 _GROUP_PATH = re.compile(r"projects/[^/]+/(?:zones|regions)/[^/]+/instanceGroupManagers/[^/]+$")
-_POOL_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_ANSWER = msgspec.json.Decoder(dict[str, object])
 
 
 class InstanceGroups(GoogleSession):
     """What Compute Engine knows of the machines of pools."""
 
-    @_reading()
     def read_machines(self, pool: NodePool) -> Machines:
         """Return how many machines there are and come, and what keeps the others away."""
         present, coming, errors = 0, 0, list[FillError]()
-        for url in pool.group_urls:
-            machines = self._read_group(url, max(pool.node_count, 1) - present)
-            present, coming = present + machines.present, coming + machines.coming
-            errors += machines.errors
+        try:
+            for url in pool.group_urls:
+                machines = self._read_group(url, max(pool.node_count, 1) - present)
+                present, coming = present + machines.present, coming + machines.coming
+                errors += machines.errors
+        except (UnexpectedValue, *JSON_ERRORS) as error:
+            raise Unavailable(f"{_UNREADABLE}: {error}") from error
         return Machines(present=present, coming=coming, errors=tuple(dict.fromkeys(errors)))
 
     def _read_group(self, url: str, most: int) -> Machines:
@@ -341,7 +338,7 @@ class InstanceGroups(GoogleSession):
 
     def _read_bulk(self, group: str) -> tuple[list[FillError], bool]:
         """Return why the operation that makes all machines or none failed, and if it goes on."""
-        answer = self.call("GET", f"compute/v1/{group}")
+        answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}"))
         bulk = read.fields(answer, "status", "bulkInstanceOperation")  # assumes: bulk-operation
         check = read.fields(bulk, "lastProgressCheck")
         errors = list(_list_errors(check, "error", "errors", at=read.text(check, "timestamp")))
@@ -353,7 +350,9 @@ class InstanceGroups(GoogleSession):
         rows: list[Json] = []
         page = ""
         for _ in range(_PAGES_MAX):
-            answer = self.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
+            answer = _ANSWER.decode(
+                self.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
+            )
             rows += read.objects(answer, "managedInstances")
             token = read.text(answer, "nextPageToken")
             if not token:  # assumes: group-pages
@@ -362,7 +361,7 @@ class InstanceGroups(GoogleSession):
         raise Unavailable(f"{_UNREADABLE}: {group} has more than {_PAGES_MAX} pages of instances")
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        answer = self.call("GET", f"compute/v1/{group}/listErrors")
+        answer = _ANSWER.decode(self.call("GET", f"compute/v1/{group}/listErrors"))
         for each in read.objects(answer, "items"):  # assumes: group-errors
             if error := read.fields(each, "error"):
                 yield _make_error(error, read.text(each, "timestamp"))

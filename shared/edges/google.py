@@ -19,15 +19,16 @@ import google.auth
 import msgspec
 import requests
 import urllib3
+from google.api_core.exceptions import GoogleAPICallError, GoogleAPIError, from_http_response
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession, Request
+from google.protobuf.json_format import ParseError
 from requests.adapters import HTTPAdapter
 
 from shared import VERSION
 from shared.edges.connection import CONNECTIONS_MAX
 from shared.edges.process import SYSTEM_CLOCK
-from shared.kinds.read import Json
 from shared.model import errors
 from shared.model.errors import JSON_ERRORS
 from shared.model.failures import classify_failure
@@ -43,7 +44,7 @@ SCOPES = (
     "https://www.googleapis.com/auth/userinfo.email",  # assumes: user-name
 )
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
-"""What is raised for an answer of an unexpected form, also inside Google's libraries."""
+"""What Google's libraries raise for an answer of an unexpected form."""
 TIMEOUT_SECONDS = 30.0  # assumes: create-answers-fast
 """GKE answers a create in about 1.5 s; past this the outcome is unknown and is looked up by the
 next delivery."""
@@ -147,17 +148,24 @@ class GoogleSession:
         session = AuthorizedSession(self._account.credentials)  # type: ignore[no-untyped-call]
         return bound_session(session, self._endpoint, self._clock)
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Json:
-        """Return the JSON of a successful answer to one request.
+    @contextmanager
+    def asking(self, request: str, *, promptly: bool = False) -> Iterator[None]:
+        """Raise our errors for those of the one request that the block sends, as it is called.
 
-        A body of ours and a deletion rest on a look that was made just now: they are sent within
-        `PROMPT_SECONDS` or not at all, also not by a clock that was set back.
+        A prompt request rests on a look that was made just now: it is sent within `PROMPT_SECONDS`
+        or not at all, also not by a clock that was set back.
         """
-        began, acts = self._clock.now(), body is not None or method == "DELETE"
-        with translate_errors(f"{method} {path}"):
+        began = self._clock.now()
+        with translate_errors(request):
             self._account.give_token()
-            if acts and not 0 <= self._clock.now() - began < PROMPT_SECONDS:
+            passed = self._clock.now() - began
+            if promptly and not 0 <= passed < PROMPT_SECONDS:
                 raise requests.Timeout("not sent: getting an access token took too long")
+            yield
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        """Return the body of a successful answer. A body of ours is JSON, and sent promptly."""
+        with self.asking(f"{method} {path}", promptly=body is not None):
             response = self.session.request(
                 method,
                 f"{self._endpoint}/{path}",
@@ -166,8 +174,8 @@ class GoogleSession:
                 timeout=self.timeout_seconds,
             )
             if response.status_code >= _REFUSAL:
-                raise requests.HTTPError(response=response)
-            return _ANSWER.decode(response.content)
+                raise from_http_response(response)  # type: ignore[no-untyped-call]
+        return bytes(response.content)
 
 
 class ErrorBody(msgspec.Struct):
@@ -180,8 +188,7 @@ class ErrorBody(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(dict[str, ErrorBody])
-_ANSWER = msgspec.json.Decoder(dict[str, Any])
-_ERRORS: tuple[type[Exception], ...] = (GoogleAuthError, requests.RequestException, *UNREADABLE)
+_NO_ANSWER = (GoogleAPIError, GoogleAuthError, requests.RequestException)
 _REFUSALS: tuple[tuple[str, str, type[errors.ProvisionerError]], ...] = (
     # GKE answers with 400, 404 or 429.
     ("", r"\Areservation_", errors.ReservationUnfit),  # assumes: reservation-refusal
@@ -224,14 +231,14 @@ _CODES = {
 
 
 @contextmanager
-def translate_errors(request: str, *more: type[Exception]) -> Iterator[None]:
-    """Raise our errors for those of google-auth and requests inside the block, and for `more`.
+def translate_errors(request: str) -> Iterator[None]:
+    """Raise our errors for those of a Google client inside the block.
 
     The request is a note on the error, for logs, and not part of its text, which Events show.
     """
     try:
         yield
-    except (*_ERRORS, *more) as error:
+    except (*_NO_ANSWER, *UNREADABLE, ParseError) as error:
         refusal = _classify_error(error)
         refusal.add_note(request)
         raise refusal from error
@@ -243,15 +250,17 @@ def find_request(error: Exception) -> str:
 
 
 def _classify_error(error: Exception) -> errors.ProvisionerError:
-    """Return the error that a failed call means; Google's clients keep the answer, as requests."""
+    """Return the error that a refused call means.
+
+    The library keeps only the HTTP status, so the canonical code is read from its answer.
+    """
     if isinstance(error, GoogleAuthError):
         return _classify_account_error(error)
     response = getattr(error, "response", None)
-    if isinstance(response, requests.Response):
+    if isinstance(error, GoogleAPICallError) and isinstance(response, requests.Response):
         pause = response.headers.get("Retry-After")
         return classify_refusal(response.status_code, response.content, pause)
-    unreadable = isinstance(error, UNREADABLE) and not isinstance(error, requests.RequestException)
-    problem = "the answer cannot be read" if unreadable else "no answer"
+    problem = "no answer" if isinstance(error, _NO_ANSWER) else "the answer cannot be read"
     return errors.Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
 
 
@@ -315,6 +324,13 @@ PUBLISH_SECONDS = 10.0  # the longest wait for the answer to one request
 PUBSUB_ENDPOINT = "https://pubsub.googleapis.com"
 
 
+class _Published(msgspec.Struct, rename="camel"):
+    message_ids: list[str]
+
+
+_PUBLISHED = msgspec.json.Decoder(_Published)
+
+
 class PubsubTopic(GoogleSession):
     """One topic. Batching, repetition and limits belong to the caller (docs/decisions/clients.md).
 
@@ -344,7 +360,8 @@ class PubsubTopic(GoogleSession):
                 raise
             # By a proxy, for example: it says nothing of the messages.
             raise errors.Unavailable(f"{self.name}: {error}") from error
-        ids = answer.get("messageIds")
-        if not isinstance(ids, list) or len(ids) != len(messages):
-            raise errors.Unavailable(f"{self.name}: the answer cannot be read: it has other ids")
+        with translate_errors(f"Publish {self.name}"):
+            ids = _PUBLISHED.decode(answer).message_ids
+            if len(ids) != len(messages):
+                raise ValueError(f"{len(ids)} ids for {len(messages)} messages")
         return ids

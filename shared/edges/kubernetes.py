@@ -129,9 +129,9 @@ class Unreadable(errors.Retryable):
     """The answer is not the JSON that was expected of this address."""
 
 
-def read_values(body: Mapping[str, Any], field: str = "values") -> tuple[str, ...]:
-    """Return a list of texts, as of a requirement on a label; none of another type than a list."""
-    values = body.get(field)
+def read_values(expression: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the values of a requirement on a label; none of another type than a list."""
+    values = expression.get("values")
     return tuple(map(str, values)) if isinstance(values, list) else ()
 
 

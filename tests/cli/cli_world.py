@@ -126,11 +126,11 @@ class WorldApi(KubernetesApi):
 class CannedRest(GoogleSession):
     """Answers every question alike, and remembers them."""
 
-    def __init__(self, answer: dict[str, Any]) -> None:
+    def __init__(self, answer: bytes) -> None:
         super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
         self.answer, self.asked = answer, list[str]()
 
-    def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def call(self, method: str, path: str, body: Any = None) -> bytes:
         """Return the answer."""
         self.asked.append(f"{method} {path}")
         return self.answer

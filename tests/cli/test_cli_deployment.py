@@ -45,7 +45,7 @@ def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> dict[str, 
     """The services of a project with some deployments and a program of others."""
     made = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in functions]
     answer = {"kind": "ServiceList", "items": [a_service("shop"), *made]}
-    return list_services(CannedRest(answer), "p")
+    return list_services(CannedRest(json.dumps(answer).encode()), "p")
 
 
 @pytest.fixture
@@ -73,20 +73,19 @@ def find(environ: dict[str, str], **choice: str) -> tuple[dict[str, str], list[s
 
 
 def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    session, asked = CannedRest({}), list[str]()
-    first: dict[str, Any] = {"items": [a_service("a")], "metadata": {"continue": "x"}}
-    pages = iter([first, {"items": [a_service("b")]}])
+    session, asked = CannedRest(b""), list[str]()
+    pages = iter([{"items": [a_service("a")], "metadata": {"continue": "x"}}, {"items": [a_service("b")]}])
 
-    def call(_method: str, path: str) -> dict[str, Any]:
+    def call(_method: str, path: str) -> bytes:
         asked.append(path)
-        return next(pages)
+        return json.dumps(next(pages)).encode()
 
     monkeypatch.setattr(session, "call", call)
 
     assert list(list_services(session, "p")) == ["a", "b"]
     assert asked == [f"v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
     with pytest.raises(Unavailable, match="cannot be read"):
-        list_services(CannedRest({"items": [1]}), "p")
+        list_services(CannedRest(b"[]"), "p")
 
 
 def test_the_services_tell_the_settings() -> None:

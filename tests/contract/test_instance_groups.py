@@ -3,6 +3,7 @@
 https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,13 +32,14 @@ class _Compute(InstanceGroups):
         self.asked: list[str] = []
         self.answers = answers
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
         assert path.startswith("compute/v1/projects/p/")
         path, _, page = path.partition("?")
         last = path.rpartition("/")[2]
         self.asked.append(last)
+        answer = self.answers.get(page or (last if last in CALLS else "get"), {})
         assert method == CALLS.get(last, "GET")
-        return self.answers.get(page or (last if last in CALLS else "get"), {})
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
 
 def read(answers: Mapping[str, object], groups: str = "us-a/g-grp", nodes: int = 1) -> tuple[Machines, list[str]]:
@@ -150,11 +152,13 @@ def test_all_pages_and_all_groups_of_a_pool_are_summed_and_one_without_any_is_no
 @pytest.mark.parametrize(
     "answers",
     [
-        {"listManagedInstances": {"managedInstances": [{"currentAction": "CREATING"}]}},
-        listed({"instance": "i", "lastAttempt": {"errors": []}}),
-        {"get": {"status": 2}},
-        {"get": {"status": {"bulkInstanceOperation": {"inProgress": "yes"}}}},
-        {"get": GROUP, "listErrors": {"items": [{"error": "full"}]}},
+        {"listManagedInstances": b'{"managedInstances": [{"currentAction": "CREATING"}]}'},
+        {"listManagedInstances": b'{"managedInstances": [{"instance": "i", "lastAttempt": {"errors": []}}]}'},
+        {"listManagedInstances": b"[]"},
+        {"get": b'{"status": 2}'},
+        {"get": b'{"status": {"bulkInstanceOperation": {"inProgress": "yes"}}}'},
+        {"get": GROUP, "listErrors": b'{"items": [{"error": "full"}]}'},
+        {"get": GROUP, "listErrors": b"{"},
     ],
 )
 def test_an_answer_of_another_form_is_an_error_and_no_machine(answers: dict[str, object]) -> None:

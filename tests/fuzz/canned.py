@@ -67,7 +67,8 @@ def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
     pools, once = edge("https://canned", GoogleAccount(Credentials.ANONYMOUS)), _Once()
     once.http = http
     pools.open()
-    for session in (pools.session, pools._compute.session):
+    transport: Any = pools._client.transport
+    for session in (transport._session, pools._compute.session, pools._gke.session):
         session.mount("https://", once)
     return pools
 

@@ -20,12 +20,12 @@ GKE, COMPUTE = "container.clusters", "compute.instanceGroupManagers"
 CALLS = {
     # GKE's audit log says what a change is refused without (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
     ("POST", "v1/{}/nodePools"): ("CreateNodePool", f"{GKE}.update"),
-    ("DELETE", "v1/{}/nodePools/{}"): ("DeleteNodePool", f"{GKE}.update"),
-    ("POST", "v1/{}/nodePools/{}:setAutoscaling"): ("SetNodePoolAutoscaling", f"{GKE}.update"),
-    ("GET", "v1/{}"): ("GetCluster", f"{GKE}.get"),
-    ("GET", "v1/{}/nodePools/{}"): ("GetNodePool", f"{GKE}.get"),
-    ("GET", "v1/{}/nodePools"): ("ListNodePools", f"{GKE}.get"),
-    ("GET", "v1/{}/operations"): ("ListOperations", "container.operations.list"),
+    ("a client", "delete_node_pool"): ("DeleteNodePool", f"{GKE}.update"),
+    ("a client", "set_node_pool_autoscaling"): ("SetNodePoolAutoscaling", f"{GKE}.update"),
+    ("a client", "get_cluster"): ("GetCluster", f"{GKE}.get"),
+    ("a client", "get_node_pool"): ("GetNodePool", f"{GKE}.get"),
+    ("a client", "list_node_pools"): ("ListNodePools", f"{GKE}.get"),
+    ("a client", "list_operations"): ("ListOperations", "container.operations.list"),
     # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
     ("GET", "compute/v1/{}"): (f"{COMPUTE}.get", f"{COMPUTE}.get"),
     ("GET", "compute/v1/{}/listErrors"): (f"{COMPUTE}.listErrors", f"{COMPUTE}.get"),

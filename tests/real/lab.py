@@ -3,6 +3,7 @@
 `create`, `delete`, `resize` and `look` return `ACCEPTED`, or the refusal as the functions read it.
 """
 
+import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import GoogleAPICallError
 
 from cli.access.connections import Deployment
 from shared.edges.google import GoogleAccount, GoogleSession
@@ -75,14 +77,15 @@ class Lab:
         return self._submit("GET", f"v1/{self.cluster}{below}")
 
     def read(self, below: str) -> dict[str, Any]:
-        return dict(self.gke.call("GET", f"v1/{self.cluster}{below}"))
+        found: dict[str, Any] = json.loads(self.gke.call("GET", f"v1/{self.cluster}{below}"))
+        return found
 
     def list_pools(self) -> list[dict[str, Any]]:
         return list(self.read("/nodePools").get("nodePools", []))
 
     def list_operations(self) -> list[dict[str, Any]]:
         path = f"v1/{self.cluster.partition('/clusters/')[0]}/operations"
-        return list(self.gke.call("GET", path).get("operations", []))
+        return list(json.loads(self.gke.call("GET", path)).get("operations", []))
 
     def find_create(self, name: str) -> dict[str, Any]:
         ours = [each for each in self.list_operations() if each.get("targetLink", "").endswith(f"/{name}")]
@@ -141,9 +144,9 @@ class Lab:
         try:
             self.gke.call(verb, path, body)
         except ProvisionerError as error:
-            answer = getattr(error.__cause__, "response", None)
-            if isinstance(error, Unavailable | Denied) or answer is None:
+            cause = error.__cause__
+            if isinstance(error, Unavailable | Denied) or not isinstance(cause, GoogleAPICallError):
                 raise  # nothing is known
             self.words.append(str(error))
-            return f"{answer.status_code}, read as {type(error).__name__}"
+            return f"{cause.code or 0:d}, read as {type(error).__name__}"
         return ACCEPTED

@@ -265,8 +265,9 @@ def test_push(lab: Lab) -> None:
 
 def test_ingress(lab: Lab) -> None:
     project = _find_topic(lab).split("/")[1]
-    run = lab.open_api("https://run.googleapis.com")
-    body = run.call("GET", f"v1/projects/{project}/locations/-/services")
+    body = json.loads(
+        lab.open_api("https://run.googleapis.com").call("GET", f"v1/projects/{project}/locations/-/services")
+    )
     urls = {each["metadata"]["name"]: each["status"]["url"] for each in body["items"]}
     for name in (f"{lab.deployment.own.name}-{function}" for function in FUNCTIONS):
         address = f"{urls[name].rstrip('/')}/robots.txt"
@@ -287,5 +288,5 @@ def test_metric_names(lab: Lab) -> None:
     project = _find_topic(lab).split("/")[1]
     query = urlencode({"query": f"sum(increase({METRIC}[1h]))"})
     path = f"v1/projects/{project}/location/global/prometheus/api/v1/query?{query}"
-    answer = lab.open_api("https://monitoring.googleapis.com").call("GET", path)
+    answer = json.loads(lab.open_api("https://monitoring.googleapis.com").call("GET", path))
     assert [each for each in answer["data"]["result"] if float(each["value"][1]) > 0]
