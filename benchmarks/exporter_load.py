@@ -99,7 +99,7 @@ def _environment(addresses: dict[str, str]) -> dict[str, str]:
         "TPU_PROVISIONER_ENDPOINT": addresses["kubernetes"],
         "TPU_PROVISIONER_TOPIC": TOPIC,
         "TPU_PROVISIONER_HTTP_PORT": "0",
-        "PUBSUB_EMULATOR_HOST": addresses["pubsub"].removeprefix("http://"),
+        "PUBSUB_EMULATOR_HOST": addresses["pubsub_grpc"],
     }
 
 

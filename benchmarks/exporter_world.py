@@ -12,14 +12,19 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import grpc
+from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks.samples import Template, completed_jobset, jobset_uid, sample_of
 from shared.kinds.table import KIND_NAMES
 from standins.cluster.reads import parse_labels
-from standins.kit.addresses import write_ports
+from standins.kit.addresses import HOST, write_ports
 from standins.kit.fitting import meets
 from standins.kit.local_answers import Answer, Asked, Handler, LocalAnswers
 
@@ -101,14 +106,14 @@ class World:
         self._changed = threading.Condition()
         self._version = _LIST_VERSION
 
-    def publish(self, asked: Asked) -> Answer:
-        """Take one batch and acknowledge it."""
-        count = len(json.loads(asked.body)["messages"])
+    def publish(self, request: bytes, _context: Any) -> bytes:
+        """Take one batch over gRPC and acknowledge it."""
+        count = len(PublishRequest.pb().FromString(request).messages)
         with self._changed:
             first, self._published = self._published, self._published + count
             self._changed.notify_all()
         ids = [str(first + each) for each in range(count)]
-        return Answer(200, json.dumps({"messageIds": ids}).encode())
+        return bytes(PublishResponse.serialize(PublishResponse(message_ids=ids)))
 
     def answer_kubernetes(self, asked: Asked) -> Answer:
         """Answer lists and leases; every lease write succeeds."""
@@ -200,17 +205,24 @@ class _KubernetesHandler(Handler):
 
 def serve(world: World, ports_file: Path) -> None:
     """Serve until SIGTERM; write the addresses once everything listens."""
+    server = grpc.server(ThreadPoolExecutor(2))
+    handler = grpc.unary_unary_rpc_method_handler(world.publish)
+    methods = {"Publish": handler}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("google.pubsub.v1.Publisher", methods),))
+    port = server.add_insecure_port(f"{HOST}:0")
+    server.start()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     bound = type("BoundHandler", (_KubernetesHandler,), {"world": world})
     with (
         LocalAnswers(world.answer_kubernetes, handler=bound) as kubernetes,
         LocalAnswers(world.answer_control) as control,
-        LocalAnswers(world.publish) as pubsub,
     ):
-        urls = {"kubernetes": kubernetes.url, "control": control.url, "pubsub": pubsub.url}
-        write_ports(ports_file, urls)
+        write_ports(
+            ports_file, {"kubernetes": kubernetes.url, "control": control.url, "pubsub_grpc": f"{HOST}:{port}"}
+        )
         stop.wait()
+    server.stop(grace=None)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def exporter(layout: Layout, settings: StackSettings, addresses: Addresses) -> C
             "TPU_PROVISIONER_HTTP_PORT": addresses.exporter.rpartition(":")[2],
             "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
-            "PUBSUB_EMULATOR_HOST": addresses.google_rest.removeprefix("http://").rstrip("/"),
+            "PUBSUB_EMULATOR_HOST": addresses.pubsub_grpc,
         },
     )
 

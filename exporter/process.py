@@ -19,6 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import grpc
+from google.pubsub_v1.services.publisher import PublisherClient
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from msgspec.structs import replace
 
 from exporter.exporter_settings import ExporterSettings
@@ -28,12 +31,12 @@ from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_watc
 from exporter.publishing import Outbox
 from exporter.watch import Follower
 from shared.edges.connection import Connection, TokenFile
-from shared.edges.google import PUBSUB_ENDPOINT, GoogleAccount, PubsubTopic
+from shared.edges.google import CLIENT, PubsubTopic, translate_errors
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import choose_kinds
-from shared.model.errors import Misconfigured, ProvisionerError
+from shared.model.errors import Misconfigured, ProvisionerError, Unavailable
 from shared.model.messages import Event
-from shared.settings import Credentials, describe_problem, name_variable
+from shared.settings import describe_problem, name_variable
 
 USER_AGENT = "tpu-provisioner-exporter"
 BUFFER_MAX = 1_000
@@ -78,11 +81,32 @@ def find_namespace(settings: ExporterSettings, folder: Path = ACCOUNT_FOLDER) ->
     return own.read_text(encoding="utf-8").strip()
 
 
-def open_topic(settings: ExporterSettings, environ: Mapping[str, str] = os.environ) -> PubsubTopic:
-    """Return the topic; where it is played says the variable that Google's own clients read."""
-    emulator = environ.get("PUBSUB_EMULATOR_HOST")
-    account = GoogleAccount(Credentials.ANONYMOUS if emulator else Credentials.GOOGLE)
-    return PubsubTopic(settings.topic, account, f"http://{emulator}" if emulator else PUBSUB_ENDPOINT)
+def open_publisher() -> PublisherClient:
+    """Return a client over gRPC with the application default credentials.
+
+    It reads the variables that Google's clients read, PUBSUB_EMULATOR_HOST for example. It has
+    threads of its own, so it suits a process that always has CPU, and that does not fork.
+    """
+    return PublisherClient(client_info=CLIENT)
+
+
+def connect(topic: PubsubTopic) -> None:
+    """Open the connection now, so that the first batch does not wait for it.
+
+    Nothing is sent, so this does not show whether the topic exists. After an error the next call
+    tries again.
+    """
+    with translate_errors(f"connect to publish to {topic.name}"):
+        transport = topic.get_client().transport
+        if not isinstance(transport, PublisherGrpcTransport):
+            return
+        ready = grpc.channel_ready_future(transport.grpc_channel)
+        try:
+            ready.result(topic.timeout_seconds)
+        except grpc.FutureTimeoutError as error:
+            ready.cancel()
+            topic.close()
+            raise Unavailable(f"no connection in {topic.timeout_seconds:g} s") from error
 
 
 def run_exporter(settings: ExporterSettings, stop: threading.Event) -> bool:
@@ -107,8 +131,9 @@ class _Exporter:
         connection = open_connection(settings)
         self._api = KubernetesApi(connection, user_agent=USER_AGENT)
         self._lease = _build_lease(settings, connection) if settings.lease_seconds else None
+        self._topic = PubsubTopic(open_publisher, settings.topic)
         self._outbox = Outbox(
-            open_topic(settings).publish,
+            self._topic.publish,
             capacity=BUFFER_MAX,
             metrics=self._metrics,
             may_publish=self._lease.is_held if self._lease else lambda: True,
@@ -153,7 +178,7 @@ class _Exporter:
         self._health.role = Role.LEADER
         self._metrics.is_leader.set(1)
         _logger.info("leading", extra={"election": self._lease is not None})
-        self._start("outbox", self._outbox.run)
+        self._start("outbox", self._publish)
         for name, follower in self._followers.items():
             self._start(name, follower.run)
         try:
@@ -172,6 +197,7 @@ class _Exporter:
             follower.stop()
         left = self._outbox.drain(self._settings.drain_seconds)
         self._outbox.stop()
+        self._topic.close()
         released = self._lease.release() if self._lease else None
         self._metrics.is_leader.set(0)
         for thread in self._threads:
@@ -215,6 +241,14 @@ class _Exporter:
         thread = threading.Thread(target=self._guarded, args=(name, body), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
+
+    def _publish(self) -> None:
+        """Publish until the end. The connection is opened first, so that no demand waits for it."""
+        try:
+            connect(self._topic)
+        except ProvisionerError as error:
+            _logger.warning("there is no connection to Pub/Sub yet", extra={"problem": str(error)})
+        self._outbox.run()
 
     def _guarded(self, name: str, body: Callable[[], None]) -> None:
         """Run the body of a thread; if it ends by itself, the whole process has to end."""

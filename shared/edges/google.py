@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import google.auth
 import msgspec
 import requests
 import urllib3
 from google.api_core.exceptions import GoogleAPICallError, GoogleAPIError, from_http_response
+from google.api_core.gapic_v1.client_info import ClientInfo
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession, Request
@@ -35,6 +36,9 @@ from shared.model.failures import classify_failure
 from shared.model.messages import Message
 from shared.model.times import Clock, parse_count
 from shared.settings import Credentials
+
+if TYPE_CHECKING:  # the functions publish nothing
+    from google.pubsub_v1.services.publisher import PublisherClient
 
 SCOPES = (
     "https://www.googleapis.com/auth/cloud-platform",
@@ -134,8 +138,6 @@ def bound_session(session: AuthorizedSession, url: str, clock: Clock) -> Authori
 class GoogleSession:
     """A Google API at one base URL, by google-auth's session; usable from several threads."""
 
-    timeout_seconds = TIMEOUT_SECONDS
-
     def __init__(
         self, endpoint: str, account: GoogleAccount, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
@@ -171,7 +173,7 @@ class GoogleSession:
                 f"{self._endpoint}/{path}",
                 data=None if body is None else msgspec.json.encode(body),
                 headers={"Content-Type": "application/json"},
-                timeout=self.timeout_seconds,
+                timeout=TIMEOUT_SECONDS,
             )
             if response.status_code >= _REFUSAL:
                 raise from_http_response(response)  # type: ignore[no-untyped-call]
@@ -250,9 +252,9 @@ def find_request(error: Exception) -> str:
 
 
 def _classify_error(error: Exception) -> errors.ProvisionerError:
-    """Return the error that a refused call means.
+    """Return the error that a refused call means, over REST and over gRPC.
 
-    The library keeps only the HTTP status, so the canonical code is read from its answer.
+    Over REST the library keeps only the HTTP status, so the canonical code is read from its answer.
     """
     if isinstance(error, GoogleAuthError):
         return _classify_account_error(error)
@@ -260,6 +262,9 @@ def _classify_error(error: Exception) -> errors.ProvisionerError:
     if isinstance(error, GoogleAPICallError) and isinstance(response, requests.Response):
         pause = response.headers.get("Retry-After")
         return classify_refusal(response.status_code, response.content, pause)
+    if isinstance(error, GoogleAPICallError) and error.grpc_status_code is not None:
+        details, code = [{"reason": error.reason}], error.grpc_status_code.name
+        return _classify(error.code or 0, ErrorBody(str(error.message or ""), code, details))
     problem = "no answer" if isinstance(error, _NO_ANSWER) else "the answer cannot be read"
     return errors.Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
 
@@ -321,28 +326,30 @@ def _classify_account_error(error: GoogleAuthError) -> errors.ProvisionerError:
 BATCH_MAX = 1_000  # assumes: publish
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
 PUBLISH_SECONDS = 10.0  # the longest wait for the answer to one request
-PUBSUB_ENDPOINT = "https://pubsub.googleapis.com"
+CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
 
 
-class _Published(msgspec.Struct, rename="camel"):
-    message_ids: list[str]
+class PubsubTopic:
+    """One topic by Google's own client, usable from several threads.
 
-
-_PUBLISHED = msgspec.json.Decoder(_Published)
-
-
-class PubsubTopic(GoogleSession):
-    """One topic. Batching, repetition and limits belong to the caller (docs/decisions/clients.md).
-
-    https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics/publish
+    It is the client that Google's publisher itself is built on, asked for one request at a time:
+    batching, repetition and limits belong to the caller (docs/decisions/clients.md).
     """
 
-    timeout_seconds = PUBLISH_SECONDS
+    def __init__(
+        self,
+        open_client: Callable[[], PublisherClient],
+        topic: str,
+        *,
+        timeout_seconds: float = PUBLISH_SECONDS,
+    ) -> None:
+        """Prepare. The client is opened at the first use, so in the process that uses it.
 
-    def __init__(self, name: str, account: GoogleAccount, endpoint: str = PUBSUB_ENDPOINT) -> None:
-        """Prepare. Nothing is sent: a publisher may not ask whether the topic exists."""
-        super().__init__(endpoint, account)
-        self.name = name
+        Nothing is sent: a publisher may not ask whether the topic exists.
+        """
+        self._open, self.name, self.timeout_seconds = open_client, topic, timeout_seconds
+        self._lock = threading.Lock()
+        self._client: PublisherClient | None = None
 
     def publish(self, messages: Sequence[Message]) -> list[str]:
         """Publish a batch and return the message ids, in order, once the service has stored it.
@@ -351,17 +358,34 @@ class PubsubTopic(GoogleSession):
         stored: publishing it again can duplicate, never lose. `InvalidRequest` says that the
         service never accepts one of the messages.
         """
-        # msgspec writes bytes in base64, as the API wants them.
         batch = [{"data": each.data, "attributes": each.attributes} for each in messages]
+        request = {"topic": self.name, "messages": batch}
         try:
-            answer = self.call("POST", f"v1/{self.name}:publish", {"messages": batch})
+            with translate_errors(f"Publish {self.name}"):
+                client = self.get_client()
+                ids = client.publish(request, retry=None, timeout=self.timeout_seconds).message_ids
+                if len(ids) != len(messages):
+                    raise ValueError(f"{len(ids)} ids for {len(messages)} messages")
+        except errors.Unavailable:
+            # A gRPC channel waits up to two minutes before it connects again; a new one does not.
+            self.close()
+            raise
         except errors.InvalidRequest as error:
             if error.status == "INVALID_ARGUMENT":
                 raise
             # By a proxy, for example: it says nothing of the messages.
             raise errors.Unavailable(f"{self.name}: {error}") from error
-        with translate_errors(f"Publish {self.name}"):
-            ids = _PUBLISHED.decode(answer).message_ids
-            if len(ids) != len(messages):
-                raise ValueError(f"{len(ids)} ids for {len(messages)} messages")
-        return ids
+        return list(ids)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.transport.close()  # type: ignore[no-untyped-call]
+
+    def get_client(self) -> PublisherClient:
+        """Return the open client; the first call opens it."""
+        with self._lock:
+            self._client = self._client or self._open()
+            return self._client

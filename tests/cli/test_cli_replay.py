@@ -10,10 +10,9 @@ from cli.access.connections import Deployment, PulledMessage
 from cli.access.deployment import PUSHED
 from cli.messages.replay import DeadLetter, strip, walk_dead_letters
 from cli.printing import parse_since
-from shared.edges.google import GoogleAccount, PubsubTopic
+from shared.edges.google import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
-from shared.settings import Credentials
 from tests.builders import a_demand_event
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run, with_own
 from tests.contract.stand_ins import ask, serve_google
@@ -134,7 +133,7 @@ def test_whatever_interrupts_it_no_dead_letter_is_lost(
 ) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 150})
-    topic = TopicThatFails(TOPIC, GoogleAccount(Credentials.ANONYMOUS), url)
+    topic = TopicThatFails(deployment.pubsub.open_publisher, TOPIC)
     topic.error = error
 
     with pytest.raises(type(error)):

@@ -8,7 +8,7 @@ import pytest
 from shared.model.errors import Busy, Throttled, Unavailable
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER
-from tests.contract.counting_socket import Socket, answer
+from tests.contract.counting_socket import Socket, answer, refuse
 from tests.contract.gke_world import Edge, LeapingClock, a_body, open_edge
 
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
@@ -46,7 +46,7 @@ def test_a_lost_reply_is_one_call(server: Socket, call: str, kept: bool) -> None
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, "307 Moved\r\nLocation: /again"])
 def test_an_answer_that_a_client_may_try_again_is_one_call(server: Socket, call: str, status: int | str) -> None:
-    server.answers = [answer(status=str(status))] * 3
+    server.answers = [refuse(str(status))] * 3
 
     with pytest.raises(Throttled if status == 429 else Unavailable):
         CALLS[call](open_edge(server.url))

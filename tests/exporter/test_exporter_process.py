@@ -64,7 +64,7 @@ def start(
     kubernetes.lists["jobsets"].append(Listing((a_jobset("j0", conditions=(completed(),)),)))
     running: list[Process] = []
 
-    def start_one(**environ: str) -> Process:
+    def start_one(pubsub_host: str = pubsub["grpc"], **environ: str) -> Process:
         settings = {
             "CLUSTER": CLUSTER,
             "TOPIC": TOPIC,
@@ -75,9 +75,7 @@ def start(
             "KINDS": "JobSet",
         } | environ
         prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
-        running.append(
-            Process(folder, {"PUBSUB_EMULATOR_HOST": pubsub["rest"].removeprefix("http://"), **prefixed})
-        )
+        running.append(Process(folder, {"PUBSUB_EMULATOR_HOST": pubsub_host, **prefixed}))
         return running[-1]
 
     yield start_one

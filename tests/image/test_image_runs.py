@@ -97,7 +97,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_ENDPOINT": cluster.addresses["url"],
-            "PUBSUB_EMULATOR_HOST": broker["rest"].removeprefix("http://"),
+            "PUBSUB_EMULATOR_HOST": broker["grpc"],
             "TPU_PROVISIONER_HTTP_PORT": "0",
         }
         with constrained(engine, environment) as container:

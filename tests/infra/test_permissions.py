@@ -33,7 +33,7 @@ CALLS = {
 }
 """What GKE calls each call of the functions, and what it is refused without. A new call needs a
 permission, a row here and one of the page."""
-OF_THE_EXPORTER = ("POST", "v1/{}:publish")
+OF_THE_EXPORTER = ("a client", "publish")
 KUBERNETES = ("Kubernetes", f"{GKE}.connect")
 """The DNS endpoint: https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation."""
 
