@@ -16,7 +16,7 @@ from exporter.health import Health, HealthServer
 from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
 from shared import VERSION
-from shared.edges.google import PubsubTopic
+from shared.edges.google import PUBLISH_SECONDS
 from shared.kinds.table import KINDS
 from standins.controlplane.chart import ManifestBroken, read_chart
 from tests.infra.chart import (
@@ -168,7 +168,7 @@ def test_the_settings_are_the_exporters_and_its_grace_is_longer_than_the_longest
     lease = settings.lease_seconds / 6  # the time-out of its API
     longest = (
         settings.drain_seconds
-        + PubsubTopic.timeout_seconds
+        + PUBLISH_SECONDS
         + lease
         + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
     )
