@@ -12,7 +12,8 @@ import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any, cast
 
 from msgspec import structs
@@ -70,43 +71,29 @@ CASES = {
     "provision, all run": (Role.PROVISION, True),
     "provision, all wait": (Role.PROVISION, False),
 }
-"""What one tick finds: which function it is of, and whether all pods run, each slice on its own
-pool; else all wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What the first and the last tick cost."""
-
-    first_cpu_seconds: float
-    cpu_seconds: float
-    seconds: float
-    calls: int
+"""Of which function a tick is, and whether each slice runs on a pool of its own; else all wait."""
+UNITS = {"CPU at first": "s", "CPU": "s", "time": "s", "calls": "calls"}
 
 
 def measure(runs: int, say: Callable[[str], None], *, quick: bool) -> list[Figure]:
     """Return the figures of each case and size; CPU beside the size before, in proportion."""
     figures: list[Figure] = []
     for case in CASES:
-        before: list[Cost] = []
-        size_before = 1
+        before: list[dict[str, float]] = []
         for size in QUICK_SIZES if quick else SIZES:
             what = f"{case}, {size} workloads"
             say(f"tick: {what}")
             costs = [_tick(case, size) for _ in range(runs)]
-            small = tuple(each.cpu_seconds * size / size_before for each in before)
-            cpu = compare(SECTION, f"CPU, {what}", "s", lambda each: each.cpu_seconds, costs)
-            figures += [
-                compare(SECTION, f"CPU at first, {what}", "s", lambda each: each.first_cpu_seconds, costs),
-                replace(cpu, baseline=small),
-                compare(SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget="tick_seconds"),
-                compare(SECTION, f"calls, {what}", "calls", lambda each: each.calls, costs),
-            ]
-            before, size_before = costs, size
+            for row, unit in UNITS.items():
+                budget = "tick_seconds" if row == "time" else ""
+                figure = compare(SECTION, f"{row}, {what}", unit, itemgetter(row), costs, budget=budget)
+                small = [each["CPU"] * size / each["size"] for each in before] if row == "CPU" else []
+                figures.append(replace(figure, baseline=tuple(small)))
+            before = costs
     return figures
 
 
-def _tick(case: str, size: int) -> Cost:
+def _tick(case: str, size: int) -> dict[str, float]:
     role, runs = CASES[case]
     gke, calls = FakeGke(), Counter[str]()
     live = Indexed(gke)
@@ -132,7 +119,8 @@ def _tick(case: str, size: int) -> Cost:
         if done.errors or done.left:
             raise Failed(f"{case}: the tick left {done.left} workloads, and had errors: {done.errors[:3]}")
         spent.append(time.process_time() - cpu)
-    return Cost(spent[0], spent[-1], time.perf_counter() - began, calls.total())
+    measured = {"time": time.perf_counter() - began, "calls": calls.total(), "size": size}
+    return measured | {"CPU at first": spent[0], "CPU": spent[-1]}
 
 
 def _add(number: int, gke: FakeGke, live: FakeCluster, *, runs: bool) -> None:

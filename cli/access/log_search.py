@@ -14,7 +14,6 @@ from shared.settings import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
@@ -48,16 +47,6 @@ def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
         project=project, credentials=credentials, client_options=options, _use_grpc=False
     )
     return client
-
-
-def translate_client_errors(request: str) -> AbstractContextManager[None]:
-    """Return a block that raises our errors for those of Google's clients too."""
-    from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 -- see open_logs
-    from google.protobuf.json_format import ParseError  # noqa: PLC0415
-
-    from shared.edges.google import translate_errors  # noqa: PLC0415
-
-    return translate_errors(request, GoogleAPIError, ParseError)
 
 
 def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
@@ -138,7 +127,9 @@ def read_all(open_logs: OpenLogs, project: str, wanted: str, *, since: float) ->
 
 
 def _read(open_logs: OpenLogs, project: str, wanted: str, since: float, **options: Any) -> Iterator[Record]:
-    with translate_client_errors(f"ListLogEntries projects/{project}"):
+    from shared.edges.google import translate_errors  # noqa: PLC0415 -- see open_logs
+
+    with translate_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)
         for entry in client.list_entries(filter_=f'timestamp>="{format_exact(since)}" AND {wanted}', **options):
             moment = entry.timestamp.timestamp() if entry.timestamp else since
