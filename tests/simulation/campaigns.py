@@ -105,4 +105,4 @@ def _list_shorter(scenario: Scenario) -> Iterator[Scenario]:
     for index, act in enumerate(scenario.acts):
         if act.verb == "create" and act.count > 1:
             fewer = replace(act, count=act.count - 1)
-            yield replace(scenario, acts=(*scenario.acts[:index], fewer, *scenario.acts[index + 1 :]))
+            yield replace(scenario, acts=[*scenario.acts[:index], fewer, *scenario.acts[index + 1 :]])

@@ -14,44 +14,42 @@ import yaml
 from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
 
 ROOT = Path(__file__).resolve().parents[2]
-_OFTEN = tuple(float(at) for at in range(30, 2400, 30))
+_OFTEN = [float(at) for at in range(30, 2400, 30)]
 _ONE = Act(5.0, "create", 0, "train", "JobSet", "two", 1)
 STORIES = {
     "blind": Scenario(
-        acts=(_ONE, Act(900.0, "suspend", 0, "train"), Act(1100.0, "resume", 0, "train")),
-        faults=(Fault(900.0, "no-right", "get_workload", 0, 190.0),),
+        acts=[_ONE, Act(900.0, "suspend", 0, "train"), Act(1100.0, "resume", 0, "train")],
+        faults=[Fault(900.0, "no-right", "get_workload", 0, 190.0)],
         ticks=_OFTEN,
     ),
-    "differing releases": Scenario(acts=(_ONE,), ticks=_OFTEN, candidates=2, collect_release=1),
-    "dry zone": Scenario(
-        acts=(_ONE,), ticks=_OFTEN, candidates=2, stock=(Stock(0.0, "a", 0), Stock(0.0, "b", 30))
-    ),
+    "differing releases": Scenario(acts=[_ONE], ticks=_OFTEN, candidates=2, collect_release=1),
+    "dry zone": Scenario(acts=[_ONE], ticks=_OFTEN, candidates=2, stock=[Stock(0.0, "a", 0), Stock(0.0, "b", 30)]),
     "half a gang": Scenario(
-        acts=(Act(5.0, "queue", 0, "gang", "JobSet", "two", 2),),
+        acts=[Act(5.0, "queue", 0, "gang", "JobSet", "two", 2)],
         ticks=_OFTEN,
         candidates=1,
-        stock=(Stock(0.0, "a", 2),),
+        stock=[Stock(0.0, "a", 2)],
         quota_pods=8,
         check_seconds=600,
     ),
     # A pod comes to a pool whose nodes were found empty, while the look at another one takes long.
     "late pod": Scenario(
-        acts=(
+        acts=[
             Act(5.0, "create", 0, "train", "JobSet", "one", 3),
             Act(900.0, "delete", 0, "train"),
             Act(938.0, "create", 0, "late", "Pod", "one", 1),
-        ),
-        faults=(Fault(899.0, "lose"), Fault(900.5, "stall", "list_bound_pods", 0, 30.0)),
+        ],
+        faults=[Fault(899.0, "lose"), Fault(900.5, "stall", "list_bound_pods", 0, 30.0)],
         ticks=_OFTEN,
     ),
-    "no chips": Scenario(acts=(_ONE,), faults=(Fault(0.0, "no-chips", "", 0, 2400.0),), ticks=_OFTEN),
+    "no chips": Scenario(acts=[_ONE], faults=[Fault(0.0, "no-chips", "", 0, 2400.0)], ticks=_OFTEN),
     # A tick and a message of two instances meet the same demand, and one of them is refused.
     "two writers": Scenario(
-        acts=(_ONE,),
-        faults=(Fault(5.0, "delay", "", 0, 87.0), Fault(92.0, "quota", "create", 0)),
-        ticks=(95.0, *(at for at in _OFTEN if at > 300)),
+        acts=[_ONE],
+        faults=[Fault(5.0, "delay", "", 0, 87.0), Fault(92.0, "quota", "create", 0)],
+        ticks=[95.0, *(at for at in _OFTEN if at > 300)],
         candidates=2,
-        rollouts=(Rollout(0.0, "provision", 900.0),),
+        rollouts=[Rollout(0.0, "provision", 900.0)],
     ),
 }
 

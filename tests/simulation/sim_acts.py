@@ -44,8 +44,7 @@ def _find(cluster: SimCluster, name: str) -> Workload | None:
 
 
 def _create(world: World, cluster: SimCluster, act: Act) -> None:
-    if _find(cluster, act.name) is None:
-        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag)
+    _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag)
 
 
 def _add(
@@ -59,6 +58,9 @@ def _add(
     pinned: bool,
     queued: bool = False,
 ) -> None:
+    """Let a workload exist, unless another one has the name."""
+    if _find(cluster, name) is not None:
+        return
     base, _, tier = shape.partition("+")
     uid, now = world.make_uid("uid"), world.time.now
     made = Workload(
@@ -101,14 +103,8 @@ def _recreate(world: World, cluster: SimCluster, made: Workload, act: Act) -> No
     cluster.remove_workload(made)
     shape = _name_shape(made)
     name = OTHER[shape.partition("+")[0]] if act.flag else shape
-    world.time.after(
-        float(act.count),
-        lambda: (
-            _add(world, cluster, made.kind, made.name, name, made.replicas, pinned=made.pinned)
-            if _find(cluster, made.name) is None
-            else None
-        ),
-    )
+    add = partial(_add, world, cluster, made.kind, made.name, name, made.replicas, pinned=made.pinned)
+    world.time.after(float(act.count), add)
 
 
 def _name_shape(made: Workload) -> str:
@@ -268,9 +264,8 @@ def _static_pool(world: World, cluster: SimCluster, made: Workload, act: Act) ->
 
 def _visitor(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
     """Let a pod that asks the same come by itself; it may run on any pool that fits it."""
-    name = f"visitor-{made.name}"
-    if _find(cluster, name) is None and made.shape.hosts == 1:
-        _add(world, cluster, "Pod", name, _name_shape(made), 1, pinned=False)
+    if made.shape.hosts == 1:
+        _add(world, cluster, "Pod", f"visitor-{made.name}", _name_shape(made), 1, pinned=False)
 
 
 def _finish_slice(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
@@ -291,8 +286,7 @@ def _finish_slice(world: World, cluster: SimCluster, made: Workload, act: Act) -
 
 def _queue(world: World, cluster: SimCluster, act: Act) -> None:
     """Create a suspended workload that waits in Kueue's queue."""
-    if _find(cluster, act.name) is None:
-        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, queued=True)
+    _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, queued=True)
 
 
 def _evict_queued(_world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:

@@ -1,6 +1,6 @@
 """A scenario: what people do, what fails, and when the ticks come. A seed gives one scenario."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 CLUSTERS = ("projects/p/locations/us-east5/clusters/a", "projects/p/locations/us-east5/clusters/b")
 ZONE = "us-east5-b"
@@ -70,14 +70,14 @@ PARTS = ("acts", "faults", "stock", "rollouts", "ticks")
 """The parts of a scenario of which each row may be left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scenario:
     """Everything that happens, apart from what follows from it."""
 
     seed: int = 1
-    acts: tuple[Act, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    ticks: tuple[float, ...] = ()
+    acts: list[Act] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    ticks: list[float] = field(default_factory=list)
     """When both functions are called, in seconds from the start, until the story comes to rest."""
     clusters: int = 1
     mode: str = "active"
@@ -85,9 +85,10 @@ class Scenario:
     limit_chips: int = 0
     candidates: int = 0  # how many zones the operator's policy lists
     tiers: tuple[str, ...] = ()  # the tier of each of these zones; by default on-demand
-    stock: tuple[Stock, ...] = ()  # the machines of zones. A zone without such a row has enough.
+    stock: list[Stock] = field(default_factory=list)
+    """the machines of zones. A zone without such a row has enough."""
     idle_seconds: int = 0  # how long pools may stay without use
-    rollouts: tuple[Rollout, ...] = ()
+    rollouts: list[Rollout] = field(default_factory=list)
     collect_settings: int = 0
     """Which of the settings `collect` has; `provision` begins with the first."""
     collect_release: int = 0
@@ -107,9 +108,9 @@ class Scenario:
     def describe(self) -> list[str]:
         """Return the scenario for a person, line by line: what differs from the plain one."""
         heading = [
-            f"{field.name} {value}"
-            for field in fields(self)
-            if field.name not in PARTS and (value := getattr(self, field.name)) != field.default
+            f"{each.name} {value}"
+            for each in fields(self)
+            if each.name not in PARTS and (value := getattr(self, each.name)) != each.default
         ]
         rows = [(each.at, key, str(each)) for key in PARTS if key != "ticks" for each in getattr(self, key)]
         return [", ".join(heading), *(f"  {at:7.1f} s  {key} {text}" for at, key, text in sorted(rows))]

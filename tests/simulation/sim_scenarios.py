@@ -1,7 +1,6 @@
 """Makes the scenario of a seed: a few workloads, what is done to them, and what fails meanwhile."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
@@ -10,128 +9,73 @@ from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
 
 LENGTH_SECONDS, GROWTH_LENGTH_SECONDS = 2400.0, 1500.0
 TICK_SECONDS_MIN = 45.0
-_KINDS = (
-    ("JobSet", 30),
-    ("RayCluster", 20),
-    ("LeaderWorkerSet", 15),
-    ("Job", 12),
-    ("Deployment", 10),
-    ("StatefulSet", 6),
-    ("Pod", 7),
-)
-_SHAPES = {
-    "JobSet": ("one", "two", "two", "gpu"),
-    "RayCluster": ("one", "two", "gpu"),
-    "LeaderWorkerSet": ("one", "two", "two"),
-    "Job": ("one", "two", "gpu"),
-    "Deployment": ("one", "gpu"),
-    "StatefulSet": ("one", "two", "gpu"),
-    "Pod": ("one", "one", "two", "gpu"),
+_KINDS = {
+    "JobSet": (30, "one two two gpu"),
+    "RayCluster": (20, "one two gpu"),
+    "LeaderWorkerSet": (15, "one two two"),
+    "Job": (12, "one two gpu"),
+    "Deployment": (10, "one gpu"),
+    "StatefulSet": (6, "one two gpu"),
+    "Pod": (7, "one one two gpu"),
 }
+"""How often a kind comes, and the shapes of its pods."""
+_SHAPES = {kind: words.split() for kind, (_, words) in _KINDS.items()}
 _READS = ("get", "list", "get_workload", "list_bound_pods", "list_nodes", "list_workload_pods", "list_operations")
 _CALLS = ("", "", "", "create", "create", "delete", "delete", "write_notice", "list_accelerator_pods", *_READS)
-_ONCE = (
-    *("crash",) * 4,
-    *("lost-reply",) * 3,
-    *("late",) * 2,
-    *("stall",) * 4,
-    *("stale",) * 5,
-    "unavailable",
-    "throttled",
-    "busy",
-    "denied",
-    "quota",
-    "cluster-not-found",
-)
-
-
-@dataclass(slots=True)
-class Draft:
-    """A scenario on its way, to which one ability after the other is added."""
-
-    seed: int
-    clusters: int
-    acts: list[Act]  # the first one is the birth of the first workload
-    faults: list[Fault]
-    ticks: list[float]
-    stock: list[Stock] = field(default_factory=list)
-    candidates: int = 0
-    tiers: tuple[str, ...] = ()
-    limit_chips: int = 0
-    idle_seconds: int = 0
-    quota_pods: int = 0
+_OFTEN = "crash " * 4 + "lost-reply " * 3 + "late " * 2 + "stall " * 4 + "stale " * 5
+_ONCE = (_OFTEN + "unavailable throttled busy denied quota cluster-not-found").split()
 
 
 def make_scenario(seed: int) -> Scenario:
     """Return the scenario of a seed; the same for the same seed in every process."""
     rng = Random(f"story {seed}")
     clusters = 2 if rng.random() < 0.15 else 1
-    acts, faults = _make_acts(rng, clusters), _make_faults(rng, clusters)
-    ticks = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
-    draft = Draft(seed, clusters, acts, faults, ticks)
+    draft = Scenario(seed, _make_acts(rng, clusters), _make_faults(rng, clusters), clusters=clusters)
+    draft.ticks = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
     for stream, shares, add in _ABILITIES:
         own = Random(stream.format(seed=seed))
         if own.random() < shares[not draft.candidates]:
             add(draft, own)
     drawn = rng.random()
-    limit = rng.choice((8, 16)) if rng.random() < 0.06 else draft.limit_chips
-    scenario = Scenario(
-        seed=seed,
-        acts=tuple(sorted(draft.acts, key=lambda act: act.at)),
-        faults=tuple(sorted(draft.faults, key=lambda fault: fault.at)),
-        ticks=_thin(draft.ticks),
-        clusters=clusters,
-        mode="report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active",
-        cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
-        limit_chips=limit,
-        candidates=draft.candidates,
-        tiers=draft.tiers,
-        stock=tuple(sorted(draft.stock, key=lambda each: each.at)),
-        idle_seconds=draft.idle_seconds,
-        skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
-        quota_pods=draft.quota_pods,
-    )
-    return _add_instances(_add_slowness(scenario))
+    draft.mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
+    draft.limit_chips = rng.choice((8, 16)) if rng.random() < 0.06 else draft.limit_chips
+    draft.cap = rng.randint(1, 2) if rng.random() < 0.12 else draft.cap
+    draft.skew_seconds = rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0
+    _add_slowness(draft, Random(f"slowness {seed}"))
+    _add_instances(draft, Random(f"instances {seed}"))
+    for rows in (draft.acts, draft.faults, draft.stock):
+        rows.sort(key=lambda each: each.at)
+    draft.ticks = _thin(draft.ticks)
+    return draft
 
 
-def _add_slowness(scenario: Scenario) -> Scenario:
+def _add_slowness(draft: Scenario, rng: Random) -> None:
     """Let calls be slow in some stories, and GKE run few operations at one time in others."""
-    rng = Random(f"slowness {scenario.seed}")
     slow, few = rng.random() < 0.1, rng.random() < 0.08
-    return replace(
-        scenario,
-        latency_seconds=rng.choice((1.0, 3.0, 3.0)) if slow else 0.4,
-        operation_slots=rng.choice((1, 2, 3)) if few else 0,
-        says_slots=rng.random() < 0.7,
-        check_seconds=rng.choice((600, 1800)),
-    )
+    draft.latency_seconds = rng.choice((1.0, 3.0, 3.0)) if slow else draft.latency_seconds
+    draft.operation_slots = rng.choice((1, 2, 3)) if few else 0
+    draft.says_slots = rng.random() < 0.7
+    draft.check_seconds = rng.choice((600, 1800))
 
 
-def _add_instances(scenario: Scenario) -> Scenario:
+def _add_instances(draft: Scenario, rng: Random) -> None:
     """Let functions have several instances in one story of ten, and other settings in others."""
-    rng = Random(f"instances {scenario.seed}")
     several, differ = rng.random() < 0.1, rng.random() < 0.1
-    rollouts = []
     for _ in range(rng.randint(1, 3) if several else 0):
         at, seconds = _round(rng.random() ** 1.5 * LENGTH_SECONDS), rng.choice((60.0, 300.0, 900.0))
         role = rng.choice(("provision", "provision", "collect"))
-        rollouts.append(Rollout(at, role, seconds, rng.choice((0, 0, 1)), rng.choice((0, 0, 1, 2))))
-    release = rng.choice((0, 1)) if differ else 0
-    return replace(
-        scenario,
-        rollouts=tuple(rollouts),
-        collect_settings=rng.choice((0, 1, 2)) if differ else 0,
-        collect_release=release,
-    )
+        draft.rollouts.append(Rollout(at, role, seconds, rng.choice((0, 0, 1)), rng.choice((0, 0, 1, 2))))
+    if differ:
+        draft.collect_release, draft.collect_settings = rng.choice((0, 1)), rng.choice((0, 1, 2))
 
 
-def _thin(ticks: list[float]) -> tuple[float, ...]:
+def _thin(ticks: list[float]) -> list[float]:
     """Return moments in their order, without those that follow another one at once."""
     thinned: list[float] = []
     for tick in sorted(ticks):
         if not thinned or tick - thinned[-1] >= TICK_SECONDS_MIN:
             thinned.append(tick)
-    return tuple(thinned)
+    return thinned
 
 
 def _round(seconds: float) -> float:
@@ -144,7 +88,7 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
     many, end = count > 3, _round(600 + rng.random() * 900)
     first = ""
     for index in range(count):
-        kind = rng.choices([name for name, _ in _KINDS], [weight for _, weight in _KINDS])[0]
+        kind = rng.choices(list(_KINDS), [weight for weight, _ in _KINDS.values()])[0]
         shape = rng.choice(_SHAPES[kind])
         if first in _SHAPES[kind] and rng.random() < 0.6:
             shape = first  # so that workloads can take each other's nodes
@@ -154,10 +98,11 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
         name, cluster = f"w{index}", rng.randrange(clusters)
         at = _round(rng.random() * (60 if index == 0 else 900))
         replicas = 1 if kind == "Pod" else rng.choices((1, 2, 3), (45, 40, 15))[0]
-        acts.append(Act(at, "create", cluster, name, kind, shape, replicas, rng.random() < 0.4))
+        birth = Act(at, "create", cluster, name, kind, shape, replicas, rng.random() < 0.4)
+        acts.append(birth)
         if many:
             acts.append(Act(end, "delete", cluster, name))
-        acts += _make_life(rng, acts[index * 2 if many else -1])
+        acts += _make_life(rng, birth)
     if rng.random() < 0.25:
         acts.append(_make_event(rng, rng.randrange(clusters)))
     return acts
@@ -201,13 +146,13 @@ def _make_event(rng: Random, cluster: int) -> Act:
 # --- abilities ------------------------------------------------------------------------------------
 
 
-def _add_stop(draft: Draft, rng: Random) -> None:
+def _add_stop(draft: Scenario, rng: Random) -> None:
     """Set the emergency stop for a while."""
     at, seconds = _round(rng.random() * 1500), rng.choice((60, 400, 1200))
     draft.acts.append(Act(at, "stop", rng.randrange(draft.clusters), "", count=seconds, flag=rng.random() < 0.5))
 
 
-def _add_blindness(draft: Draft, rng: Random) -> None:
+def _add_blindness(draft: Scenario, rng: Random) -> None:
     """Take the right to read workloads away while a pool is empty."""
     empties = [act for act in draft.acts if act.verb in ("suspend", "restart")]
     if empties:
@@ -216,12 +161,12 @@ def _add_blindness(draft: Draft, rng: Random) -> None:
         draft.faults.append(Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, seconds))
 
 
-def _add_list(draft: Draft, rng: Random) -> None:
+def _add_list(draft: Scenario, rng: Random) -> None:
     """Let the operator's policy list zones."""
     draft.candidates = rng.choice((2, 3))
 
 
-def _add_scarcity(draft: Draft, rng: Random) -> None:
+def _add_scarcity(draft: Scenario, rng: Random) -> None:
     """Let there be no stock for a while, with ticks each minute and messages again.
 
     With a list of capacity it is often a part of its zones that has none. Without one it is often a
@@ -238,7 +183,7 @@ def _add_scarcity(draft: Draft, rng: Random) -> None:
     draft.ticks += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
 
 
-def _add_doubles(draft: Draft, rng: Random) -> None:
+def _add_doubles(draft: Scenario, rng: Random) -> None:
     """Let the first message come twice, with what makes the second one dangerous.
 
     With a list, GKE refuses the first candidate at once. Without one, GKE's next answer about the
@@ -250,7 +195,7 @@ def _add_doubles(draft: Draft, rng: Random) -> None:
     draft.faults.append(Fault(at, "quota", "create", cluster) if draft.candidates else stale)
 
 
-def _add_stock(draft: Draft, rng: Random) -> None:
+def _add_stock(draft: Scenario, rng: Random) -> None:
     """Let the machines of zones come and go at any moment, with ticks meanwhile.
 
     At the end each zone has none, some or enough, and that lasts.
@@ -263,7 +208,7 @@ def _add_stock(draft: Draft, rng: Random) -> None:
     draft.ticks += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
 
 
-def _add_warmth(draft: Draft, rng: Random) -> None:
+def _add_warmth(draft: Scenario, rng: Random) -> None:
     """Let pools stay idle, where one workload after the other wants the same.
 
     With a limit of chips the last workload wants another shape.
@@ -286,7 +231,7 @@ def _add_warmth(draft: Draft, rng: Random) -> None:
         acts.append(Act(_round(at + rng.random() * 60), "create", first.cluster, "tight", "JobSet", other, 1))
 
 
-def _add_growth(draft: Draft, rng: Random) -> None:
+def _add_growth(draft: Scenario, rng: Random) -> None:
     """Let an elastic pool grow where its zone has room for a part of it only.
 
     At the end each zone has none, some or enough, and that lasts.
@@ -311,7 +256,7 @@ def _add_growth(draft: Draft, rng: Random) -> None:
         draft.stock, draft.candidates = rows, max(draft.candidates, 2)
 
 
-def _add_queue(draft: Draft, rng: Random) -> None:
+def _add_queue(draft: Scenario, rng: Random) -> None:
     """Let Kueue hold workloads back, with quota for so many pods."""
     at = 5.0
     for index in range(rng.randint(1, 3)):
@@ -327,18 +272,18 @@ def _add_queue(draft: Draft, rng: Random) -> None:
     draft.quota_pods = rng.choice((2, 4, 8))
 
 
-def _add_minutes(draft: Draft, rng: Random) -> None:
+def _add_minutes(draft: Scenario, rng: Random) -> None:
     """Let ticks come each minute, as in production."""
     del rng
     draft.ticks = [_round(each) for each in range(30, int(LENGTH_SECONDS), 60)]
 
 
-def _add_tiers(draft: Draft, rng: Random) -> None:
+def _add_tiers(draft: Scenario, rng: Random) -> None:
     """Let zones of the list be other tiers than on-demand."""
     draft.tiers = tuple(rng.choice(("", "", "reservation", "flex-start")) for _ in range(draft.candidates))
 
 
-_ABILITIES: tuple[tuple[str, tuple[float, float], Callable[[Draft, Random], None]], ...] = (
+_ABILITIES: tuple[tuple[str, tuple[float, float], Callable[[Scenario, Random], None]], ...] = (
     ("stop {seed}", (0.05, 0.05), _add_stop),
     ("blindness {seed}", (0.15, 0.15), _add_blindness),
     ("story {seed} candidates", (0.37, 0.37), _add_list),

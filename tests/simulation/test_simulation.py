@@ -42,7 +42,7 @@ LIVES = {
 def test_a_plain_life_violates_nothing(name: str) -> None:
     birth = Act(5.0, "create", 0, "train", "JobSet", "two", 2, flag=True)
 
-    result = run_scenario(Scenario(acts=(birth, *LIVES[name]), ticks=(60.0, 600.0, 1200.0)), tell=True)
+    result = run_scenario(Scenario(acts=[birth, *LIVES[name]], ticks=[60.0, 600.0, 1200.0]), tell=True)
 
     assert result.violations == []
     assert (result.figures["creates"], result.figures["deletes"]) == (2, 2), "\n".join(result.lines)
@@ -50,9 +50,9 @@ def test_a_plain_life_violates_nothing(name: str) -> None:
 
 @pytest.mark.usefixtures("_prepared")
 def test_a_worker_group_has_no_more_replicas_than_its_maximum() -> None:
-    acts = (Act(5.0, "create", 0, "train", "RayCluster", "two", 3),)
+    acts = [Act(5.0, "create", 0, "train", "RayCluster", "two", 3)]
 
-    result = run_scenario(Scenario(acts=acts, ticks=(60.0, 600.0)), tell=True)
+    result = run_scenario(Scenario(acts=acts, ticks=[60.0, 600.0]), tell=True)
 
     assert result.violations == []
     assert result.figures["creates"] == 1
@@ -66,7 +66,7 @@ def test_a_story_is_shrunk_to_what_it_needs() -> None:
     short = shrink(scenario, lambda each: any(act.verb == "create" for act in each.acts))
 
     assert [act.verb for act in short.acts] == ["create"]
-    assert (short.faults, short.ticks) == ((), ())
+    assert (short.faults, short.ticks) == ([], [])
 
 
 @pytest.mark.usefixtures("_prepared")
