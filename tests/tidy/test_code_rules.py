@@ -30,7 +30,7 @@ BUDGETS = {
     "tests/infra": (2_242, 1_900),
     "tests/loop": (2_312, 2_200),
     "tests/cli": (2_381, 2_300),
-    "tests/simulation": (5_114, 4_000),
+    "tests/simulation": (5_051, 4_000),
     " ".join(DEPLOYED): (14_679, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
