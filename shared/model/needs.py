@@ -82,7 +82,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     """One pod that wants accelerators and has not ended."""
 
     need: str  # the key of its need; empty for a pod of another workload
-    slice: str  # the key of its slice
+    slice: str  # the key of its slice; of an elastic need one for all
     pool: str = ""  # the pool of its node; empty while it is bound to none
     created_at: float = 0.0
     waits: bool = False  # it is Unschedulable, and neither gated nor nominated nor terminating

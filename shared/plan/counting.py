@@ -118,12 +118,8 @@ class Census:
     def _slices(self) -> Mapping[tuple[str, str], Slice]:
         live = (pod for pod in self.scene.pods if pod.need in self._needs and not pod.terminating)
         own = (pod for pod in live if not (self._needs[pod.need].elastic and self._is_outside(pod)))
-        groups = _group(own, self._name_slice)
+        groups = _group(own, lambda pod: (pod.need, pod.slice))
         return {key: self._build_slice(self._needs[key[0]], pods) for key, pods in groups.items()}
-
-    def _name_slice(self, pod: Pod) -> tuple[str, str]:
-        need = self._needs.get(pod.need)
-        return pod.need, "" if need and need.elastic else pod.slice
 
     def _is_outside(self, pod: Pod) -> bool:
         return bool(pod.pool) and pod.pool not in self._names
@@ -195,7 +191,7 @@ class Census:
         """
         users = self.users.get(pool.name, ())
         own = sum(bool(pod.need) for pod in users)
-        since = self._find_since(pool, {self._name_slice(pod) for pod in users})
+        since = self._find_since(pool, {(pod.need, pod.slice) for pod in users})
         return Service(since, own, len(users) - own)
 
     def _find_since(self, pool: Pool, users: set[tuple[str, str]]) -> float | None:

@@ -219,7 +219,7 @@ def _build_pod(pod: Pod, row: Scene) -> model.Pod:
     key = "-" if pod.group == NO_NEED else need.key + need.shape
     return model.Pod(
         need=key if pod.ours else "",
-        slice=str(pod.slice),
+        slice="" if pod.ours and need.wants >= 0 else str(pod.slice),
         pool=pod.pool,
         created_at=NOW - pod.age,
         waits=not pod.pool and not pod.held,
