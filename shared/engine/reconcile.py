@@ -256,7 +256,8 @@ def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
     if act.verb == Verb.CREATE and ports.adds:
         return partial(ports.adds.create, cluster, _build(act, look, ports))
     if act.verb == Verb.RAISE and ports.adds:
-        least = act.maximum * act.whole
+        # Pods that use less than half of a host would be moved, so their pool keeps all nodes.
+        least = act.maximum * look.wanted.demands[act.need].need.part
         return partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
     if act.verb == Verb.DELETE and ports.takes:
         return partial(ports.takes.delete, cluster, act.pool)

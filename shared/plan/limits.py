@@ -111,7 +111,7 @@ def _raise_maximum(need: Need, pool: Pool, nodes: int, means: Means) -> Act | Re
     allowed = min(nodes, pool.maximum + max(0, means.chips) // need.chips)
     if not pool.at_rest or allowed == pool.maximum:
         return Reason.LIMIT_REACHED if allowed < nodes else None
-    return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
+    return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed)
 
 
 def lower_maximum(pool: Pool, nodes: int = 1, *, need: str = "") -> Act | None:

@@ -165,7 +165,7 @@ def _plan_create(census: Census, need: Need, slot: Slot, means: Means, nodes: in
         return Reason.LIMIT_REACHED
     if means.slots <= 0:
         return Reason.NO_OPERATION_SLOT
-    return structs.replace(act, maximum=nodes, whole=need.part) if need.elastic else act
+    return structs.replace(act, maximum=nodes) if need.elastic else act
 
 
 def _count_affordable(census: Census, need: Need, means: Means) -> int:

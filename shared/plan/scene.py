@@ -150,7 +150,6 @@ class Act(Try, frozen=True, kw_only=True):
     need: str = ""
     slot: Slot = 0
     empty: bool = False  # GKE's autoscaler makes the nodes
-    whole: bool = False  # an elastic pool keeps all of its nodes, and goes as a whole
     maximum: int = 0
 
 
