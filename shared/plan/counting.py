@@ -66,15 +66,15 @@ class Slice(Struct, frozen=True, kw_only=True):
 
     need: Need
     pods: tuple[Pod, ...] = ()
-    places: frozenset[str] = frozenset()  # the pools on which its pods run
-    outside: int = 0  # how many of its pods run on pools that are not its owner's
+    places: frozenset[str] = frozenset()  # the pools of its owner on which its pods run
+    outside: int = 0  # how many of its pods run elsewhere
     waiting_since: float | None = None
     """When its oldest pod that waits was created; None if none waits."""
 
     @property
     def mixed(self) -> bool:
         """Return whether its pods run on several pools, so that nothing is created for its sake."""
-        return len(self.places) > 1 and not self.need.elastic
+        return len(self.places) + bool(self.outside) > 1 and not self.need.elastic
 
 
 class Assignment(Struct, frozen=True):
@@ -133,7 +133,7 @@ class Census:
         return Slice(
             need=need,
             pods=tuple(pods),
-            places=frozenset(pod.pool for pod in pods if pod.pool),
+            places=frozenset(pod.pool for pod in pods if pod.pool in self._names),
             outside=sum(map(self._is_outside, pods)),
             waiting_since=min((pod.created_at for pod in pods if pod.waits), default=None),
         )
@@ -179,7 +179,7 @@ class Census:
         oldest: dict[Asks, float] = {}
         for each in self._slices.values():
             since = each.waiting_since
-            if since is not None and (each.need.elastic or not each.places):
+            if since is not None and (each.need.elastic or not (each.places or each.outside)):
                 asks = each.need.asks
                 oldest[asks] = min(since, oldest.get(asks, since))
         return oldest
@@ -201,7 +201,7 @@ class Census:
         only = self._slices.get(next(iter(users))) if len(users) == 1 else None
         if only is None or only.need.asks not in self.answered[pool.name]:
             return None
-        return only.waiting_since if only.places <= {pool.name} else None
+        return None if only.mixed else only.waiting_since
 
     @cached_property
     def mixed(self) -> frozenset[str]:
@@ -239,8 +239,21 @@ class Census:
 
     @cached_property
     def taken(self) -> Mapping[str, Pool]:
-        """By the key of its need, the one pool that is left out of the count."""
-        return find_taken(self)
+        """By need, the one pool that only pods of others use and that is left out of the count.
+
+        At most one is, in both functions alike, so that no stranger can make a workload buy twice.
+        None is while a workload that uses it has a pool on its way.
+        """
+        taken: dict[str, Pool] = {}
+        pools = [] if self.scene.takers_served else self.scene.pools
+        for pool in sorted(pools, key=lambda pool: pool.name):
+            users = self.users.get(pool.name, ())
+            if not users or any(pod.need for pod in users) or not self.helps(pool):
+                continue
+            home = self.homes[pool.name]
+            if not home.elastic:
+                taken.setdefault(home.key, pool)
+        return taken
 
     @cached_property
     def counted(self) -> Mapping[str, Pool]:
@@ -291,7 +304,7 @@ class Census:
     def _rank_want(self, want: Slice) -> tuple[bool, bool, int]:
         """Return the order of wants: on a counted pool, on any, and those first that ask most."""
         runs = not want.places.isdisjoint(self.counted)
-        return not runs, not want.places, -len(want.need.asks.labels)
+        return not runs, not (want.places or want.outside), -len(want.need.asks.labels)
 
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
         """Return the order of pools, those first that do not help, are not whole, have no pods."""
@@ -305,25 +318,6 @@ def _group(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for each in items:
         groups.setdefault(key(each), []).append(each)
     return groups
-
-
-def find_taken(census: Census) -> dict[str, Pool]:
-    """Return by need the one pool that only pods of others use and that is left out of the count.
-
-    At most one is, in both functions alike, so that no stranger can make a workload buy twice. None
-    is while a workload that uses it has a pool on its way.
-    """
-    taken: dict[str, Pool] = {}
-    if census.scene.takers_served:
-        return taken
-    for pool in sorted(census.scene.pools, key=lambda pool: pool.name):
-        users = census.users.get(pool.name, ())
-        if not users or any(pod.need for pod in users) or not census.helps(pool):
-            continue
-        home = census.homes[pool.name]
-        if not home.elastic:
-            taken.setdefault(home.key, pool)
-    return taken
 
 
 def count_to_keep(census: Census, need: Need) -> int:

@@ -15,7 +15,7 @@ BUDGETS = {
     "exporter": (1_825, 2_000),
     "shared/model": (1_806, 1_600),
     "shared/needs": (1_496, 1_300),
-    "shared/plan": (1_709, 1_900),
+    "shared/plan": (1_698, 1_900),
     "shared/engine": (2_433, 1_950),
     "shared/edges": (2_433, 2_100),
     "shared/kinds": (1_316, 1_300),
