@@ -2,10 +2,19 @@
 
 import pytest
 
-from shared.model.decisions import Reason
+from shared.model.decisions import Reason, Verdict
 from shared.model.errors import Rejected
+from tests.builders import expect_decision
 
 
 def refuses(reason: Reason, match: str | None = None) -> "pytest.RaisesExc[Rejected]":
     """Return a context that accepts a refusal with this reason only, and with these words."""
     return pytest.RaisesExc(Rejected, match=match, check=lambda error: error.reason == reason)
+
+
+def expect_words(found: object, reason: Reason, *words: str, verdict: Verdict = Verdict.REFUSE) -> str:
+    """Return the message of a decision, which has a reason and these words."""
+    decision = expect_decision(found)
+    assert (decision.verdict, decision.reason) == (verdict, reason), decision.message
+    assert [word for word in words if word not in decision.message] == [], decision.message
+    return decision.message

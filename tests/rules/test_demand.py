@@ -15,8 +15,8 @@ from shared.needs.nodepool import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, decide_demand, expect_demand, want
+from tests.refusals import expect_words
 from tests.rows import rows
-from tests.rules.asked_shapes import expect_words
 
 
 def read(

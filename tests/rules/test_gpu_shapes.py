@@ -17,8 +17,7 @@ from shared.shapes.gpus import find_gpu_shape
 from standins.google.gke.machines import BUILT_IN
 from tests.builders import IN_ONE_POOL, a_jobset, a_template, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
-from tests.refusals import refuses
-from tests.rules.asked_shapes import expect_words
+from tests.refusals import expect_words, refuses
 from tests.rules.kind_bodies import Json, a_job, read
 from tests.rules.live_pods import L4, a_gpu_body
 from tests.slices import list_slices

@@ -16,8 +16,8 @@ from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.builders import a_pod, a_template
 from tests.demands import expect_demand, want
+from tests.refusals import expect_words
 from tests.rows import rows
-from tests.rules.asked_shapes import expect_words
 from tests.rules.kind_bodies import CHIPLESS, OF_CPU, SEVERAL_HOSTS, Json, a_leaderworkerset, a_member
 from tests.rules.kind_bodies import read as read_kind
 from tests.rules.live_pods import ONE_HOST, a_body, a_gpu_body, a_leader, a_workload, change, decide, plan

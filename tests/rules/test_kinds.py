@@ -19,9 +19,8 @@ from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from tests.demands import expect_demand, want
-from tests.refusals import refuses
+from tests.refusals import expect_words, refuses
 from tests.rows import read_rows, rows
-from tests.rules.asked_shapes import expect_words
 from tests.rules.kind_bodies import (
     CHIPLESS,
     OF_CPU,

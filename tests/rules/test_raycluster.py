@@ -21,9 +21,8 @@ from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import Parent, PodView, WorkloadView
 from tests.demands import expect_demand, want
-from tests.refusals import refuses
+from tests.refusals import expect_words, refuses
 from tests.rows import rows
-from tests.rules.asked_shapes import expect_words
 from tests.rules.kind_bodies import (
     EARLIER_UID,
     UID,

@@ -15,7 +15,7 @@ from shared.needs.selectors import COPIED_FROM_SELECTORS
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand, want
-from tests.rules.asked_shapes import expect_words
+from tests.refusals import expect_words
 from tests.rules.live_pods import ONE_HOST, a_workload, change, plan
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)

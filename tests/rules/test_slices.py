@@ -12,8 +12,8 @@ from shared.settings import ClusterSettings, Settings
 from shared.shapes.catalogue import GIB
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_template, settings
 from tests.demands import a_pool_body, decide_demand, expect_demand
+from tests.refusals import expect_words
 from tests.rows import read_table, rows
-from tests.rules.asked_shapes import expect_words
 
 COLUMNS = (
     "about sets zone selects affinity terms together_by tolerates annotates asks storage_gib list disks pod "

@@ -13,8 +13,8 @@ from shared.model.needs import Tier
 from shared.model.workloads import Requirement
 from shared.needs.nodepool import Demand
 from tests.demands import expect_demand
+from tests.refusals import expect_words
 from tests.rows import rows
-from tests.rules.asked_shapes import expect_words
 from tests.rules.live_pods import Json, a_body, a_gpu_body, a_workload, change, plan
 
 TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})

@@ -20,17 +20,14 @@ from shared.shapes.catalogue import (
     TPUS,
     Family,
     Placement,
-    Room,
     Shape,
     find_disk_size,
-    measure_allocatable,
     measure_storage,
 )
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
-from tests.builders import a_jobset, a_template, settings
+from tests.builders import a_jobset, a_template
 from tests.demands import expect_demand, plan_demands
-from tests.refusals import refuses
-from tests.rules.asked_shapes import decide_shape, expect_words, no
+from tests.refusals import expect_words, refuses
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and
@@ -329,9 +326,6 @@ def test_any_other_number_is_refused_with_the_ways_out(pods: int, shape: dict[st
 # --- what a node leaves to pods, and the boot disk that their ephemeral storage needs ---
 
 
-_HOST = next(each for each in TPUS[V6E].machines if (each.cpus, each.memory_gb) == (180, 720))
-
-
 @pytest.mark.parametrize(("disk_gb", "allocatable"), [(100, 47_060_071_478), (200, 104_638_878_617)])
 def test_a_boot_disk_leaves_what_nodes_of_gke_report(disk_gb: int, allocatable: int) -> None:
     assert measure_storage(disk_gb) == pytest.approx(allocatable, rel=0.001)
@@ -343,12 +337,3 @@ def test_the_disk_is_the_smallest_that_has_the_storage(gib: int, disk_gb: int) -
     assert measure_storage(disk_gb) >= gib * GIB
     assert disk_gb == 100 or measure_storage(disk_gb - 10) < gib * GIB
     assert find_disk_size(10**30, 100) > DISK_GB_MAX
-
-
-def test_daemonsets_take_their_share_of_cpu_and_memory() -> None:
-    whole = measure_allocatable(_HOST, Room())
-    shared = measure_allocatable(_HOST, Room(cpu_millis=300, memory_bytes=500))
-    assert (whole[0] - shared[0], whole[1] - shared[1]) == (300, 500)
-    assert 179_000 < shared[0] < 180_000
-    expect_demand(decide_shape(settings(node_daemonsets_memory_mib=0), memory_bytes=whole[1]))
-    no(Reason.SHAPE_UNSUPPORTED, memory_bytes=whole[1]).check()

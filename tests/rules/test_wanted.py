@@ -16,7 +16,7 @@ from shared.model.workloads import Disk, PodView, SliceGroup, Taint, WorkloadVie
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import want
-from tests.rules.asked_shapes import expect_words
+from tests.refusals import expect_words
 from tests.rules.live_pods import L4, OF_CPU, ONE_HOST, a_body, a_leader, a_workload, change, plan
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
