@@ -13,12 +13,13 @@ from demo.stack import Stack
 from standins.controlplane.chart import read_local_chart
 from standins.controlplane.plane import ControlPlane
 from tests.infra.chart import CHART
+from tests.loop.bodies import find_kind
 from tests.loop.cloud import Cloud
 from tests.loop.life import CREATED, Life, Outcome, Row, check_outcome, read_lives
 from tests.loop.queues import make_check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CONTROLLERS = ("kueue-0.15", "kuberay-1.6", "lws-0.7")
 AT_ONCE = 16  # so many lives share the two cores of a stack
@@ -67,6 +68,13 @@ CASES = [
 ]
 
 
+def describe(cluster: ClusterKind, row: Row, outcome: Outcome) -> str:
+    """Return one line of the table that the run prints."""
+    pools = ", ".join(f"{count} of {shape}" for shape, count in sorted(outcome.pools.items())) or "none"
+    kind = find_kind(row.workload)
+    return f"{cluster:8}  {row.life:24}  {kind:15}  {pools:56}  {' '.join(sorted(outcome.told))}"
+
+
 @pytest.fixture(scope="module")
 def run(
     cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -94,10 +102,13 @@ def run(
 
 
 @pytest.mark.parametrize(("cluster_kind", "name"), CASES, indirect=["cluster_kind"], scope="session")
-def test_a_life_ends_as_it_should_and_leaves_nothing(run: Run, name: str) -> None:
+def test_a_life_ends_as_it_should_and_leaves_nothing(
+    run: Run, name: str, cluster_kind: ClusterKind, record_property: Callable[[str, object], None]
+) -> None:
     row = next(row for row in run.rows if row.life == name)
     if name in run.errors:
         raise run.errors[name]
+    record_property("life", describe(cluster_kind, row, run.outcomes[name]))
     check_outcome(row, run.outcomes[name])
 
 
