@@ -134,10 +134,6 @@ def _build_context(authority: str, data: str) -> ssl.SSLContext:
         else:
             context.load_default_certs()
     except OSError as error:
-        raise ValueError(f"certificates: {authority}: {explain_refused(error)}") from error
+        problem = str(getattr(error, "reason", "") or error.strerror).replace("_", " ").lower()
+        raise ValueError(f"certificates: {authority}: {problem}") from error
     return context
-
-
-def explain_refused(error: OSError) -> str:
-    """Return why a certificate is of no use, in words."""
-    return str(getattr(error, "reason", "") or error.strerror).replace("_", " ").lower()

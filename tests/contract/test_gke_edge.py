@@ -132,17 +132,6 @@ def test_the_gpus_and_machines_of_a_pool_are_read(gke: Gke, sharing: Body, is_re
     assert pool.sharing == is_read
 
 
-@pytest.mark.parametrize("how", ["drop", "unavailable", "deadline"])
-def test_a_lost_reply_is_unavailable_and_sent_once_and_the_pool_is_there(gke: Gke, how: str) -> None:
-    body = a_body()
-    gke.fault("lose_reply", how=how, method="*")
-    with pytest.raises(errors.Unavailable):
-        gke.edge.create(CLUSTER, body)
-
-    assert gke.calls(body["name"], "CreateNodePool") == 1
-    assert describe(gke.edge.get(CLUSTER, body["name"]), "is") == "PROVISIONING"
-
-
 @pytest.mark.parametrize("call", CALLS)
 def test_a_control_plane_out_of_reach_is_unavailable(call: str) -> None:
     with pytest.raises(errors.Unavailable):
@@ -180,12 +169,6 @@ def test_every_kind_of_body_is_accepted_and_read_alike_by_the_official_client(gk
     assert ours.machine_type == theirs.config.machine_type == body["config"]["machineType"]
     assert ours.topology == body.get("placementPolicy", {}).get("tpuTopology", "")
     assert (str(ours.status), ours.gpus_per_node) == (theirs.status.name, 0)
-
-
-def test_not_found_on_create_is_never_taken_for_success(gke: Gke) -> None:
-    gke.fault("fail_sync", code="NOT_FOUND", text='Not found: node pool "n" not found.')
-    with pytest.raises(errors.NotFound):
-        gke.edge.create(CLUSTER, a_body())
 
 
 @pytest.mark.parametrize("step", [20.0, -60.0])

@@ -75,7 +75,7 @@ def test_an_address_that_changes_is_followed(tls: TlsServer) -> None:
     assert places == []
 
 
-CLUSTER, TYPE = {"server": "http://127.0.0.1:1"}, {"apiVersion": "client.authentication.k8s.io/v1"}
+CLUSTER = {"server": "http://127.0.0.1:1"}
 
 
 def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, at: str = "") -> Path:
@@ -92,24 +92,19 @@ def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | N
     return path
 
 
-def test_https_with_files_beside_the_kubeconfig_and_a_client_certificate(tls: TlsServer, tmp_path: Path) -> None:
-    for name in ("ca.crt", "tls.crt", "tls.key"):
-        (tmp_path / name).write_bytes((tls.folder / name).read_bytes())
-    (tmp_path / "token").write_text("from-file\n")
-    user = {"client-certificate": "tls.crt", "client-key": "tls.key", "tokenFile": "token"}
+def test_a_kubeconfig_s_account_and_authority_are_used_by_its_own_client(tls: TlsServer, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes((tls.folder / "ca.crt").read_bytes())
     cluster = {"server": tls.url, "certificate-authority": "ca.crt"}
-    ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster, user)))
-    assert tls.seen[-1] == ("Bearer from-file", True)
+    ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster, {"token": "of-a-person"})))
+    assert tls.seen[-1] == ("Bearer of-a-person", False)
 
 
-def test_an_unknown_authority_or_another_name_is_refused_unless_it_is_expected(
-    tls: TlsServer, tmp_path: Path
-) -> None:
-    local = {"server": tls.url.replace("127.0.0.1", "localhost"), "certificate-authority-data": tls.data("ca.crt")}
-    for cluster in ({"server": tls.url}, local):
+def test_an_unknown_authority_or_another_name_is_refused(tls: TlsServer) -> None:
+    ca_file = str(tls.folder / "ca.crt")
+    other_name = Connection(url=tls.url.replace("127.0.0.1", "localhost"), ca_file=ca_file)
+    for connection in (Connection(url=tls.url), other_name):
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
-            ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster)))
-    ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, local | {"tls-server-name": "127.0.0.1"})))
+            ask(connection)
 
 
 PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
@@ -129,12 +124,6 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_with(
     with pytest.raises(Misconfigured, match=text) as caught:
         connection_from_kubeconfig(path)
     assert str(path) in str(caught.value)
-
-
-def test_why_a_plugin_failed_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    plugin = TYPE | {"command": "sh", "args": ["-c", "echo log in first >&2; exit 1"]}
-    connection_from_kubeconfig(a_kubeconfig(tmp_path, {}, {"exec": plugin}))
-    assert "log in first" in caplog.text
 
 
 def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:

@@ -131,13 +131,8 @@ def _has_data(record: dict[str, Any], body: bytes) -> bool:
 
 # --- Kubernetes objects: one that is odd never stops the steady JobSet beside it ---
 
-_PARTS = (*("workload",) * 3, *("pod",) * 3, "bound", "node", "namespace", "metadata", "notice")
-_SHARED = {
-    "node": NODE,
-    "namespace": NAMESPACE,
-    "metadata": b'{"resourceVersion": "100", "continue": ""}',
-    "notice": b'{"metadata": {"name": "x"}, "count": 3, "lastTimestamp": "2027-01-15T07:59:00Z"}',
-}
+_PARTS = (*("workload",) * 3, *("pod",) * 3, "bound", "node", "namespace", "metadata")
+_SHARED = {"node": NODE, "namespace": NAMESPACE, "metadata": b'{"resourceVersion": "100", "continue": ""}'}
 """What the neighbour needs too: nothing of it can be read or told without."""
 
 
@@ -160,7 +155,6 @@ def live_through(
     canned = CannedKubernetes(scene=scene, workload=scene.workload, pod=scene.pod, steady=STEADY)
     if part:
         setattr(canned, part, text)
-        canned.events_exist = part == "notice"
     with recording() as records:
         world = World(limit_chips=100_000 if limited else 0)
         clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(canned.open(), clock=world.clock)}

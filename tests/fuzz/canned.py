@@ -93,11 +93,9 @@ class CannedKubernetes:
     steady: Scene
     node: bytes = NODE
     namespace: bytes = NAMESPACE
-    notice: bytes = b"{}"
     metadata: bytes = b'{"resourceVersion": "100"}'
     bound: bytes = b""  # the pod that runs on the pool's node
     pool_name: str = "POOL"  # what the node says of its pool
-    events_exist: bool = False
 
     def open(self) -> KubernetesApi:
         """Return a client of this API."""
@@ -110,7 +108,7 @@ class CannedKubernetes:
         parts = urlsplit(url)
         of_a_node = "spec.nodeName=" in parse_qs(parts.query).get("fieldSelector", [""])[0]
         if method != "GET":
-            return Canned(self.notice, 409 if self.events_exist and method == "POST" else 200)
+            return Canned()
         lists = {
             self.steady.kind.path: [self.steady.workload],
             self.scene.kind.path: [self.workload],
@@ -132,8 +130,8 @@ class CannedKubernetes:
     def _find_in_namespace(self, rest: list[str]) -> Canned:
         if rest == ["pods"]:
             return self._list(*self._pods())
-        if not rest or rest[0] == "events":
-            return Canned(self.notice if rest else self.namespace)
+        if not rest:
+            return Canned(self.namespace)
         if self.scene.kind.name == "Pod" and rest[-1] == self.scene.name:
             return Canned(self.workload)
         return Canned(self.steady.pod if f'"{rest[-1]}"'.encode() in self.steady.pod else self.pod)

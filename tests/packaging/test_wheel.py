@@ -10,8 +10,6 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterable
-from email import message_from_bytes
-from email.message import Message
 from importlib import metadata
 from pathlib import Path
 
@@ -59,12 +57,6 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def described(wheel: Path) -> Message:
-    with zipfile.ZipFile(wheel) as packed:
-        return message_from_bytes(packed.read(f"tpu_provisioner-{VERSION}.dist-info/METADATA"))
-
-
 def run_installed(installed: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(installed)}
     return run_program(*command, cwd=installed, env=environ, seconds=280, succeeds=True)
@@ -93,16 +85,6 @@ def test_the_wheel_holds_the_licence_and_the_notice(wheel: Path, name: str) -> N
         found = packed.read(f"tpu_provisioner-{VERSION}.dist-info/licenses/{name}")
 
     assert found == (ROOT / name).read_bytes()
-
-
-def test_the_wheel_says_what_it_is_and_what_it_needs(described: Message) -> None:
-    lines = (ROOT / "requirements/cli.in").read_text().splitlines()
-
-    assert described["Name"] == "tpu-provisioner"
-    assert described["Version"] == VERSION
-    assert described["License-Expression"] == "Apache-2.0"
-    assert described["Requires-Python"] == ">=3.11"
-    assert described.get_all("Requires-Dist") == [line for line in lines if not line.startswith("#")]
 
 
 def test_the_installed_command_runs_from_another_folder(installed: Path) -> None:
