@@ -13,11 +13,11 @@ DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
     "exporter": (1_825, 2_000),
-    "shared/model": (1_806, 1_600),
-    "shared/needs": (1_496, 1_300),
+    "shared/model": (1_803, 1_600),
+    "shared/needs": (1_495, 1_300),
     "shared/plan": (1_698, 1_900),
     "shared/engine": (2_433, 1_950),
-    "shared/edges": (2_433, 2_100),
+    "shared/edges": (2_429, 2_100),
     "shared/kinds": (1_316, 1_300),
     "shared/shapes": (756, 760),
     "demo": (2_499, 2_500),
@@ -27,11 +27,11 @@ BUDGETS = {
     "standins/kit": (1_570, 1_600),
     OUTSIDE: (19_320, 20_000),
     "cli": (5_203, 5_000),
-    "tests/infra": (2_242, 1_900),
+    "tests/infra": (2_237, 1_900),
     "tests/loop": (2_342, 2_200),
     "tests/cli": (2_381, 2_300),
     "tests/simulation": (5_051, 4_000),
-    " ".join(DEPLOYED): (14_679, 14_000),
+    " ".join(DEPLOYED): (14_665, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
