@@ -17,6 +17,7 @@ from cli.printing import count
 from shared.edges.cluster import read_disk
 from shared.engine.budget import Key
 from shared.engine.look import Look
+from shared.engine.reads import judge_labels
 from shared.engine.tell import claim_slot, describe_act, explain_answer
 from shared.kinds.table import get_kind
 from shared.model import labels
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from cli.planning.manifests import Found, Manifest
     from shared.edges.kubernetes import JsonObject
+    from shared.engine.look import StopAndCause
     from shared.engine.outside import Cluster
     from shared.model.workloads import Disk, WorkloadView
     from shared.needs.nodepool import Demand
@@ -191,8 +193,8 @@ def plan(contents: Found, cluster: str, settings: Settings, facts: Facts) -> lis
     for manifest in contents.workloads:
         workload = facts.add_disks(structs.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
-        namespace_labels = facts.find_labels(workload.namespace)
-        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, namespace_labels, chips)
+        stop = judge_labels(workload.namespace, facts.find_labels(workload.namespace))
+        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, stop, chips)
         absent = [
             f"the {kind} {name} of namespace {home}"
             for kind, home, name in sorted({*manifest.names} - {*contents.defined})
@@ -211,22 +213,18 @@ def _refuse(manifest: Manifest, cluster: str) -> list[PlannedNeed]:
 
 
 def _plan_workload(
-    workload: WorkloadView,
-    cluster: str,
-    settings: Settings,
-    namespace_labels: Mapping[str, str],
-    chips: Counter[str],
+    workload: WorkloadView, cluster: str, settings: Settings, stop: StopAndCause, chips: Counter[str]
 ) -> list[PlannedNeed]:
     """Return the needs of a workload when it runs; `chips` counts earlier ones by namespace."""
     key = Key(cluster, workload.kind, workload.namespace, workload.name)
     awake = structs.replace(workload, suspended=False, managed_elsewhere=False)
-    wanted = list_wanted(cluster, awake, (), {}, settings, namespace_labels=namespace_labels)
+    wanted = list_wanted(cluster, awake, (), {}, settings)
     wanted = structs.replace(wanted, needs=tuple(need for need in wanted.needs if not _needs_nothing(need)))
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
     limits = ((settings.limit_chips, chips.total()), (settings.limit_chips_per_namespace, chips[key.namespace]))
     room = min((limit - used for limit, used in limits if limit), default=UNLIMITED)
-    scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
-    look = Look(key=key, scene=scene, wanted=wanted, workload=workload, began_at=_NOW)
+    scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS, stop=stop[0])
+    look = Look(key=key, scene=scene, wanted=wanted, workload=workload, stop=stop, began_at=_NOW)
     outcome = make_plan(scene)
     planned = [_plan_need(need, look, outcome) for need in wanted.needs]
     planned += [PlannedNeed(key=key, need=need, decision=other) for need, other in wanted.left]

@@ -10,7 +10,6 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import structs
 
 from shared.edges import kubernetes
 from shared.edges.kubernetes import JsonObject, KubernetesApi
@@ -20,9 +19,10 @@ from shared.kinds import read, table
 from shared.kinds.read import Json
 from shared.model import labels
 from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, Rejected
+from shared.model.names import ObjectName
 from shared.model.pools import PoolNode
 from shared.model.times import Clock, format_time, parse_time
-from shared.model.workloads import Disk, Namespace, Notice, Parent, PodView, WorkloadView
+from shared.model.workloads import Disk, Namespace, Notice, PodView, WorkloadView
 
 T = TypeVar("T")
 _POOLS_PER_LIST = 100
@@ -98,15 +98,15 @@ class KubernetesCluster:
                     break
         return workloads
 
-    def get_parent(self, parent: Parent) -> Parent | None:
-        """Return a workload's parent as it is now; None if it is gone or replaced."""
+    def explain_parent(self, parent: ObjectName) -> str:
+        """Return why a workload's parent keeps it after its own end; empty if it does not."""
         try:
             body = self._api.get(table.PARENT.path_of(parent.namespace, parent.name), JsonObject)
         except NotFound:
-            return None
+            return ""
         with kubernetes.reading(str(parent)):
             uid, keeps = read.text(body, "metadata", "uid"), table.judge_parent(body)
-        return structs.replace(parent, keeps=keeps) if uid == parent.uid else None
+        return keeps if uid == parent.uid else ""
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace as it is now, or None if Kubernetes says that it does not exist."""

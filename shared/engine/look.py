@@ -12,13 +12,13 @@ from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, Slot
 from shared.model.pools import UNDER_WAY, Machines, NodePool, Operation, PoolNode, PoolStatus
-from shared.model.times import measure_seconds
-from shared.model.workloads import CheckState, Parent, PodView, QueuedWorkload, WorkloadView
+from shared.model.workloads import CheckState, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
 from shared.plan.scene import Creation, Deletion, Pod, Pool, Scene, Stop, Way, Word
 from shared.settings import Settings
 
+AHEAD_SECONDS_MAX = 60.0  # clocks of machines that are synchronised differ by far less
 HOUR = 3600.0  # assumes: permissions, operations-kept
 LIST_SECONDS = 120.0  # how long after the end of its create a pool may be missing in GKE's list
 CLAIMS_MAX = 40_000
@@ -80,7 +80,7 @@ class Look(Struct, kw_only=True):
     """It as its author wrote it, without Kueue's flavors, if that is another."""
     is_known: bool = True  # whether its presence or absence could be read
     standing: Standing = Standing()  # what Kueue says of it
-    parent: Parent | None = None
+    parent_keeps: str = ""  # why the parent keeps the workload after its own end
     stop: StopAndCause = FREE
     inventory: Inventory = Inventory()
     pools: Mapping[str, NodePool] = {}  # of the owner, by name
@@ -148,7 +148,7 @@ def view(look: Look, settings: Settings) -> Scene:
         creations=None if look.operations is None else tuple(creations),
         deletions=tuple(deletions),
         takers_served=bool(look.users) and _are_served(look),
-        parent_over=bool(look.parent and look.parent.keeps),
+        parent_over=bool(look.parent_keeps),
         autoscaled=look.inventory.autoscaled,
         creation_seconds=settings.creation_seconds_max,
         grace_seconds=settings.grace_seconds,
@@ -185,7 +185,8 @@ def _find_suspension(
     since = workload.suspended_since
     if since is None:
         since = workload.suspend_set_at
-    if since is not None and measure_seconds(since, now) is not None:
+    # To wait until a time far ahead is past would wait for as long as that clock is wrong.
+    if since is not None and since <= now + AHEAD_SECONDS_MAX:
         return min(since, now)
     return max((pool.created_at for pool in pools), default=now)
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from shared.engine.budget import Books
 from shared.engine.threads import Crew
+from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, Operation, PoolNode
 from shared.model.times import Clock
 from shared.model.workloads import (
@@ -22,7 +23,6 @@ from shared.model.workloads import (
     Disk,
     Namespace,
     Notice,
-    Parent,
     PodView,
     QueuedWorkload,
     WorkloadView,
@@ -69,7 +69,7 @@ class Cluster(Protocol):
     def list_workloads(
         self, kind: str, names: Collection[tuple[str, str]]
     ) -> Sequence[WorkloadView]: ...
-    def get_parent(self, parent: Parent) -> Parent | None: ...  # None too if it was replaced
+    def explain_parent(self, parent: ObjectName) -> str: ...  # why it keeps its workload, or ""
     def get_namespace(self, name: str) -> Namespace | None: ...
     def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]: ...
     def find_disk(self, namespace: str, claim: str) -> Disk | None: ...  # None: usable anywhere

@@ -117,7 +117,7 @@ def take_look(key: Key, ports: Ports, lists: Lists) -> Look:
     look.pods = read_pods(look, ports, lists)
     look.workload = add_disks(look, ports, lists)
     if look.workload and look.workload.parent:
-        look.parent = ports.clusters[key.cluster].get_parent(look.workload.parent)
+        look.parent_keeps = ports.clusters[key.cluster].explain_parent(look.workload.parent)
     look.nodes, look.stop, look.now = nodes(), stop(), ports.clock.now()
     if not lists.whole:
         ports.books[key.cluster].note_nodes(look.pools, look.nodes)
@@ -296,15 +296,20 @@ def read_stop(cluster: str, namespace: str, ports: Ports, seconds: float = 0.0) 
         return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
     if view is None and namespace == ports.settings.own_namespace:
         return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
-    marks = view.labels if view else {}
+    stop = judge_labels(namespace, view.labels if view else {})
+    if stop[0]:
+        ports.books[cluster].namespaces.pop(namespace, None)  # its end is seen at once
+    return stop
+
+
+def judge_labels(namespace: str, marks: Mapping[str, str]) -> StopAndCause:
+    """Return what the labels of a namespace forbid."""
     value, text = marks.get(labels.MODE, "active"), ""
     if labels.MODE in marks:
         text = f"the label {labels.MODE}={value} of namespace {namespace}"
     elif marks.get(labels.DISABLE_AUTOPROVISIONING) == "true":
         value = "no-create"
         text = f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
-    if value != "active":
-        ports.books[cluster].namespaces.pop(namespace, None)  # its end is seen at once
     if value not in MODES:
         return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
     return MODES[value], text

@@ -227,7 +227,7 @@ def explain_answer(answer: Answer, look: Look) -> Decision:
         takers=_name_takers(look),
         slices=answer.slices,
         exclusive=get_kind(look.key.kind).exclusive,
-        parent=look.parent and look.parent.keeps,
+        parent=look.parent_keeps,
     )
 
 

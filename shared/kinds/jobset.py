@@ -19,15 +19,12 @@ from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadVie
 JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"
 REPLICATED_JOB_ON_POD = "jobset.sigs.k8s.io/replicatedjob-name"
-JOB_INDEX = "jobset.sigs.k8s.io/job-index"
-RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 JOB_KEY = "jobset.sigs.k8s.io/job-key"
 EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
 _FIRST = "0"
-_POD_TEMPLATE = ("template", "spec", "template")
 
 
 class JobSet(Kind):
@@ -67,7 +64,7 @@ class JobSet(Kind):
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:
         """Return the template of each replicated job."""
         return [
-            (read.text(job, "name"), read.fields(job, *_POD_TEMPLATE))
+            (read.text(job, "name"), read.fields(job, "template", "spec", "template"))
             for job in read.objects(body, "spec", "replicatedJobs")
         ]
 
@@ -130,9 +127,6 @@ def _read_group(body: Json, job: Json, template: PodTemplate) -> SliceGroup:
     annotations = of_jobset | read.texts(job, "template", "metadata", "annotations")
     exclusive = annotations.get(EXCLUSIVE_TOPOLOGY, "")
     pinned = bool(exclusive) and NODE_SELECTOR_STRATEGY in annotations
-    if exclusive not in ("", labels.NODE_POOL) and not pinned:
-        # JobSet's webhook adds it to the leaders.
-        template = template.keep_together(exclusive)
     own = {
         JOBSET_NAME_ON_POD: read.text(body, "metadata", "name"),
         JOBSET_UID_ON_POD: read.text(body, "metadata", "uid"),

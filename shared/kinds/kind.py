@@ -32,8 +32,7 @@ SLICES_MAX = 10_000
 class SliceOfPod(Struct, frozen=True, kw_only=True):
     """The slice of a live pod."""
 
-    name: str
-    """Unique within its namespace and kind; the same for replaced pods; a valid label value."""
+    name: str  # unique in its namespace and kind; the same for replaced pods; a valid label value
     group: SliceGroup
 
 

@@ -71,8 +71,7 @@ class LeaderWorkerSet(Kind):
 
     def read_groups(self, body: Json, templates: Mapping[str, PodTemplate]) -> list[SliceGroup]:
         """Return the slices, by sub-group; or leaders and workers that share elastic pools."""
-        terms = _read_exclusion(body)
-        leaders, workers = (template.keep_together(*terms) for template in templates.values())
+        leaders, workers = templates.values()
         inner, replicas = read.fields(body, "spec", "leaderWorkerTemplate"), _count_replicas(body)
         size = read.number(inner, "size", default=1)
         annotations = read.texts(body, "metadata", "annotations")
@@ -133,15 +132,6 @@ class LeaderWorkerSet(Kind):
 
 
 LEADERWORKERSET = LeaderWorkerSet()
-
-
-def _read_exclusion(body: Json) -> list[str]:
-    """Return the labels by which the controller's webhook keeps pods on the same nodes."""
-    annotations = read.texts(body, "metadata", "annotations")
-    has_subgroups = bool(read.fields(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
-    keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
-    domains = (annotations.get(each, labels.NODE_POOL) for each in keys)
-    return [each for each in domains if each != labels.NODE_POOL]
 
 
 def _read_subgroups(

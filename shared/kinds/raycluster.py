@@ -24,7 +24,8 @@ from shared.kinds.kind import Json, Kind, Resource, TemplateReader, is_mistaken,
 from shared.kinds.read import parse_index
 from shared.model import labels
 from shared.model.errors import refuse
-from shared.model.workloads import Parent, PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.names import ObjectName
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 CLUSTER = "ray.io/cluster"
 GROUP = "ray.io/group"
@@ -83,7 +84,7 @@ class RayCluster(Kind):
         if read.text(owner, "kind") != RAYJOB.name:
             return view
         name, uid = read.text(owner, "name"), read.text(owner, "uid")
-        parent = Parent(kind=RAYJOB.name, namespace=view.namespace, name=name, uid=uid)
+        parent = ObjectName(kind=RAYJOB.name, namespace=view.namespace, name=name, uid=uid)
         return structs.replace(view, parent=parent)
 
     def list_templates(self, body: Json) -> list[tuple[str, Json]]:

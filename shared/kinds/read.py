@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from shared.model.times import bound_count, parse_time, take_percent
+from shared.model.times import bound_count, parse_count, parse_time
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -78,11 +78,12 @@ def surge(body: Json, *path: str, replicas: int, default: int | str) -> int:
     value = fields(body, *path).get("maxSurge", default)
     if isinstance(value, int) and not isinstance(value, bool):
         return max(bound_count(value), 0)
-    surge = take_percent(replicas, value) if isinstance(value, str) else None
-    if surge is None:
+    digits, sign, end = str(value).partition("%")
+    percent = parse_count(digits) if sign and not end else None
+    if percent is None:
         field = ".".join((*path, "maxSurge"))
         raise UnexpectedValue(field, value, "a whole number or a percentage")
-    return surge
+    return bound_count(-(-replicas * percent // 100))
 
 
 def controller(body: Json) -> Json:

@@ -24,8 +24,6 @@ https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-templa
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 """On every pod of a StatefulSet:
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#pod-name-label."""
-_SURGE_DEFAULT = "25%"
-_PARALLEL = "Parallel"
 _IN_TURN = 0  # `SliceGroup.slots` of a slice whose pods are created one after another
 
 
@@ -69,7 +67,7 @@ def _count_pods(body: Json) -> int:
         return replicas
     shown = read.number(body, "status", "replicas")
     path = ("spec", "strategy", "rollingUpdate")
-    surge = read.surge(body, *path, replicas=replicas, default=_SURGE_DEFAULT)
+    surge = read.surge(body, *path, replicas=replicas, default="25%")
     return max(replicas, min(shown, replicas + surge))
 
 
@@ -86,7 +84,7 @@ class StatefulSet(Kind):
         (template,), replicas = templates.values(), _read_replicas(body)
         if template.gpus or is_one_host(template) or is_mistaken(template):
             return [_share_pool(template, replicas)]
-        at_once = read.text(body, "spec", "podManagementPolicy") == _PARALLEL
+        at_once = read.text(body, "spec", "podManagementPolicy") == "Parallel"
         slots = None if at_once or replicas <= 1 else _IN_TURN
         slices = min(replicas, 1)
         return [

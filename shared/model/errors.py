@@ -26,6 +26,9 @@ class ProvisionerError(Exception):
 
     reason: Reason = Reason.INTERNAL_ERROR
 
+    def __init_subclass__(cls, *, reason: Reason | None = None) -> None:
+        cls.reason = reason or cls.reason
+
 
 class Rejected(ProvisionerError):
     """This input can never succeed, even if it is tried again.
@@ -78,10 +81,8 @@ def refuse(name: str, value: str = "", /, **facts: object) -> Rejected:
     return Rejected(words.reason, text, field=field, value=value, valid=valid)
 
 
-class Retryable(ProvisionerError):
+class Retryable(ProvisionerError, reason=Reason.UNAVAILABLE):
     """A later try may succeed; `retry_after_seconds` is the pause that the server advised."""
-
-    reason = Reason.UNAVAILABLE
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         self.retry_after_seconds = retry_after_seconds
@@ -92,80 +93,57 @@ class Unavailable(Retryable):
     """The server failed or did not answer; it is unknown whether the request took effect."""
 
 
-class Throttled(Retryable):
+class Throttled(Retryable, reason=Reason.THROTTLED):
     """The server received too many requests at once."""
 
-    reason = Reason.THROTTLED
 
-
-class Busy(Retryable):
+class Busy(Retryable, reason=Reason.GKE_BUSY):
     """Another operation holds the pool or the cluster."""
 
-    reason = Reason.GKE_BUSY
 
-
-class KindAbsent(Retryable):
+class KindAbsent(Retryable, reason=Reason.OWNER_UNKNOWN):
     """The cluster does not know the kind of an object, so it cannot tell whether that exists."""
 
-    reason = Reason.OWNER_UNKNOWN
 
-
-class StaleView(Retryable):
+class StaleView(Retryable, reason=Reason.VIEW_STALE):
     """Two answers of the server contradict each other; a later look decides."""
 
-    reason = Reason.VIEW_STALE
 
-
-class OutOfTime(Retryable):
+class OutOfTime(Retryable, reason=Reason.OUT_OF_TIME):
     """The time of this delivery is over before the work was done; nothing more was begun."""
-
-    reason = Reason.OUT_OF_TIME
 
 
 class OldLook(StaleView):
     """What was read is too old to act on; nothing was changed."""
 
 
-class AlreadyExists(ProvisionerError):
+class AlreadyExists(ProvisionerError, reason=Reason.VIEW_STALE):
     """An object of that name exists; the caller reads it before it decides."""
 
-    reason = Reason.VIEW_STALE
 
-
-class NotFound(ProvisionerError):
+class NotFound(ProvisionerError, reason=Reason.VIEW_STALE):
     """The named object does not exist."""
 
-    reason = Reason.VIEW_STALE
 
-
-class ClusterNotFound(ProvisionerError):
+class ClusterNotFound(ProvisionerError, reason=Reason.CLUSTER_NOT_FOUND):
     """GKE does not know this cluster: a wrong setting, not the end of a pool."""
 
-    reason = Reason.CLUSTER_NOT_FOUND
 
-
-class NoCapacity(ProvisionerError):
+class NoCapacity(ProvisionerError, reason=Reason.QUOTA_EXCEEDED):
     """GKE created nothing, because the quota is used up."""
 
-    reason = Reason.QUOTA_EXCEEDED
 
-
-class ReservationUnfit(NoCapacity):
+class ReservationUnfit(NoCapacity, reason=Reason.RESERVATION_UNFIT):
     """GKE created nothing, because the reservation is missing, is used up, or does not fit."""
 
-    reason = Reason.RESERVATION_UNFIT
 
-
-class Denied(ProvisionerError):
+class Denied(ProvisionerError, reason=Reason.PERMISSION_DENIED):
     """The service account lacks a permission; an operator must grant it."""
 
-    reason = Reason.PERMISSION_DENIED
 
-
-class InvalidRequest(ProvisionerError):
+class InvalidRequest(ProvisionerError, reason=Reason.REQUEST_INVALID):
     """GKE does not accept the request; the same request fails again."""
 
-    reason = Reason.REQUEST_INVALID
     status: str = ""  # Google's canonical code; empty if the answer has none, as that of a proxy
 
 

@@ -192,16 +192,15 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
     if kind not in KINDS or not name:
         return None
 
-    def read(key: str) -> int | None:
-        return parse_count(node_labels.get(key, ""), most=SECONDS_MAX)
-
-    slot = read(labels.SLOT)
     values: dict[str, Any] = {key: node_labels.get(label, "") for key, label in _TEXTS.items()}
-    values |= {key: read(label) or 0 for key, label in _NUMBERS.items()}
+    for key, label in _NUMBERS.items():
+        values[key] = parse_count(node_labels.get(label, ""), most=SECONDS_MAX) or 0
+    slot = node_labels.get(labels.SLOT, "")
+    number = parse_count(slot, most=SECONDS_MAX)
     return Owner(
         kind=kind,
         namespace=node_labels.get(namespace_key, "default"),
         name=name,
-        slot=(node_labels.get(labels.SLOT) or None) if slot is None else slot,
+        slot=(slot or None) if number is None else number,
         **values,
     )

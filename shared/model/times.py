@@ -15,7 +15,6 @@ COUNT_MAX = 2**31 - 1
 """Counts are int32 in the API of Kubernetes:
 https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#primitive-types."""
 SECONDS_MAX = 2**40  # unix seconds in 35,000 years
-AHEAD_SECONDS_MAX = 60.0  # clocks of machines that are synchronised differ by far less
 FRESH_SECONDS = 5.0
 """A leader that has waited for less is left out, because its message is about to be handled."""
 TERMINATION_SECONDS = 600.0
@@ -41,18 +40,6 @@ def format_time(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def measure_seconds(since: float | None, now: float) -> float | None:
-    """Return the seconds since a time that another clock wrote; None if it says nothing.
-
-    A time that is ahead of ours by at most `AHEAD_SECONDS_MAX` counts as now, because clocks differ
-    a little. One further ahead cannot be true: to wait until it is past would wait for as long as
-    that clock is wrong. The caller decides what to do without a time.
-    """
-    if since is None or since > now + AHEAD_SECONDS_MAX:
-        return None
-    return max(0.0, now - since)
-
-
 def bound_count(number: int) -> int:
     """Return a number, cut to `COUNT_MAX` on both sides of 0."""
     return max(-COUNT_MAX, min(number, COUNT_MAX))
@@ -75,12 +62,6 @@ def read_seconds(text: str, field: str, *, most: int, least: int = 0) -> int:
     if seconds is None or not least <= seconds <= most:
         raise refuse("seconds_out_of_bounds", text, field=field, least=least, most=most)
     return seconds
-
-
-def take_percent(whole: int, text: str) -> int | None:
-    """Return a percentage such as ``25%`` of a number, rounded up; None for other texts."""
-    percent = parse_count(text[:-1]) if text.endswith("%") else None
-    return None if percent is None else bound_count(-(-whole * percent // 100))
 
 
 class Clock(Protocol):

@@ -173,11 +173,6 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
             other_resources=tuple(resources),
         )
 
-    def keep_together(self, *keys: str) -> PodTemplate:
-        """Return the same with what a controller adds to keep a slice together by node labels."""
-        terms = [TopologyTerm(kind=TermKind.AFFINITY, key=key) for key in keys]
-        return structs.replace(self, topology_terms=(*self.topology_terms, *terms))
-
     @property
     def node_pool_affinity(self) -> bool:
         """Return whether the pods of a slice share one node pool, and keep those of others off."""
@@ -294,13 +289,6 @@ class SliceGroup(Struct, frozen=True, kw_only=True):
     over: int = 0  # how many of its slices have ended and come no more
 
 
-class Parent(ObjectName, frozen=True, kw_only=True):
-    """The object that created a workload, if its kind may keep workloads that are not used."""
-
-    keeps: str = ""
-    """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
-
-
 class WorkloadView(ObjectName, frozen=True, kw_only=True):
     """One live workload of any kind."""
 
@@ -325,7 +313,7 @@ class WorkloadView(ObjectName, frozen=True, kw_only=True):
     """Another controller runs it, for example in another cluster; nothing runs in this one."""
     part_of: str = ""
     """The object of an unknown kind that controls it, as ``Kind name``; empty for none."""
-    parent: Parent | None = None
+    parent: ObjectName | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     disks: tuple[Disk, ...] = ()  # the disks of its pods' claims, as far as a look has read them
 

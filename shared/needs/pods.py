@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, field, structs
 
-from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected, refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.needs.refusals import find_other_server
-from shared.needs.selectors import OF_TIER, list_copied_labels
+from shared.needs.selectors import OF_TIER, check_affinity, list_copied_labels
 from shared.settings import Settings
 
 KEY_CHARACTERS = 13
@@ -43,10 +42,9 @@ class Place(Struct, kw_only=True):
     asks: PodTemplate = field(default_factory=PodTemplate)
     """The template of its group with what the pods of its slice add."""
     key: str = ""  # of the need: the hash of that
-    sizes: bool = False  # its slice needs nodes that are large enough for it
     refusal: Decision | None = None
-    lost: Decision | None = None
-    """Why its slice is not clear, so that the pods of others would wait for it in vain."""
+    lost: bool = False
+    """Its slice is not clear, and the pods of others would wait for it in vain."""
 
     @property
     def part(self) -> tuple[str, str, str]:
@@ -54,6 +52,13 @@ class Place(Struct, kw_only=True):
         if self.group is None:
             return NO_GROUP, "", ""
         return self.group.name, self.key, self.slice if self.group.pinned else ""
+
+    @property
+    def adds_for_slice(self) -> bool:
+        """Return whether the pod adds something to its spec that all pods of its slice share."""
+        if self.group is None or self.group.elastic:
+            return False
+        return self.asks is not self.group.template
 
 
 def place_pods(
@@ -65,72 +70,57 @@ def place_pods(
     """Return the live pods of a workload, each with its slice and what the slice's pods add."""
     by_name = {each.name: each for each in groups}
     keys = {name: make_key(group, group.template) for name, group in by_name.items()}
-    finder = _Finder(get_kind(workload.kind), workload, settings, by_name, keys)
-    places = [finder.find(pod) for pod in pods]
+    places = [_find_place(pod, by_name, workload, settings) for pod in pods]
     # The pods of one slice share its nodes, so what one of them adds is asked of all.
-    adding = {
-        each.slice: each
-        for each in reversed(places)
-        if each.group and not each.group.elastic and each.key != keys[each.group.name]
-    }
+    adding = {each.slice: each.asks for each in reversed(places) if each.adds_for_slice}
     for each in places:
-        of_slice = adding.get(each.slice, each)
-        each.asks, each.key = of_slice.asks, of_slice.key
+        if each.group is not None:
+            each.asks = adding.get(each.slice, each.asks)
+            plain = each.asks is each.group.template
+            each.key = keys[each.group.name] if plain else make_key(each.group, each.asks)
     return places
 
 
-class _Finder(Struct):
-    """Finds the place of each pod of one workload."""
+def _find_place(
+    pod: PodView, groups: Mapping[str, SliceGroup], workload: WorkloadView, settings: Settings
+) -> Place:
+    """Return one pod with its place, or with the reason why it has none."""
+    kind, lost = get_kind(workload.kind), False
+    spec = kind.find_template(pod, workload)
+    try:
+        other = None if pod.node_name else _find_other(pod.template, spec, workload, settings)
+        if other is not None:
+            return Place(pod=pod, refusal=other)
+        lost = not kind.groups_apart
+        own = kind.find_slice(pod, workload)
+    except Rejected as error:
+        return Place(pod=pod, refusal=error.decision, lost=lost)
+    if own is None:
+        controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
+        text = f"{workload} has no slice for this pod, whose controller is {controller}"
+        stray = Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
+        return Place(pod=pod, refusal=stray)
+    place = Place(pod=pod, slice=own.name, group=groups.get(own.group.name))
+    if place.group is not None:
+        place.asks = place.group.template
+        if spec is not None and not pod.deleting:
+            pin_label = kind.pin_label * place.group.pinned
+            place.asks = add(place.asks, pod.template, spec, pin_label)
+    return place
 
-    kind: Kind
-    workload: WorkloadView
-    settings: Settings
-    groups: Mapping[str, SliceGroup]
-    keys: Mapping[str, str]  # of the needs of the groups, where no pod adds anything
 
-    def find(self, pod: PodView) -> Place:
-        """Return one pod with its place, or with the reason why it has none."""
-        place = Place(pod=pod)
-        try:
-            place.refusal = self._find_slice(place)
-        except Rejected as error:
-            place.refusal = error.decision
-        return place
+def _find_other(
+    pod: PodTemplate, spec: PodTemplate | None, workload: WorkloadView, settings: Settings
+) -> Decision | None:
+    """Return who else serves a pod: a queue or a webhook may choose another than its spec does.
 
-    def _find_slice(self, place: Place) -> Decision | None:
-        pod, spec = place.pod, self.kind.find_template(place.pod, self.workload)
-        if not pod.node_name:
-            # A queue or a webhook may give a pod to another server than its spec does.
-            other = find_other_server(pod.template)
-            if other is not None:
-                return other
-            if spec is not None:
-                check_pod(pod.template, spec, self.workload, self.settings)
-        own = self._find_own(place)
-        if own is None:
-            controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
-            text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
-            return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
-        if spec is not None and place.group is not None and not pod.deleting:
-            pin_label = self.kind.pin_label * place.group.pinned
-            asks = add(place.group.template, pod.template, spec, pin_label)
-            if asks is not place.group.template:
-                place.asks, place.key = asks, make_key(place.group, asks)
-            place.sizes = bool(pod.template.units)
-        return None
-
-    def _find_own(self, place: Place) -> SliceOfPod | None:
-        try:
-            own = self.kind.find_slice(place.pod, self.workload)
-        except Rejected as error:
-            if not self.kind.groups_apart:
-                place.lost = error.decision
-            raise
-        if own is not None:
-            place.slice, place.group = own.name, self.groups.get(own.group.name)
-        if place.group is not None:
-            place.asks, place.key = place.group.template, self.keys[place.group.name]
-        return own
+    A controller adds to leaders the label by which a workload keeps its slices together.
+    """
+    other = find_other_server(pod)
+    if other is None and spec is not None:
+        check_pod(pod, spec, workload, settings)
+        check_affinity(pod)
+    return other
 
 
 def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: str) -> PodTemplate:

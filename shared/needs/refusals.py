@@ -6,7 +6,6 @@ What somebody else serves is no error: other parts of the workload get their poo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from msgspec import structs
 
@@ -47,22 +46,16 @@ def find_other_server(template: PodTemplate) -> Decision | None:
     return _leave("dynamic_slice", key=dynamic) if dynamic else None
 
 
-def find_other_owner(
-    workload: WorkloadView, template: PodTemplate, namespace_labels: Mapping[str, str]
-) -> Decision | None:
+def find_other_owner(workload: WorkloadView, template: PodTemplate) -> Decision | None:
     """Return why the pods of a spec are not for this provisioner; None if they are.
 
-    The label that opts one pod out also opts out a workload and a namespace. Its value ``gpu`` opts
-    out only the pods of a namespace that request GPUs. A controller may name the pool of a leader
-    to live pods, but a spec that names one has chosen it.
+    A controller may name the pool of a leader to live pods, but a spec that names one has chosen
+    it.
     """
     if template.selects(labels.NODE_POOL):
         return _leave("pool_by_name")
     if workload.marks.get(labels.DISABLE_AUTOPROVISIONING) == "true":
         return _leave("opted_out_workload", workload=workload)
-    mode = namespace_labels.get(labels.DISABLE_AUTOPROVISIONING, "")
-    if mode == "true" or (mode == "gpu" and template.gpus > 0):
-        return _leave("opted_out_namespace", workload=workload, mode=mode)
     return _leave("managed_elsewhere", workload=workload) if workload.managed_elsewhere else None
 
 

@@ -67,8 +67,6 @@ def list_wanted(
     pods: Sequence[PodView],
     pools_of: Mapping[str, str],
     settings: Settings,
-    *,
-    namespace_labels: Mapping[str, str] | None = None,
 ) -> Wanted:
     """Return what a workload needs; `pools_of` has the pool of each node that a pod may run on."""
     groups: Sequence[SliceGroup] = ()
@@ -78,9 +76,9 @@ def list_wanted(
     except Rejected as error:
         unclear.append(error.decision)
     places = place_pods(pods, groups, workload, settings)
-    unclear += filter(None, (each.lost for each in places))
+    unclear += [each.refusal for each in places if each.refusal and each.lost]
     refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
-    asker = _Asker(cluster, workload, settings, namespace_labels or {})
+    asker = _Asker(cluster, workload, settings)
     answers = asker.answer_all(list_parts(workload, groups, places))
     views, refusals = _view_pods(places, answers, pools_of)
     return Wanted(
@@ -133,7 +131,8 @@ def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> It
     own = make_key(group, group.template)
     templates = {own: group.template} | {each.key: each.asks for each in live}
     # A policy of the namespace or a webhook may add to live pods, for example for a sidecar.
-    sizes = [each.pod.template for each in live if each.sizes]
+    lasting = [each.pod for each in live if not each.pod.deleting]
+    sizes = [pod.template for pod in lasting if pod.template.units]
     counts = _count_askers(group, live)
     pins = _list_pins(workload, group, live, own)
     shares = dict.fromkeys(pins, 1) if group.pinned else _share(counts, group, own)
@@ -211,7 +210,6 @@ class _Asker(Struct, frozen=True):
     cluster: str
     workload: WorkloadView
     settings: Settings
-    namespace_labels: Mapping[str, str]
 
     def answer_all(self, parts: Sequence[Part]) -> Answers:
         """Return what each part needs. Pinned slices differ by their pin alone."""
@@ -231,8 +229,7 @@ class _Asker(Struct, frozen=True):
         kind = get_kind(workload.kind)
         apart = kind.groups_apart or (part.added and not kind.whole)
         need = Need(key=part.key, asks=_NOWHERE, most=part.most, apart=apart)
-        other = find_other_server(template)
-        other = other or find_other_owner(workload, template, self.namespace_labels)
+        other = find_other_server(template) or find_other_owner(workload, template)
         if other is not None:
             return Answer(need, other=other)
         settings = self.settings
@@ -267,20 +264,20 @@ class _Asker(Struct, frozen=True):
 
 def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, str]]) -> Need:
     """Return a need with what fits it, and how many nodes it wants."""
-    elastic, tolerated = part.group.elastic, part.group.template.tolerations
-    tied = part.group.whole or part.group.pinned or part.group.template.node_pool_affinity
+    group, template = part.group, part.group.template
+    elastic, tied = group.elastic, group.whole or group.pinned or template.node_pool_affinity
     # Slices without live pods may be of any flavor, so their pools may be on spot machines.
-    tolerated += _ANY_FLAVOR if part.unseen else ()
+    tolerated = template.tolerations + (_ANY_FLAVOR if part.unseen else ())
     return structs.replace(
         need,
-        asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
+        asks=Asks(_read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
-        nodes=shape.node_count * (part.group.replicas > 0) if elastic else None,
+        nodes=shape.node_count * (group.replicas > 0) if elastic else None,
         loose=shape.node_count > 1 and not (tied or elastic),
     )
 
 
-def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
+def _read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
     """Return what the machines of a pool of a shape offer."""
     gpus, sharing = shape.gpus, ""
     if gpus and (gpus.partition or gpus.strategy):

@@ -92,7 +92,12 @@ class Wish(Struct, frozen=True, dict=True):
         words = frozenset((key, self.template.find_selector(key)) for key in CHECKED_BY_GKE)
         way = Way(tier, machine=self.shape.machine.name, words=words)
         if tier == Tier.RESERVATION:
-            return dataclasses.replace(way, reservation=self._read_reservation())
+            select = self.template.find_selector
+            parts = {part: select(key) or "" for part, key in RESERVATION_PARTS.items()}
+            reservation = Reservation(**parts)
+            _check_names(reservation)
+            self.check_listed(reservation)
+            return dataclasses.replace(way, reservation=reservation)
         if tier == Tier.FLEX_START:
             text = self.template.find_selector(labels.MAX_RUN_DURATION) or str(FLEX_SECONDS_MAX)
             seconds = read_seconds(
@@ -100,14 +105,6 @@ class Wish(Struct, frozen=True, dict=True):
             )
             return dataclasses.replace(way, run_seconds=seconds)
         return way
-
-    def _read_reservation(self) -> Reservation:
-        select = self.template.find_selector
-        parts = {part: select(key) or "" for part, key in RESERVATION_PARTS.items()}
-        reservation = Reservation(**parts)
-        _check_names(reservation)
-        self.check_listed(reservation)
-        return reservation
 
     def check_listed(self, reservation: Reservation) -> None:
         """Accept a reservation that the settings list, and none."""
@@ -178,16 +175,12 @@ class Wish(Struct, frozen=True, dict=True):
         check_nodes(self.template, self.node_labels | offered)
         if way.tier == Tier.RESERVATION:
             _check_names(way.reservation)
-        elif way.tier == Tier.FLEX_START:
-            self._check_flex_start()
+        if way.tier == Tier.FLEX_START and not self.shape.family.flex_start:
+            raise refuse("no_flex_start", self.shape.family.accelerator)
         # GKE adds the toleration to pods that select spot nodes.
         added = Tier.SPOT in list_tiers(self.template)
         if way.tier == Tier.SPOT and not (added or self.template.tolerates(SPOT_TAINT)):
             raise refuse("spot_not_tolerated", str(SPOT_TAINT))
-
-    def _check_flex_start(self) -> None:
-        if not self.shape.family.flex_start:
-            raise refuse("no_flex_start", self.shape.family.accelerator)
 
     def find_misfit(self, way: Way) -> Rejected | None:
         """Return why the pods could not run on the nodes of a way; None if they can."""

@@ -33,12 +33,13 @@ def test_a_label_stops_what_it_says(namespace: str, value: str, creates: bool, d
     assert world.list_deleted() == ([name] if deletes else [])
 
 
-def test_a_namespace_that_opts_out_gets_no_pool() -> None:
+@pytest.mark.parametrize(("value", "reason"), [("true", "stopped"), ("false", "pool_absent")])
+def test_a_namespace_that_opts_out_gets_no_pool(value: str, reason: str) -> None:
     world = World()
     world.wait(0)
-    world.cluster.labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+    world.cluster.labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
 
-    assert list_reasons(world.provisioner.work()) == ["stopped"]
+    assert list_reasons(world.provisioner.work()) == [reason]
 
 
 @pytest.mark.parametrize(("namespace", "kept"), [("default", False), ("tpu-provisioner", True)])

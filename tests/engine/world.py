@@ -19,8 +19,9 @@ from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
 from shared.model.errors import AlreadyExists
 from shared.model.messages import EndedOperation
+from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
-from shared.model.workloads import Disk, Namespace, Notice, Parent, PodView, Taint, WorkloadView
+from shared.model.workloads import Disk, Namespace, Notice, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
 
 T = TypeVar("T")
@@ -129,8 +130,8 @@ class FakeCluster:
             each for each in self.workloads.values() if each.kind == kind and (each.namespace, each.name) in names
         ]
 
-    def get_parent(self, parent: Parent) -> Parent | None:
-        return None
+    def explain_parent(self, parent: ObjectName) -> str:
+        return ""
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         return None

@@ -23,7 +23,8 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.kinds.table import KINDS
 from shared.model.errors import Denied, KindAbsent, NotFound, StaleView
-from shared.model.workloads import Notice, Parent, WorkloadView
+from shared.model.names import ObjectName
+from shared.model.workloads import Notice, WorkloadView
 from shared.settings import ClusterSettings, Credentials, Settings
 from standins.controlplane.chart import read_local_chart
 from standins.kit.kubernetes import exists, open_client
@@ -96,7 +97,7 @@ class Account:
             if kind.watched:
                 cluster.list_workloads(kind.name, {(space, "train")})
             for each in kind.parents:
-                cluster.get_parent(Parent(kind=each.name, namespace=space, name="train", uid=""))
+                cluster.explain_parent(ObjectName(kind=each.name, namespace=space, name="train", uid=""))
         assert cluster.get_namespace(space)
         (node,) = cluster.list_nodes([f"{space}-pool"])
         cluster.list_bound_pods(node.name)

@@ -9,20 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.edges.pods import parse_quantity, read_template
+from shared.engine.budget import Key
+from shared.engine.look import Look, view
 from shared.kinds import read
 from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.pools import NodePool, PoolStatus
-from shared.model.times import (
-    COUNT_MAX,
-    SECONDS_MAX,
-    bound_count,
-    measure_seconds,
-    parse_count,
-    parse_time,
-    take_percent,
-)
-from tests.builders import NOW, a_claim, a_pool
+from shared.model.times import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, parse_time
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pool, settings
 from tests.rules.kind_bodies import a_deployment
 from tests.rules.live_pods import a_pod_body
 
@@ -51,12 +45,16 @@ def test_a_text_is_a_bounded_count_or_none(text: str, number: int | None) -> Non
         (3, f"{HUGE}%", -(-3 * COUNT_MAX // 100)),
         (500, f"{HUGE}%", COUNT_MAX),
         (0, f"{HUGE}%", 0),
-        (3, "25", None),
-        (3, "%", None),
     ],
 )
-def test_a_percentage_is_rounded_up_and_bounded(whole: int, text: str, part: int | None) -> None:
-    assert take_percent(whole, text) == part
+def test_a_percentage_is_rounded_up_and_bounded(whole: int, text: str, part: int) -> None:
+    assert read.surge({"maxSurge": text}, replicas=whole, default=0) == part
+
+
+@pytest.mark.parametrize("text", ["25", "%", "5%5%", "-5%", True, 1.5])
+def test_a_surge_that_is_neither_a_number_nor_a_percentage_is_refused(text: object) -> None:
+    with pytest.raises(UnexpectedValue, match="maxSurge: is not valid"):
+        read.surge({"maxSurge": text}, replicas=3, default=0)
 
 
 @pytest.mark.parametrize(("number", "bounded"), [(5, 5), (10**400, COUNT_MAX), (-(10**400), -COUNT_MAX)])
@@ -129,12 +127,15 @@ def test_no_text_breaks_the_reading_of_an_amount(text: str) -> None:
 
 
 HOUR = 3600.0
-SINCE = {None: None, NOW - 10: 10.0, NOW: 0.0, NOW + 60: 0.0, NOW + 61: None, NOW + HOUR: None, math.inf: None}
 
 
-@pytest.mark.parametrize(("since", "seconds"), SINCE.items())
-def test_a_time_ahead_of_ours_counts_as_now_or_says_nothing(since: float | None, seconds: float | None) -> None:
-    assert measure_seconds(since, NOW) == seconds
+@pytest.mark.parametrize(("ahead", "since"), [(-10, -10), (60, 0), (61, -60), (HOUR, -60), (math.inf, -60)])
+def test_a_suspension_far_ahead_of_our_clock_began_after_the_pools_were_made(ahead: float, since: float) -> None:
+    workload, pool = a_jobset(suspended=True, suspended_since=NOW + ahead), a_pool(age_seconds=60)
+    key = Key(CLUSTER, "JobSet", workload.namespace, workload.name)
+    look = Look(key=key, workload=workload, pools={pool.name: pool}, now=NOW)
+
+    assert view(look, settings()).suspended_since == NOW + since
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday", "2027-13-01T00:00:00Z"])

@@ -10,7 +10,7 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier, Way
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodView, SliceGroup, TermKind, TopologyTerm, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
@@ -130,6 +130,13 @@ def test_the_node_selector_strategy_pins_the_pool(
 
     assert bool(demand.need.pin) is pinned
     assert demand.node_labels == ({jobset_keys.NAMESPACED_JOB: "default_train-workers-0"} if pinned else {})
+
+
+def test_a_leader_that_exclusive_placement_ties_to_a_label_of_no_new_node_is_refused() -> None:
+    terms = (TopologyTerm(kind=TermKind.AFFINITY, key="rack"),)
+    leader = a_pod(template=a_template(topology_terms=terms))
+
+    expect_words(read(leader, a_jobset()), Reason.SELECTOR_UNSUPPORTED, "(got 'rack')")
 
 
 def test_a_pinned_pod_selects_its_own_job() -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from shared.edges.pods import read_template
 from shared.kinds.raycluster import (
@@ -19,7 +18,8 @@ from shared.kinds.raycluster import (
 from shared.kinds.read import UnexpectedValue
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.model.workloads import Parent, PodView, WorkloadView
+from shared.model.names import ObjectName
+from shared.model.workloads import PodView, WorkloadView
 from tests.demands import expect_demand, want
 from tests.refusals import expect_words, refuses
 from tests.rows import rows
@@ -227,9 +227,6 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
 # --- a RayJob that has ended and keeps its RayCluster ---
 
 
-KEEPING = Parent(kind="RayJob", namespace="default", name="train", uid="u", keeps="RayJob default/train keeps it")
-
-
 def a_rayjob(deployment: str = "Complete", **spec: Any) -> Json:
     status = {"jobDeploymentStatus": deployment}
     return {"metadata": {"namespace": "default", "name": "train"}, "spec": spec, "status": status}
@@ -282,4 +279,5 @@ def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, 
     ]
 
     parent = RAYCLUSTER.read(body, read_template).parent
-    assert parent == (structs.replace(KEEPING, keeps="") if found else None)
+    rayjob = ObjectName(kind="RayJob", namespace="default", name="train", uid="u")
+    assert parent == (rayjob if found else None)

@@ -14,7 +14,7 @@ from shared.needs.nodepool import Demand
 from shared.needs.selectors import COPIED_FROM_SELECTORS
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
-from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand, want
+from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand
 from tests.refusals import expect_words
 from tests.rules.live_pods import ONE_HOST, a_workload, change, plan
 
@@ -145,13 +145,6 @@ def test_an_opt_out_counts_on_the_workload_too(place: str) -> None:
     found = decide_keys(**{place: {labels.DISABLE_AUTOPROVISIONING: "true"}})
 
     expect_words(found, Reason.DEMAND_OPTED_OUT, verdict=Verdict.NOTHING)
-
-
-@pytest.mark.parametrize(("value", "left"), [("true", True), ("gpu", False), ("false", False), ("", False)])
-def test_an_opt_out_of_the_namespace_leaves_its_workloads_to_others(value: str, *, left: bool) -> None:
-    wanted = want(a_jobset(), a_pod(), namespace_labels={labels.DISABLE_AUTOPROVISIONING: value})
-
-    assert (bool(wanted.left), bool(wanted.refusals), bool(wanted.needs)) == (left, left, not left)
 
 
 def test_an_annotation_in_a_place_where_it_is_not_read_is_told_its_place() -> None:

@@ -234,7 +234,6 @@ OF_OWN = (
     {
         **{f"a JobSet's pods {name}": (ask(spec), OF_OWN) for name, spec in OWN.items()},
         **{f"a Deployment's pods {name}": (on_single_hosts(spec), OF_OWN) for name, spec in OWN.items()},
-        "exclusive by it": (ask({}, annotations={EXCLUSIVE_TOPOLOGY: "rack"}), ("(got 'rack')",)),
     },
 )
 def test_a_required_label_that_no_new_node_has_is_refused_with_what_is_valid(

@@ -29,8 +29,9 @@ from tests.simulation.sim_scenario import CLUSTERS, ZONE, Rollout, Scenario
 from tests.simulation.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
+    from shared.model.names import ObjectName
     from shared.model.pools import PoolNode
-    from shared.model.workloads import Disk, Notice, Parent, PodView, WorkloadView
+    from shared.model.workloads import Disk, Notice, PodView, WorkloadView
     from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_world import World
 
@@ -77,10 +78,10 @@ class ClusterPort:
         views = (each.view for each in workloads)
         return [view for view in views if view.kind == kind and (view.namespace, view.name) in names]
 
-    def get_parent(self, parent: Parent) -> Parent | None:
+    def explain_parent(self, parent: ObjectName) -> str:
         """Return nothing: no workload of a story has a parent."""
         del parent
-        return None
+        return ""
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return nothing: no pod of a story has claims."""
