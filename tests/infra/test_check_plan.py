@@ -39,13 +39,6 @@ def a_deployment(limit: int, identity: str = "p n us-central1 us-central1/traini
     return {"address": "terraform_data.deployment", "type": "terraform_data", "change": change}
 
 
-def a_lost_grant() -> Json:
-    """A namespace that is left out: its jobs lose their bucket."""
-    change = a_change("google_storage_bucket_iam_member", "", "delete")
-    change["change"]["before"] = {"member": "principal://x/subject/ns/research/sa/cloud-tpu-sa"}
-    return change
-
-
 def a_new_deployment() -> Json:
     return a_deployment(256) | {"change": {"actions": ["create"], "before": None, "after": {}}}
 
