@@ -355,7 +355,7 @@ class InstanceGroups(GoogleSession):
             )
             rows += read.objects(answer, "managedInstances")
             token = read.text(answer, "nextPageToken")
-            if not token:  # assumes: group-pages
+            if not token:
                 return [each for each in rows if not _is_leaving(each)]
             page = f"?pageToken={quote(token, safe='')}"
         raise Unavailable(f"{_UNREADABLE}: {group} has more than {_PAGES_MAX} pages of instances")

@@ -212,7 +212,7 @@ _REFUSALS: tuple[tuple[str, str, type[errors.ProvisionerError]], ...] = (
     ("ABORTED", "", errors.StaleView),
     ("RESOURCE_EXHAUSTED", "", errors.Throttled),  # assumes: throttled
     ("UNAUTHENTICATED", "", errors.Denied),
-    ("UNIMPLEMENTED", "", errors.InvalidRequest),  # assumes: resize-slice
+    ("UNIMPLEMENTED", "", errors.InvalidRequest),
     ("CANCELLED", "", errors.Unavailable),
 )
 """What a refusal means: its canonical code, a pattern, the error. The first match counts; of others

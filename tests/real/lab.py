@@ -1,6 +1,6 @@
 """What a question may use: node pools with the label of the run, and none of them is left.
 
-`create`, `delete`, `resize` and `look` return `ACCEPTED`, or the refusal as the functions read it.
+`create`, `delete` and `look` return `ACCEPTED`, or the refusal as the functions read it.
 """
 
 import json
@@ -69,9 +69,6 @@ class Lab:
 
     def delete(self, name: str) -> str:
         return self._submit("DELETE", f"v1/{self.cluster}/nodePools/{name}")
-
-    def resize(self, name: str, nodes: int) -> str:
-        return self._submit("POST", f"v1/{self.cluster}/nodePools/{name}:setSize", {"nodeCount": nodes})
 
     def look(self, below: str) -> str:
         return self._submit("GET", f"v1/{self.cluster}{below}")
