@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec
@@ -12,7 +13,7 @@ import typer
 from shared.model.errors import Misconfigured, ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 LAPTOP_HINT = (
     'For the local stack: `make up`, then `eval "$(make -s env)"`. '
@@ -47,6 +48,15 @@ def say(error: Exception | str) -> str:
     cause = _CAUSE.search(text)
     why = f" ({cause[1] or cause[2]})" if cause else ""
     return f"{place[1]}:{place[2]} does not answer{why}"
+
+
+@contextmanager
+def noting(unread: list[str], what: str) -> Iterator[None]:
+    """Go on without a source that cannot be read; a list gets its name and the error."""
+    try:
+        yield
+    except ProvisionerError as error:
+        unread.append(f"{what}: {say(error)}")
 
 
 class BadInput(Exception):

@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +27,11 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from cli.access.log_search import read_answers
 from cli.diagnosis.doctor import Result, check_lease
-from cli.exit_codes import BadInput, say
+from cli.exit_codes import BadInput, noting
 from cli.fleet.status import Status, Trouble, add_refusals, read_status, tell_left_alone
 from cli.printing import short_cluster
 from cli.usage.usage_command import DAY_SECONDS, describe_sums, list_pools, sum_up
 from shared import VERSION
-from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
     from cli.access.connections import Deployment
     from cli.access.log_search import Record
-    from cli.diagnosis.doctor import Finding
 
 
 SLOW_FACTOR = 12
@@ -83,41 +80,31 @@ class Readings:
         }
 
     def _read_slowly(self, now: float) -> None:
-        self._unread = []
+        self._unread, self._answers, self._silent = [], [], []
         open_logs = self.deployment.open_logs
         if open_logs is None:
             self._unread.append("logs: the settings name none")
         else:
-            reads = [partial(read_answers, open_logs, each, now=now) for each in self.deployment.ports.clusters]
-            self._answers = [each for read in reads for each in self._try("logs", read)]
-            self._try("usage", lambda: self._read_usage(now))
-        self._silent = list(self._find_silent())
+            for cluster in self.deployment.ports.clusters:
+                with noting(self._unread, "logs"):
+                    self._answers += read_answers(open_logs, cluster, now=now)
+            with noting(self._unread, "usage"):
+                self._usage = self._sum_today(now)
+        for cluster in self.deployment.apis:
+            with noting(self._unread, f"the Lease of {cluster}"):
+                self._see_exporter(cluster)
 
-    def _read_usage(self, now: float) -> list[Any]:
-        """Sum the records of today, and return nothing."""
+    def _sum_today(self, now: float) -> dict[str, Any]:
         midnight, pools = now - now % DAY_SECONDS, list_pools(self.deployment)
         account = sum_up(self.deployment, midnight, "namespace", now, pools)
-        own = account.rows.get(self.namespace, Counter()) if self.namespace else account.total
-        self._usage = describe_sums(own)
-        return []
+        return describe_sums(account.rows.get(self.namespace, Counter()) if self.namespace else account.total)
 
-    def _find_silent(self) -> Iterator[Trouble]:
-        """Yield the exporters that do not report: what they leave undone is nowhere else."""
-        for cluster in self.deployment.apis:
-            for finding in self._try(f"the Lease of {cluster}", partial(self._check_lease, cluster)):
-                if finding.result is Result.BAD:
-                    text = f"{finding.text}. Until it reports, only the ticks notice workloads."
-                    yield Trouble(f"{short_cluster(cluster)} exporter", "silent", f"{text} Next: {finding.fix}")
-
-    def _check_lease(self, cluster: str) -> list[Finding]:
-        return [check_lease(self.deployment, cluster)]
-
-    def _try(self, what: str, read: Callable[[], list[Any]]) -> list[Any]:
-        try:
-            return read()
-        except ProvisionerError as error:
-            self._unread.append(f"{what}: {say(error)}")
-            return []
+    def _see_exporter(self, cluster: str) -> None:
+        """Note an exporter that does not report: what it leaves undone is nowhere else."""
+        finding = check_lease(self.deployment, cluster)
+        if finding.result is Result.BAD:
+            text = f"{finding.text}. Until it reports, only the ticks notice workloads. Next: {finding.fix}"
+            self._silent.append(Trouble(f"{short_cluster(cluster)} exporter", "silent", text))
 
 
 HOST = "127.0.0.1"

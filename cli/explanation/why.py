@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cli.access.log_search import DAY_SECONDS, list_newest, read_answers
-from cli.exit_codes import BadInput, say
+from cli.exit_codes import BadInput, noting
 from cli.explaining import find_summary
 from cli.fleet.rows import list_decisions, read_cluster
 from cli.fleet.status import Status, add_reading, add_refusals, needs_records
@@ -22,7 +22,7 @@ from shared.edges.pods import Pod, view_pod
 from shared.engine.budget import Key
 from shared.kinds import read
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
-from shared.model.errors import NotFound, ProvisionerError
+from shared.model.errors import NotFound
 from shared.model.failures import classify_failure
 from shared.model.names import parse_name
 from shared.model.times import parse_time
@@ -289,16 +289,16 @@ def tell(deployment: Deployment, cluster: str, kind_name: str, namespace: str, n
     history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds([kind_name] if kind_name else ports.settings.kinds):
-        with _reading(history, f"the {kind.name}"), suppress(NotFound):
+        with noting(history.unread, f"the {kind.name}"), suppress(NotFound):
             body = api.get(kind.path_of(namespace, name), JsonObject)
             history.kind, history.exists = history.kind or kind.name, True
             history.entries += list_dates(kind, body)
             history.suspended = explain_suspension(kind, body)
     records: list[Entry] = []
     if deployment.open_logs is not None:
-        with _reading(history, "logs"):
+        with noting(history.unread, "logs"):
             records = read_logs(deployment.open_logs, cluster, namespace, name, now=ports.clock.now())
-    with _reading(history, "Events"):
+    with noting(history.unread, "Events"):
         history.entries += read_events(api, namespace, name, logged=bool(records))
     history.entries += records
     reading = read_cluster(
@@ -309,7 +309,7 @@ def tell(deployment: Deployment, cluster: str, kind_name: str, namespace: str, n
     )
     add_present(history, reading)
     if records and deployment.open_logs is not None and needs_records(history.now):
-        with _reading(history, "logs"):
+        with noting(history.unread, "logs"):
             add_refusals(history.now, read_answers(deployment.open_logs, cluster, now=ports.clock.now()))
     history.entries += read_operations(reading.list_operations(_find_hashes(history, reading)))
     history.entries.sort(key=lambda each: each.at)
@@ -339,11 +339,3 @@ def _find_hashes(history: History, reading: Reading) -> set[str]:
     words = (word for each in history.entries for word in _WORD.findall(f"{each.about} {each.text}"))
     named = {parsed.hash for word in words if (parsed := parse_name(word))}
     return named.union(*(one.slots for one in reading.planned))
-
-
-@contextmanager
-def _reading(history: History, what: str) -> Iterator[None]:
-    try:
-        yield
-    except ProvisionerError as error:
-        history.unread.append(f"{what}: {say(error)}")

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import read_answers
-from cli.exit_codes import ExitCode, say
+from cli.exit_codes import ExitCode, noting
 from cli.fleet.rows import (
     UNLIMITED,
     list_decisions,
@@ -32,7 +32,6 @@ from cli.printing import (
     warn,
 )
 from shared.model.decisions import Reason, Verdict
-from shared.model.errors import ProvisionerError
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
@@ -302,12 +301,9 @@ def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None
     for cluster in ports.clusters:
         add_reading(status, read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace)))
     if open_logs is not None and needs_records(status):
-        try:
-            now = ports.clock.now()
-            for name in ports.clusters:
-                add_refusals(status, read_answers(open_logs, name, now=now))
-        except ProvisionerError as error:
-            status.unread.append(f"the functions' logs: {say(error)}")
+        for name in ports.clusters:
+            with noting(status.unread, "the functions' logs"):
+                add_refusals(status, read_answers(open_logs, name, now=ports.clock.now()))
     return status
 
 

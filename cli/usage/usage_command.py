@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,11 +13,12 @@ import typer
 from cli.access import open_chosen
 from cli.access.deployment import find_log_project, name_services
 from cli.access.log_search import read_all, require_logs
-from cli.exit_codes import BadInput, ExitCode, answering, say
+from cli.exit_codes import BadInput, ExitCode, answering, noting
 from cli.prices import ACCELERATORS, READ_ON, find_chip_price, find_tier
 from cli.printing import (
     Column,
     Format,
+    as_data,
     count,
     format_exact,
     format_moment,
@@ -25,10 +27,10 @@ from cli.printing import (
     print_data,
     print_line,
     print_table,
+    warn,
 )
 from cli.usage.chart import draw_svg, write_html
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
-from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 _FAILED = FAILURE_REASONS | {Reason.POOL_USELESS}
 _CHANGES = 'severity>=NOTICE AND jsonPayload.decision=("create" OR "delete")'
-SUMS = ("pools", "chip_hours", "failed_chip_hours", "waited_hours", "unpriced_chip_hours", "list_price_dollars")
-"""What is summed. Chip-hours of pools that were deleted because they failed are counted apart, and
-have no price. `waited_hours` is from the oldest pod that waited to the create of its pool."""
 FEW_HOURS = 10.0
 LEGEND = (
     "Chip-hours: of pools from create to delete, busy or not. Failed: of pools that GKE could not fill, or that "
@@ -152,11 +151,6 @@ def describe_pool(cluster: str, pool: NodePool, now: float) -> dict[str, Any]:
     }
 
 
-def describe_sums(row: Counter[str]) -> dict[str, float]:
-    """Return sums for programs. Hours are rounded to seconds, and dollars to cents."""
-    return {name: round(row[name], 2 if name.endswith("dollars") else 4) for name in SUMS}
-
-
 def list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
     """Return the pools that GKE has now, each with its cluster."""
     ports = deployment.ports
@@ -195,20 +189,36 @@ def write_price(row: Counter[str]) -> str:
     return f"${dollars:,.2f}" + (" and more" if unpriced else "")
 
 
-def _of_hours(name: str, heading: str) -> Column[tuple[str, Counter[str]]]:
-    return Column(name, heading=heading, show=lambda row: write_hours(row[1][name]))
+Group = tuple[str, Counter[str]]
+"""A group and its sums."""
 
 
-def list_columns(by: str) -> list[Column[tuple[str, Counter[str]]]]:
-    """Return the columns of a group and its sums, for people."""
-    return [
-        Column("group", heading=by.upper(), show=lambda row: row[0]),
-        Column("pools", heading="POOLS", show=lambda row: str(row[1]["pools"])),
-        _of_hours("chip_hours", "CHIP-HOURS"),
-        _of_hours("failed_chip_hours", "FAILED"),
-        _of_hours("waited_hours", "WAITED"),
-        Column("list_price_dollars", heading="LIST PRICE", show=lambda row: write_price(row[1])),
-    ]
+def _sum(name: str, heading: str = "", show: Callable[[float], str] = write_hours) -> Column[Group]:
+    """Return the column of a sum. Hours are rounded to seconds, and dollars to cents."""
+    digits = 2 if name.endswith("dollars") else 4
+    return Column(name, lambda row: round(row[1][name], digits), heading, lambda row: show(row[1][name]))
+
+
+SUMS = [
+    _sum("pools", "POOLS", str),
+    _sum("chip_hours", "CHIP-HOURS"),
+    _sum("failed_chip_hours", "FAILED"),
+    _sum("waited_hours", "WAITED"),
+    _sum("unpriced_chip_hours"),
+    replace(_sum("list_price_dollars", "LIST PRICE"), show=lambda row: write_price(row[1])),
+]
+"""What is summed. Chip-hours of pools that were deleted because they failed are counted apart, and
+have no price. `waited_hours` is from the oldest pod that waited to the create of its pool."""
+
+
+def describe_sums(sums: Counter[str]) -> dict[str, Any]:
+    """Return sums for programs."""
+    return as_data(SUMS, ("", sums))
+
+
+def list_columns(by: str) -> list[Column[Group]]:
+    """Return the columns of a group and its sums."""
+    return [Column("group", itemgetter(0), by.upper()), *SUMS]
 
 
 def list_remarks(account: Account) -> list[str]:
@@ -238,7 +248,7 @@ def show_usage(account: Account, by: str, until: float, form: Picture) -> None:
             "since": format_moment(account.begin),
             "until": format_moment(until),
             "by": by,
-            "rows": [{"group": group, **describe_sums(sums)} for group, sums in rows[:-1]],
+            "rows": [as_data(columns, row) for row in rows[:-1]],
             "total": describe_sums(account.total),
             "prices_of": READ_ON,
             "unknown_pools": account.unknown_pools,
@@ -279,14 +289,11 @@ def usage(
     deployment = open_chosen()
     now = deployment.ports.clock.now()
     begin = parse_since(since, now=now)
-    show_usage(sum_up(deployment, begin, by, now, _list_pools(deployment)), by, now, output)
+    pools: list[tuple[str, NodePool]] = []
+    unread: list[str] = []
+    with noting(unread, "not read: node pools, so only those that ended count"):
+        pools = list_pools(deployment)
+    for each in unread:
+        warn(each)
+    show_usage(sum_up(deployment, begin, by, now, pools), by, now, output)
     return ExitCode.FINE
-
-
-def _list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
-    """Return the pools that GKE has now; none if they cannot be listed."""
-    try:
-        return list_pools(deployment)
-    except ProvisionerError as error:
-        typer.echo(f"not read: node pools, so only those that ended count: {say(error)}", err=True)
-        return []
