@@ -103,11 +103,19 @@ def lock_out(stage: Stage) -> None:
     stage.api = KubernetesApi(Connection(url=NOWHERE))
 
 
+def limit(stage: Stage) -> None:
+    """One of two slices is more than the limit allows."""
+    stage.world = World(slices=2, limit_chips=24)
+    stage.world.wait(0, 1)
+    stage.world.provision()
+
+
 STAGES: dict[str, Callable[[Stage], None]] = {
     "nothing is missing": lambda stage: stage.deploy(*WHOLE),
     "neglected": neglect,
     "in trouble": trouble,
     "no access": lock_out,
+    "a limit": limit,
     "never started": lambda stage: stage.own.update(lease_name="tpu-provisioner-exporter"),
 }
 
@@ -213,7 +221,16 @@ def leave(world: World) -> None:
     world.gke.operations.append(Operation(pool=name, creates=False, ended=True, began_at=NOW - 50, ended_at=NOW))
 
 
+def forbid(world: World) -> None:
+    """Nobody may read the three JobSets that wait."""
+    for jobset in ("train", "other", "third"):
+        world.set_jobset(name=jobset)
+        world.wait(0, jobset=jobset)
+        world.cluster.errors[f"get JobSet {jobset}"] = Denied("jobsets is forbidden")
+
+
 WORLDS: dict[str, Callable[[World], None]] = {
+    "no rights": forbid,
     "cluster": lambda _world: None,
     "opted out": opt_out,
     "disk": bind_disk,

@@ -16,7 +16,7 @@ from tests.docs.test_commands import check_ours
 
 ROOT = Path(__file__).resolve().parents[2]
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
-COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board", "usage")
+COMMANDS = {"status", "why", "explain", "plan", "replay", "doctor", "board", "usage"}
 
 
 def find_command(words: tuple[str, ...]) -> Any:
@@ -73,4 +73,4 @@ def test_the_page_lists_every_command_option_and_exit_code() -> None:
 
     assert sorted(option for option in options if option not in page) == []
     assert sorted(code for code in ExitCode if f"| {int(code)} |" not in page) == []
-    assert {command.callback.__name__ for command in app.registered_commands if command.callback} == set(COMMANDS)
+    assert {command.callback.__name__ for command in app.registered_commands if command.callback} == COMMANDS

@@ -3,15 +3,14 @@
 import dataclasses
 
 import pytest
-import yaml
 from msgspec import structs
 
 from cli.access.log_search import Record
 from cli.fleet.status import add_refusals, print_status, read_status
 from cli.printing import format_age
-from shared.model.errors import Denied, Unavailable
+from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, NOW
-from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
+from tests.cli.cli_world import a_deployment, list_printed, put_in_place, run
 from tests.engine.world import World
 
 
@@ -25,25 +24,6 @@ def test_looking_changes_nothing(half_served: World) -> None:
         call for call in half_served.take_calls() if call.startswith(("create", "delete", "mark", "raise"))
     ]
     assert half_served.cluster.notices == before
-
-
-def test_what_a_limit_refuses_is_told_with_the_room_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(slices=2, limit_chips=24)
-    put_in_place(monkeypatch, a_deployment(world))
-    world.wait(0, 1)
-    world.provision()
-
-    result = run("status")
-
-    assert result.exit_code == 1
-    assert "refuse     limit_reached" in result.stdout
-    assert "p/us-east5/c: the limits leave room for 8 chips in namespace default" in result.stdout
-    assert read_json("status")["room_chips"] == {CLUSTER: {"default": 8}}
-
-
-def test_json_and_yaml_are_the_same(half_served: World) -> None:
-    assert half_served.gke.pools
-    assert yaml.safe_load(run("status", "-o", "yaml").stdout) == read_json("status")
 
 
 def test_a_cluster_that_cannot_be_asked_hides_no_other(
@@ -121,23 +101,6 @@ def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world:
     assert tell() == ("create", "pool_absent", 0, False)
     # Of another workload of this kind a create was refused, and this one pauses with it.
     assert tell(earlier, an_answer(5, "wait", "paused")) == ("wait", "paused", 0, False)
-
-
-def test_workloads_that_cannot_be_read_are_one_error_for_each_cause(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_name: str) -> None:
-        raise Denied("jobsets is forbidden")
-
-    for jobset in ("train", "other", "third"):
-        world.set_jobset(name=jobset)
-        world.wait(0, jobset=jobset)
-    monkeypatch.setattr(world.cluster, "get_workload", refuse)
-
-    result = run("status")
-
-    assert result.exit_code == 3
-    assert result.stderr == f"error: {CLUSTER}: JobSet default/train: jobsets is forbidden (and 2 more)\n"
 
 
 def test_a_deletion_that_gke_refuses_needs_a_person(world: World) -> None:

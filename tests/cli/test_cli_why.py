@@ -175,18 +175,6 @@ def test_what_is_no_name_is_refused(text: str, namespace: str) -> None:
         parse_workload([text], namespace)
 
 
-def test_sources_that_cannot_be_read_are_named_and_end_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = a_deployment()
-    deployment.apis[CLUSTER] = KubernetesApi(Connection(url=NOWHERE))
-    put_in_place(monkeypatch, deployment)
-
-    result = run("why", "unheard-of")
-
-    assert result.exit_code == 3
-    assert "workload default/unheard-of could not be read: " in result.stderr
-    assert "not read: Events: " in result.stderr
-
-
 def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
     messages = [
         Entry(
