@@ -29,7 +29,7 @@ BUDGETS = {
     "cli": (5_203, 5_000),
     "tests/infra": (2_230, 1_900),
     "tests/loop": (2_342, 2_200),
-    "tests/cli": (2_381, 2_300),
+    "tests/cli": (2_299, 2_300),
     "tests/simulation": (5_051, 4_000),
     " ".join(DEPLOYED): (14_665, 14_000),
 }
