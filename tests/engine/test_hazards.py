@@ -97,23 +97,6 @@ def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float
     assert (pool.word, pool.machines) == (word, 1)
 
 
-def test_a_maximum_is_not_lowered_while_gke_makes_the_nodes_or_gives_no_answer() -> None:
-    world, key, name = elastic(replicas=3)
-    world.clock.time += 600
-    world.come(name, ready=1)
-    world.cluster.pods.clear()
-    serve(world, replicas=1)
-    world.gke.machines[name] = Machines(present=1, coming=2)
-
-    assert not plan_for(key, world.ports)[1].takes
-
-    world.gke.machines[name] = Machines(present=1)
-    assert [act.maximum for act in plan_for(key, world.ports)[1].takes] == [1]
-
-    world.fail("machines *", Unavailable("no answer"))
-    assert not plan_for(key, world.ports)[1].takes
-
-
 def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list() -> None:
     world = two(limit_chips=16)
     older = read_lists(CLUSTER, world.ports)  # a tick reads its lists

@@ -181,21 +181,6 @@ def test_a_part_is_held_for_as_long_as_the_workload_says(marks: dict[str, str], 
     assert kept or queues.state().message.endswith("valid: 60 to 86400 seconds")
 
 
-def test_quota_is_given_back_for_which_every_try_failed_for_long() -> None:
-    world, queues = gang()
-    world.provisioner.tick()
-    for name in world.gke.pools:
-        world.change(name, status=PoolStatus.ERROR, error="[OUT_OF_CAPACITY]")
-    world.clock.time += 30
-    world.provisioner.tick()
-    assert queues.state().state == "Pending"
-
-    world.clock.time += 601
-    world.provisioner.tick()
-
-    assert queues.state().state == "Retry"
-
-
 def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grace() -> None:
     world, queues = gang()
     world.provisioner.tick()

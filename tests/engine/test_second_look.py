@@ -3,11 +3,10 @@
 import pytest
 from msgspec import structs
 
-from shared.engine.outside import Role
 from shared.model.errors import KindAbsent, OutOfTime
 from shared.model.pools import PoolStatus
 from tests.builders import JOBSET_UID
-from tests.engine.world import Function, World, list_reasons
+from tests.engine.world import World, list_reasons
 
 
 def over() -> tuple[World, str]:
@@ -69,18 +68,6 @@ def test_where_a_pool_stays_the_second_look_gets_each_by_its_name() -> None:
         world.clock.time += 120
 
     assert {f"get {name}" for name in names} <= set(world.take_calls())
-
-
-def test_a_pod_that_comes_between_the_two_looks_keeps_the_pool() -> None:
-    world, name = over()
-    world.wait(0)
-    stranger = structs.replace(world.cluster.pods["train-0-0"], uid="late", node_name=f"{name}-0")
-    world.cluster.pods.clear()
-
-    # The second look reads the pool by its name.
-    world.on("get train-*", lambda: world.cluster.pods.update(late=stranger))
-    assert not world.collect().done
-    assert not world.list_deleted()
 
 
 def test_a_workload_that_lives_again_at_the_second_look_keeps_its_pool() -> None:
@@ -191,15 +178,6 @@ def test_no_act_begins_after_the_time_of_its_delivery() -> None:
     assert ([type(error) for error in work.errors], world.list_deleted()) == ([OutOfTime], [])
 
 
-def test_a_function_has_the_means_of_its_own_verb_only() -> None:
-    world = World()
-    assert (world.provisioner.ports.takes, world.collector.ports.adds) == (None, None)
-    world.wait(0)
-    world.collector.tick()
-    assert not world.gke.pools
-    assert isinstance(Function(Role.COLLECT, world.gke, world.cluster, world.clock), Function)
-
-
 @pytest.mark.parametrize("seconds", [599, 601])
 def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(seconds: int) -> None:
     world = World()
@@ -212,10 +190,3 @@ def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(second
     world.collector.work(uid=JOBSET_UID)
 
     assert world.list_deleted() == ([name] if seconds > 600 else [])
-
-
-def test_a_pool_on_which_gke_works_is_left_alone() -> None:
-    world, name = over()
-    world.change(name, status=PoolStatus.RECONCILING)
-
-    assert not world.collect().plan.takes

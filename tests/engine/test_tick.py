@@ -10,7 +10,6 @@ from msgspec import structs
 from shared.engine import reads
 from shared.engine.wakes import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied, Unavailable
-from shared.model.pools import PoolStatus
 from shared.model.workloads import WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
 from tests.builders import IN_ONE_POOL, a_pod, a_template, settings
@@ -158,22 +157,6 @@ def test_each_tick_measures_the_cluster() -> None:
     first, _ = world.gke.pools
     world.come(first)
     assert world.collector.tick().figures == {"idle_chips": 16, "autoscaled_pools": 0}
-
-
-@pytest.mark.parametrize("status", [PoolStatus.ERROR, PoolStatus.RUNNING])
-def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: PoolStatus) -> None:
-    world = World()
-    (name,) = world.buy(0)
-    world.change(name, status=status, error="GCE_STOCKOUT")
-
-    world.collector.tick()
-    assert not world.list_deleted()
-    if status == PoolStatus.ERROR:
-        world.clock.time += 61
-        world.provisioner.tick()
-        assert len(world.gke.pools) == 2
-        world.collector.tick()
-        assert world.list_deleted() == [name]
 
 
 def warm_world(**options: int) -> tuple[World, str]:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from tests.cli.cli_world import read_json, run, write
+from tests.cli.cli_world import read_json, run
 from tests.corpus.corpus_rows import Row, read_field, write_outcomes
 from tests.field.field_world import INPUTS
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ROWS = read_field()
-Json = dict[str, Any]
 
 
 def list_words(words: str | list[str]) -> list[str]:
@@ -50,32 +42,3 @@ def test_only_slices_that_may_mix_are_warned_about_and_nothing_left_to_gke_is_pr
 
     assert warned == {"four-slices", "two-parts", "two-replicas"}
     assert "pools are created" not in run("plan", str(INPUTS / "queued-provisioning.yaml")).stdout
-
-
-KINDS: dict[str, tuple[str, Callable[[Json], Json]]] = {
-    "Pod": ("v1", lambda template: dict(template["spec"])),
-    "Deployment": ("apps/v1", lambda template: {"replicas": 1, "template": template}),
-    "StatefulSet": ("apps/v1", lambda template: {"replicas": 2, "template": template}),
-    "Job": ("batch/v1", lambda template: {"completionMode": "Indexed", "template": template}),
-    "JobSet": (
-        "jobset.x-k8s.io/v1alpha2",
-        lambda template: {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": template}}}]},
-    ),
-    "LeaderWorkerSet": (
-        "leaderworkerset.x-k8s.io/v1",
-        lambda template: {"leaderWorkerTemplate": {"size": 1, "workerTemplate": template}},
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_says_the_same_of_a_mistake(kind: str, tmp_path: Path) -> None:
-    documents = list(yaml.safe_load_all((INPUTS / "mistaken-slices.yaml").read_text()))
-    (mistakes,) = [row.says for row in ROWS if row.path == "mistaken-slices.yaml"]
-    version, make = KINDS[kind]
-    for job in documents:
-        body: Json = {"apiVersion": version, "kind": kind, "metadata": job["metadata"]}
-        body["spec"] = make(copy.deepcopy(job["spec"]["template"]))
-        (need, *_) = read_json("plan", write(tmp_path / "one.yaml", yaml.safe_dump(body)))["needs"]
-
-        assert mistakes[need["workload"]] in need["message"]
