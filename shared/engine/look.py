@@ -56,7 +56,6 @@ class Lists(Struct, frozen=True, kw_only=True):
     names: frozenset[str] = frozenset()  # the pools that a second look is for, which it reads anew
     inventory: Inventory = Inventory()
     nodes: Nodes = {}
-    pools_of: Mapping[str, str] = {}  # by node
     pods: Mapping[WorkloadName, Sequence[PodView]] = {}
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
     users: Mapping[str, Sequence[PodView]] = {}  # the accelerator pods on pools that were read

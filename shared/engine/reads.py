@@ -38,7 +38,6 @@ GETS_MAX = 16  # a fresh look at more pools reads by name those only that it is 
 CLAIMS_MAX = 20
 UID_SECONDS = 60.0  # how long the UID of a cluster is not read again
 KUBE_SYSTEM = "kube-system"
-READ_SECONDS = 60.0  # how long the reads that a plan asks for may take together
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
 
 
@@ -91,7 +90,6 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
         whole=True,
         inventory=inventory,
         nodes=nodes,
-        pools_of=pools_of,
         pods=pods,
         users=users,
         operations=operations(),
@@ -122,7 +120,7 @@ def take_look(key: Key, ports: Ports, lists: Lists) -> Look:
     if not lists.whole:
         ports.books[key.cluster].note_nodes(look.pools, look.nodes)
     add_before(look, ports, lists)
-    look.wanted = recall_wanted(look, ports, lists)
+    look.wanted = recall_wanted(look, ports)
     return look
 
 
@@ -237,10 +235,10 @@ def add_before(look: Look, ports: Ports, lists: Lists) -> None:
     look.room = books.count_room(look.key, look.now, look.operations)
 
 
-def recall_wanted(look: Look, ports: Ports, lists: Lists) -> Wanted:
+def recall_wanted(look: Look, ports: Ports) -> Wanted:
     """Return what the workload needs: as it was found before, if it rests on the same."""
     key, workload, pods, settings = look.key, look.workload, look.pods, ports.settings
-    pools_of = lists.pools_of if lists.whole else map_nodes(look.nodes)
+    pools_of = map_nodes(look.nodes)
     if workload is None or is_over(workload):
         return want_nothing(look, pools_of)
     rests_on = workload, look.plain, pods, [pools_of.get(pod.node_name, "") for pod in pods]
@@ -333,7 +331,7 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> None:
     if pools[Fact.MACHINES]:
         method = ports.pools.read_machines
         tasks = {name: partial(method, look.pools[name]) for name in pools[Fact.MACHINES]}
-        readings, errors = ports.crew.run_each(tasks, seconds=READ_SECONDS)
+        readings, errors = ports.crew.run_each(tasks)
         look.machines |= dict.fromkeys(tasks) | readings
         look.errors += errors.values()
     if pools[Fact.USERS]:
@@ -346,7 +344,7 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> None:
     live = ports.clusters[look.key.cluster]
     pools = map_nodes({name: look.nodes.get(name, ()) for name in names})
     bound, errors = ports.crew.run_each(
-        {node: partial(live.list_bound_pods, node) for node in pools}, seconds=READ_SECONDS
+        {node: partial(live.list_bound_pods, node) for node in pools}
     )
     own = {pod.uid for pod in look.pods}
     users: dict[str, list[PodView]] = {name: [] for name in names}

@@ -18,6 +18,7 @@ K = TypeVar("K")
 T = TypeVar("T")
 DELIVERIES_MAX = 16
 CALLS_AT_ONCE = 16  # assumes: creates-side-by-side
+REQUEST_SECONDS = 60.0
 SILENT_MAX = 3
 SILENCE_SECONDS = 30.0  # a cluster that gave no answer so many times rests so long
 
@@ -96,15 +97,15 @@ class Crew:
         pool.shutdown(wait=False)
         return future.result
 
-    def gather(self, tasks: Sequence[Callable[[], T]], *, seconds: float = 60.0) -> list[T]:
+    def gather(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """Return what each task returned, in their order."""
-        answers, errors = self.run_each(dict(enumerate(tasks)), seconds=seconds)
+        answers, errors = self.run_each(dict(enumerate(tasks)))
         for error in errors.values():
             raise error
         return list(answers.values())
 
     def run_each(
-        self, tasks: Mapping[K, Callable[[], T]], *, seconds: float
+        self, tasks: Mapping[K, Callable[[], T]], *, seconds: float = REQUEST_SECONDS
     ) -> tuple[dict[K, T], dict[K, Exception]]:
         """Return what tasks returned, and the errors of the others, by their keys."""
         values, errors = dict[K, T](), dict[K, Exception]()
