@@ -171,12 +171,13 @@ def choose_mine(look: Look, ports: Ports, lists: Lists) -> dict[str, NodePool]:
         fresh = list(pools if len(pools) <= GETS_MAX else pools.keys() & lists.names)
         gets = [partial(ports.pools.get, look.key.cluster, name) for name in fresh]
         pools |= zip(fresh, ports.crew.gather(gets), strict=True)
-    return {name: pool for name, pool in pools.items() if pool and is_owned(pool, look)}
+    settings = ports.settings
+    return {name: pool for name, pool in pools.items() if pool and is_owned(pool, look, settings)}
 
 
-def is_owned(pool: NodePool, look: Look) -> bool:
+def is_owned(pool: NodePool, look: Look, settings: Settings) -> bool:
     """Return whether a pool is the workload's; the Go program's name no UID."""
-    owner, key = pool.owner, look.key
+    owner, key = find_owner(pool, settings), look.key
     if owner is None or owner.key != key.workload:
         return False
     if look.workload is not None:

@@ -1,5 +1,7 @@
 """What takes away rests on two plans that agree, a young look, and words that prove absence."""
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
@@ -78,10 +80,11 @@ def test_a_workload_that_lives_again_at_the_second_look_keeps_its_pool() -> None
     assert not world.list_deleted()
 
 
-def test_a_pool_that_is_another_s_at_the_second_look_is_kept() -> None:
+@pytest.mark.parametrize("change", [{"labels": {"team": "a"}}, {"deployment": "another"}])
+def test_a_pool_that_is_another_s_at_the_second_look_is_kept(change: dict[str, Any]) -> None:
     world, name = over()
 
-    world.on(f"get {name}", lambda: world.change(name, labels={"team": "a"}))
+    world.on(f"get {name}", lambda: world.change(name, **change))
     assert not world.collect().done
     assert not world.list_deleted()
 
