@@ -94,10 +94,12 @@ class Workload:
             if node["metadata"].get("labels", {}).get(POOL) in pools:
                 self.cloud.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
 
-    def free(self) -> None:
-        """Take the gates away from its pods."""
+    def free(self, word: str) -> None:
+        """Take the gates away from its pods with a word in their names."""
         for pod in self.list_pods():
-            self.cloud.patch(f"{self._in('pods')}/{pod['metadata']['name']}", {"spec": {"schedulingGates": None}})
+            if word in pod["metadata"]["name"]:
+                path = f"{self._in('pods')}/{pod['metadata']['name']}"
+                self.cloud.patch(path, {"spec": {"schedulingGates": None}})
 
     def fault(self, fault: Json) -> None:
         """Put a fault of the fake GKE in force for the pools of this workload."""
