@@ -19,9 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import grpc
 from google.pubsub_v1.services.publisher import PublisherClient
-from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from msgspec.structs import replace
 
 from exporter.exporter_settings import ExporterSettings
@@ -31,10 +29,10 @@ from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_watc
 from exporter.publishing import Outbox
 from exporter.watch import Follower
 from shared.edges.connection import Connection, TokenFile
-from shared.edges.google import CLIENT, PubsubTopic, translate_errors
+from shared.edges.google import CLIENT, PubsubTopic
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import choose_kinds
-from shared.model.errors import Misconfigured, ProvisionerError, Unavailable
+from shared.model.errors import Misconfigured, ProvisionerError
 from shared.model.messages import Event
 from shared.settings import describe_problem, name_variable
 
@@ -88,25 +86,6 @@ def open_publisher() -> PublisherClient:
     threads of its own, so it suits a process that always has CPU, and that does not fork.
     """
     return PublisherClient(client_info=CLIENT)
-
-
-def connect(topic: PubsubTopic) -> None:
-    """Open the connection now, so that the first batch does not wait for it.
-
-    Nothing is sent, so this does not show whether the topic exists. After an error the next call
-    tries again.
-    """
-    with translate_errors(f"connect to publish to {topic.name}"):
-        transport = topic.get_client().transport
-        if not isinstance(transport, PublisherGrpcTransport):
-            return
-        ready = grpc.channel_ready_future(transport.grpc_channel)
-        try:
-            ready.result(topic.timeout_seconds)
-        except grpc.FutureTimeoutError as error:
-            ready.cancel()
-            topic.close()
-            raise Unavailable(f"no connection in {topic.timeout_seconds:g} s") from error
 
 
 def run_exporter(settings: ExporterSettings, stop: threading.Event) -> bool:
@@ -178,7 +157,7 @@ class _Exporter:
         self._health.role = Role.LEADER
         self._metrics.is_leader.set(1)
         _logger.info("leading", extra={"election": self._lease is not None})
-        self._start("outbox", self._publish)
+        self._start("outbox", self._outbox.run)
         for name, follower in self._followers.items():
             self._start(name, follower.run)
         try:
@@ -241,14 +220,6 @@ class _Exporter:
         thread = threading.Thread(target=self._guarded, args=(name, body), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
-
-    def _publish(self) -> None:
-        """Publish until the end. The connection is opened first, so that no demand waits for it."""
-        try:
-            connect(self._topic)
-        except ProvisionerError as error:
-            _logger.warning("there is no connection to Pub/Sub yet", extra={"problem": str(error)})
-        self._outbox.run()
 
     def _guarded(self, name: str, body: Callable[[], None]) -> None:
         """Run the body of a thread; if it ends by itself, the whole process has to end."""

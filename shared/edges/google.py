@@ -330,25 +330,20 @@ CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-
 
 
 class PubsubTopic:
-    """One topic by Google's own client, usable from several threads.
+    """One topic by Google's own client, for one thread.
 
     It is the client that Google's publisher itself is built on, asked for one request at a time:
     batching, repetition and limits belong to the caller (docs/decisions/clients.md).
     """
 
-    def __init__(
-        self,
-        open_client: Callable[[], PublisherClient],
-        topic: str,
-        *,
-        timeout_seconds: float = PUBLISH_SECONDS,
-    ) -> None:
+    timeout_seconds = PUBLISH_SECONDS
+
+    def __init__(self, open_client: Callable[[], PublisherClient], topic: str) -> None:
         """Prepare. The client is opened at the first use, so in the process that uses it.
 
         Nothing is sent: a publisher may not ask whether the topic exists.
         """
-        self._open, self.name, self.timeout_seconds = open_client, topic, timeout_seconds
-        self._lock = threading.Lock()
+        self._open, self.name = open_client, topic
         self._client: PublisherClient | None = None
 
     def publish(self, messages: Sequence[Message]) -> list[str]:
@@ -362,7 +357,7 @@ class PubsubTopic:
         request = {"topic": self.name, "messages": batch}
         try:
             with translate_errors(f"Publish {self.name}"):
-                client = self.get_client()
+                client = self._client = self._client or self._open()
                 ids = client.publish(request, retry=None, timeout=self.timeout_seconds).message_ids
                 if len(ids) != len(messages):
                     raise ValueError(f"{len(ids)} ids for {len(messages)} messages")
@@ -379,13 +374,6 @@ class PubsubTopic:
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
-        with self._lock:
-            client, self._client = self._client, None
+        client, self._client = self._client, None
         if client is not None:
             client.transport.close()  # type: ignore[no-untyped-call]
-
-    def get_client(self) -> PublisherClient:
-        """Return the open client; the first call opens it."""
-        with self._lock:
-            self._client = self._client or self._open()
-            return self._client
