@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
-    "exporter": (1_825, 2_000),
+    "exporter": (1_796, 2_000),
     "shared/model": (1_749, 1_600),
     "shared/needs": (1_468, 1_300),
     "shared/plan": (1_698, 1_900),
     "shared/engine": (2_433, 1_950),
-    "shared/edges": (2_429, 2_100),
+    "shared/edges": (2_417, 2_100),
     "shared/kinds": (1_299, 1_300),
     "shared/shapes": (756, 760),
     "demo": (2_499, 2_500),
@@ -31,7 +31,7 @@ BUDGETS = {
     "tests/loop": (2_345, 2_200),
     "tests/cli": (2_299, 2_300),
     "tests/simulation": (5_051, 4_000),
-    " ".join(DEPLOYED): (14_665, 14_000),
+    " ".join(DEPLOYED): (14_531, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
