@@ -14,6 +14,7 @@ from shared.model.pools import PoolNode
 from shared.model.workloads import Notice, PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_kueue import Kueue
+from tests.simulation.sim_truth import is_of
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class SimCluster:
         """Return the live workload that a pool is of."""
         owner = pool.owner
         made = self.workloads.get((owner.kind, owner.name)) if owner else None
-        return made if made and owner and owner.uid in ("", made.uid) else None
+        return made if made and is_of(pool, made) else None
 
     def list_pods_of(self, made: Workload) -> list[SimPod]:
         """Return the pods that a workload has, those that end included."""

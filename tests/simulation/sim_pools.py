@@ -16,6 +16,7 @@ from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import CALL_SECONDS, Invocation
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, HELD, RESTING, read_body
 from tests.simulation.sim_scenario import START
+from tests.simulation.sim_truth import is_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -203,13 +204,7 @@ class GkePools:
 
     def list_owned(self, cluster: str, made: Workload) -> Sequence[Pool]:
         """Return the pools of a workload, those of the Go provisioner among them."""
-        return [
-            pool
-            for pool in self.pools[cluster].values()
-            if (owner := pool.owner)
-            and (owner.kind, owner.name) == (made.kind, made.name)
-            and owner.uid in ("", made.uid)
-        ]
+        return [pool for pool in self.pools[cluster].values() if is_of(pool, made)]
 
     def find_room(self, cluster: str, zone: str) -> float:
         """Return for how many more hosts a zone has machines now."""

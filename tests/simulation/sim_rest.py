@@ -95,8 +95,7 @@ def _judge_gangs(world: World, cluster: SimCluster) -> None:
         pools = [pool for pool in world.gke.list_owned(cluster.name, made) if pool.status in RESTING]
         # One that others use can go no more: in use comes first.
         whole = [pool for pool in pools if pool.healthy_since is not None and not list_users(world, cluster, pool)]
-        slices = {plan.slice_name for plan in list_pods(made)} if not made.suspended else set()
-        part = bool(whole) and made.suspended and entry.admitted_at is None and not slices
+        part = bool(whole) and made.suspended and entry.admitted_at is None
         # What could not go after a Retry, since GKE still made it, counts anew with new quota.
         began_at = max(entry.part_since or now, entry.reserved_at or 0.0)
         if world.gke.is_blocked(cluster.name, TICK_SECONDS):

@@ -116,9 +116,10 @@ class World:
     def end_operation(self, cluster: str, pool: str, act: str, error: str = "") -> None:
         """Write the end of an operation to the log, which loses, doubles and delays entries."""
         entry = an_entry(act, pool=pool, cluster=cluster, status={"code": 8, "message": error} if error else None)
+        body = a_push(as_message(entry))
         copies = self.log_rng.choices((0, 1, 2), (2, 7, 1))[0]
         for role in Role:
-            sent = Sent((role,), a_push(as_message(entry)), f"{act} of {pool} has ended")
+            sent = Sent((role,), body, f"{act} of {pool} has ended")
             sent.answered = not copies
             self.sent.append(sent)
             for _ in range(copies):
