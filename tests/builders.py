@@ -6,6 +6,7 @@ hosts of four chips), whose leader pod the scheduler has called unschedulable.
 
 import base64
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import structs
@@ -20,6 +21,7 @@ from shared.model.workloads import (
     PodTemplate,
     PodView,
     SliceGroup,
+    Taint,
     TermKind,
     Toleration,
     TopologyTerm,
@@ -42,6 +44,7 @@ OWNER_KEYS = {
     labels.CREATED_AT,
 }
 """What every pool of a JobSet says of its owner."""
+EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 ZONE = "us-east5-b"
 NOW = 1_800_000_000.0
@@ -205,6 +208,31 @@ def a_pool(
             "topology": "4x4",
             **overrides,
         }
+    )
+
+
+def read_created(body: Mapping[str, Any]) -> NodePool:
+    """The pool of a create, as GKE lists it while it comes."""
+    config, autoscaling = body["config"], body.get("autoscaling") or {}
+    gpus, placement = config.get("accelerators", ()), body.get("placementPolicy", {})
+    taints = (Taint(each["key"], each["value"], EFFECTS[each["effect"]]) for each in config.get("taints", ()))
+    return NodePool(
+        name=body["name"],
+        status=PoolStatus.PROVISIONING,
+        labels=dict(config["labels"]),
+        taints=tuple(taints),
+        machine_type=config["machineType"],
+        accelerator=gpus[0]["acceleratorType"] if gpus else "",
+        gpus_per_node=sum(int(each["acceleratorCount"]) for each in gpus),
+        topology=placement.get("tpuTopology", ""),
+        policy=placement.get("policyName", ""),
+        node_count=autoscaling.get("maxNodeCount", body["initialNodeCount"]),
+        zones=tuple(body["locations"]),
+        spot=bool(config.get("spot")),
+        flex_start=bool(config.get("flexStart")),
+        reservation=next(iter(config.get("reservationAffinity", {}).get("values", ())), ""),
+        autoscaled=bool(autoscaling),
+        group_urls=(f"projects/p/zones/{body['locations'][0]}/instanceGroupManagers/{body['name']}",),
     )
 
 

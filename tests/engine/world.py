@@ -21,11 +21,10 @@ from shared.model.errors import AlreadyExists
 from shared.model.messages import EndedOperation
 from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
-from shared.model.workloads import Disk, Namespace, Notice, PodView, Taint, WorkloadView
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
+from shared.model.workloads import Disk, Namespace, Notice, PodView, WorkloadView
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, read_created, settings
 
 T = TypeVar("T")
-EFFECTS = {"NO_SCHEDULE": "NoSchedule"}
 
 
 class FakeGke:
@@ -65,30 +64,13 @@ class FakeGke:
         return "REGULAR"
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        name, config = node_pool["name"], node_pool["config"]
+        name = node_pool["name"]
         self.note(f"create {name}")
         if self.refusals:
             raise self.refusals.pop(0)
         if name in self.pools:
             raise AlreadyExists(name)
-        autoscaling = node_pool.get("autoscaling", {})
-        self.pools[name] = NodePool(
-            name=name,
-            status=PoolStatus.PROVISIONING,
-            labels=dict(config["labels"]),
-            taints=tuple(
-                Taint(each["key"], each["value"], EFFECTS[each["effect"]]) for each in config.get("taints", ())
-            ),
-            machine_type=config["machineType"],
-            accelerator=next((each["acceleratorType"] for each in config.get("accelerators", ())), ""),
-            gpus_per_node=sum(int(each["acceleratorCount"]) for each in config.get("accelerators", ())),
-            topology=node_pool.get("placementPolicy", {}).get("tpuTopology", ""),
-            policy=node_pool.get("placementPolicy", {}).get("policyName", ""),
-            node_count=node_pool["initialNodeCount"] or autoscaling.get("maxNodeCount", 0),
-            zones=tuple(node_pool["locations"]),
-            spot=config.get("spot", False),
-            autoscaled=bool(autoscaling),
-        )
+        self.pools[name] = read_created(node_pool)
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         self.note(f"raise {name} {nodes}")

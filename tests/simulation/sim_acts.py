@@ -6,7 +6,7 @@ from functools import partial
 from shared.engine.outside import Role
 from shared.model import labels
 from shared.model.messages import Message
-from shared.model.pools import PoolStatus
+from shared.model.pools import NodePool, PoolStatus
 from shared.model.workloads import Taint
 from tests.builders import a_push
 from tests.simulation.sim_cluster import SimCluster
@@ -216,7 +216,7 @@ def _remove_pool(world: World, cluster: SimCluster, made: Workload, _act: Act) -
 def _relabel(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     for pool in _list_pools(world, cluster, made)[:1]:
         key = labels.MANAGER if act.flag else labels.CREATED_AT
-        kept = {name: value for name, value in pool.labels.items() if name != key}
+        kept = {name: value for name, value in pool.listed.labels.items() if name != key}
         world.gke.relabel(pool, kept)
 
 
@@ -230,12 +230,20 @@ def _add_foreign(
     failed: bool = False,
 ) -> None:
     status = PoolStatus.ERROR if failed else PoolStatus.RUNNING
-    pool = Pool(cluster.name, name, given, status, shape.machine_type, world.time.now, topology=shape.topology)
-    pool.size, pool.accelerator, pool.zone = shape.hosts, shape.accelerator, ZONE
-    pool.taints = (Taint("team", given["team"], "NoSchedule"),) if "team" in given else ()
-    pool.gpus = shape.units if shape.gpu else 0
-    pool.placement = shape.topology if shape.hosts > 1 else ""
-    pool.begins, pool.granted = pool.size, 0 if failed else pool.size
+    listed = NodePool(
+        name=name,
+        status=status,
+        labels=given,
+        taints=(Taint("team", given["team"], "NoSchedule"),) if "team" in given else (),
+        machine_type=shape.machine_type,
+        accelerator=shape.accelerator if shape.gpu else "",
+        gpus_per_node=shape.units if shape.gpu else 0,
+        topology=shape.topology if shape.hosts > 1 else "",
+        node_count=shape.hosts,
+        zones=(ZONE,),
+    )
+    pool = Pool(cluster.name, listed, world.time.now, size=shape.hosts, begins=shape.hosts)
+    pool.granted = 0 if failed else pool.size
     world.gke.add(pool)
     if not failed:
         world.gke.fill(pool)

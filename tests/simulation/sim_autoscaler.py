@@ -67,7 +67,7 @@ class Autoscaler:
     def _draw_group(self, pool: Pool) -> picture.Group | None:
         """Return the group of a pool, None if it has none that works now."""
         nodes = self._cluster.list_nodes(pool)
-        leaves = any(not node.ready for node in nodes)
+        leaves = any(not node.view.ready for node in nodes)
         if not pool.autoscaled or pool.off or leaves or pool.status not in RESTING:
             return None
         error = picture.InstanceError("ZONE_RESOURCE_POOL_EXHAUSTED") if pool.refused else None
@@ -183,11 +183,11 @@ def _share(operator: str, key: str) -> tuple[fitting.Term, ...]:
 
 
 def _draw_node(node: Node) -> fitting.Node:
-    taints = ((node.pool.spot, labels.SPOT), (node.pool.pinned, _PINNED), (node.closed, _CLOSED))
+    taints = ((node.pool.listed.spot, labels.SPOT), (node.pool.pinned, _PINNED), (node.view.closed, _CLOSED))
     return fitting.Node(
         name=node.name,
         labels=node.labels,
         taints=tuple(fitting.Taint(key, "", "NoSchedule") for has, key in taints if has),
-        allocatable={labels.GPU_RESOURCE if node.pool.gpus else labels.TPU_RESOURCE: node.units},
-        ready=node.ready,
+        allocatable={labels.GPU_RESOURCE if node.pool.listed.gpus_per_node else labels.TPU_RESOURCE: node.units},
+        ready=node.view.ready,
     )

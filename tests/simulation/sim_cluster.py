@@ -14,6 +14,7 @@ from shared.model.pools import PoolNode
 from shared.model.workloads import Notice, PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_kueue import Kueue
+from tests.simulation.sim_pool_bodies import MACHINES
 from tests.simulation.sim_truth import is_of
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
@@ -32,33 +33,21 @@ FIXED_NAMES = ("StatefulSet", "LeaderWorkerSet", "Pod")
 class Node:
     """One node as it is now."""
 
-    name: str
+    view: PoolNode  # what the API says of it
     pool: Pool
     labels: dict[str, str]
     units: int
     created_at: float
-    ready: bool = True
-    idle_since: float | None = None  # by the taint of a warm pool
-    closed: bool = False
     pods: list[SimPod] = field(default_factory=list)
-    view: PoolNode | None = None  # what the API says of it; None: it has changed
 
-    def show(self) -> PoolNode:
-        """Return what the API says of it."""
-        if self.view is None:
-            self.view = PoolNode(
-                name=self.name,
-                pool=self.pool.name,
-                ready=self.ready,
-                ready_at=self.created_at if self.ready else None,
-                idle_since=self.idle_since,
-                closed=self.closed,
-            )
-        return self.view
+    @property
+    def name(self) -> str:
+        """Return its name, which never changes."""
+        return self.view.name
 
     def leave(self) -> None:
         """Let it be Ready no more."""
-        self.ready, self.view = False, None
+        self.view = replace(self.view, ready=False, ready_at=None)
 
     @property
     def free(self) -> int:
@@ -278,18 +267,22 @@ class SimCluster:
 
     def mark(self, node: Node, since: float | None, *, closed: bool) -> None:
         """Set the taint of a warm pool on a node, or take it off."""
-        node.idle_since = None if since is None else float(int(since))
-        node.closed, node.view = closed, None
+        node.view = replace(node.view, idle_since=None if since is None else float(int(since)), closed=closed)
         self.world.note_change()
         self.schedule_soon()
 
     def build_node(self, pool: Pool, name: str) -> Node:
         """Return a new node of a pool."""
-        known = {labels.NODE_POOL: pool.name, labels.TOPOLOGY: pool.topology, labels.ZONE: pool.zone} | pool.labels
-        known[labels.GPU_ACCELERATOR if pool.gpus else labels.ACCELERATOR] = pool.accelerator
-        if pool.spot:
+        listed = pool.listed
+        accelerator, topology, _ = MACHINES.get(listed.machine_type, (listed.accelerator, "", 0))
+        known = {labels.NODE_POOL: pool.name, labels.ZONE: pool.zone} | listed.labels
+        known[labels.TOPOLOGY] = listed.topology or topology
+        known[labels.GPU_ACCELERATOR if listed.gpus_per_node else labels.ACCELERATOR] = accelerator
+        if listed.spot:
             known[labels.SPOT] = "true"
-        return Node(name, pool, known, pool.units, self.world.time.now)
+        now = self.world.time.now
+        view = PoolNode(name=name, pool=pool.name, ready=True, ready_at=now)
+        return Node(view, pool, known, pool.units, now)
 
     def drain_node(self, name: str) -> None:
         """End the pods of a node, which takes no more."""
@@ -361,14 +354,14 @@ class SimCluster:
     def fits(self, pod: SimPod, node: Node) -> bool:
         """Return whether a pod can run on a node that has enough free."""
         selection = pod.view.template.selection
-        if not node.ready or any(node.labels.get(key) not in values for key, values in selection.items()):
+        if not node.view.ready or any(node.labels.get(key) not in values for key, values in selection.items()):
             return False
-        if node.pool.spot and not (pod.tolerates_spot and pod.workload.spot):
+        if node.pool.listed.spot and not (pod.tolerates_spot and pod.workload.spot):
             return False
         key = pod.plan.pool_key
         if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
             return False
-        return not node.closed and self.may_share(pod, node.pool.name)
+        return not node.view.closed and self.may_share(pod, node.pool.name)
 
     def may_share(self, pod: SimPod, pool_name: str) -> bool:
         """Return whether a pod may use a pool, by its own pool key and those on it."""

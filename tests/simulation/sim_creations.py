@@ -57,7 +57,7 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return
     if gke.find_machines(pool, pool.begins) < pool.begins:
-        tries = RESERVED_SECONDS if pool.reservation else TRIES_SECONDS
+        tries = RESERVED_SECONDS if pool.listed.reservation else TRIES_SECONDS
         _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
         return
     _take_machines(gke, pool)
@@ -99,7 +99,7 @@ def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
 
 def _fail(gke: GkePools, pool: Pool) -> None:
     """Let a creation fail; a part of the machines of GPUs may be there, and stays."""
-    some = gke.find_machines(pool, pool.size - 1) if pool.gpus and pool.size > 1 else 0
+    some = gke.find_machines(pool, pool.size - 1) if pool.listed.gpus_per_node and pool.size > 1 else 0
     pool.granted = some
     answer = _FAILED.format(size=pool.size, made=some, short=pool.size - some, pool=pool.name, zone=pool.zone)
     pool.note_machines(gke.world.time.now, made=some, error=EXHAUSTED.format(zone=pool.zone))

@@ -108,7 +108,7 @@ class ClusterPort:
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         nodes = self._begin("list_nodes").nodes.values()
-        return [node.show() for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
+        return [node.view for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
 
     def list_bound_pods(self, node: str) -> list[PodView]:
         """Return the unfinished pods on a node, and remember the look at its pool."""

@@ -274,7 +274,7 @@ class Judge:
         now, made = self._world.time.now, pod.workload
         if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
             return
-        if is_of(pool, made) and pool.healthy_since is None and not pool.gpus and made.shape.hosts > 1:
+        if is_of(pool, made) and pool.healthy_since is None and made.shape.hosts > 1:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)
         if pod.bound_at > look and run.find_call_began() - look <= LOOK_SECONDS:
@@ -317,7 +317,7 @@ class Judge:
 
     def _is_done_with(self, pool: Pool, made: Workload) -> bool:
         """Return whether a pool is a finished slice's own, so that no other one may use it."""
-        plans, pinned = list_wanted(made), pool.labels.get(jobset.NAMESPACED_JOB)
+        plans, pinned = list_wanted(made), pool.listed.labels.get(jobset.NAMESPACED_JOB)
         wanted = {plan.slice_name for plan in plans}
         if pinned and pinned not in {plan.pool_key for plan in plans}:
             return True
@@ -379,7 +379,7 @@ class Judge:
     def _is_use_unseen(self, pool: Pool) -> bool:
         """Return whether no tick ended during the last use of an idle pool: then its mark stays."""
         nodes, ticks = self._world.clusters[pool.cluster].list_nodes(pool), self._world.ticks.get(pool.cluster, ())
-        marked = any(node.idle_since and node.idle_since < pool.bound_at for node in nodes)
+        marked = any((node.view.idle_since or pool.bound_at) < pool.bound_at for node in nodes)
         return marked and not any(pool.bound_at < tick < pool.left_at - REQUEST_SECONDS for tick in ticks)
 
     def _count_doubtful(self, pool: Pool) -> None:

@@ -57,7 +57,7 @@ class GkePools:
         self._take_slot(cluster)
         pool = read_body(cluster, node_pool, world.time.now)
         world.judge.see_create(pool)
-        where = f"{pool.zone}{' spot' if pool.spot else ''}{' autoscaled' if pool.autoscaled else ''}"
+        where = f"{pool.zone}{' spot' if pool.listed.spot else ''}{' autoscaled' if pool.autoscaled else ''}"
         world.tell(f"GKE accepts the create of {name} ({pool.size} nodes, {where})")
         outcome = world.faults.choose_outcome(cluster)
         vanishes = outcome is not None and outcome.kind == "vanish"
@@ -93,14 +93,14 @@ class GkePools:
         if self.world.faults.stale_seconds:
             return self._look_back(cluster).get(name)
         pool = self.pools[cluster].get(name)
-        return pool.show() if pool else None
+        return pool.listed if pool else None
 
     def list(self, cluster: str) -> list[NodePool]:
         self.world.faults.read("list", cluster)
         self.world.note_pool_read(cluster, "")
         if self.world.faults.stale_seconds:
             return [DEFAULT_POOL, *self._look_back(cluster).values()]
-        return [DEFAULT_POOL, *(pool.show() for pool in self.pools[cluster].values())]
+        return [DEFAULT_POOL, *(pool.listed for pool in self.pools[cluster].values())]
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
         self.world.faults.read("list_operations", cluster)
@@ -177,7 +177,8 @@ class GkePools:
             self._check_free(pool)
             self.world.judge.see_bound(pool, nodes, adds=method == "raise_maximum")
             self.world.tell(f"GKE bounds {name} to {nodes} nodes")
-            pool.off, pool.view = nodes == 0, None
+            pool.off = nodes == 0
+            pool.listed = replace(pool.listed, node_count=nodes, autoscaled=nodes > 0)
             if nodes:
                 pool.size = nodes
                 pool.smallest = least
@@ -219,7 +220,7 @@ class GkePools:
         """Return how many more machines a pool gets now; hosts of one unit get all or none."""
         dry = self.world.faults.is_out_of_stock(pool.cluster, pool.zone) or pool.dry_until > self.world.time.now
         room = 0 if dry else int(max(0, min(self.find_room(pool.cluster, pool.zone), wanted)))
-        return room if room == wanted or not (pool.whole and not pool.gpus) else 0
+        return room if room == wanted or not (pool.whole and not pool.listed.gpus_per_node) else 0
 
     def is_there(self, pool: Pool) -> bool:
         """Return whether a pool exists and does not end."""
@@ -235,7 +236,7 @@ class GkePools:
         if self.pools[pool.cluster].get(pool.name) is not pool:
             return
         created = pool.status == PoolStatus.PROVISIONING and status != PoolStatus.STOPPING
-        pool.status, pool.error, pool.view = status, error, None
+        pool.listed = replace(pool.listed, status=status, error=error)
         if created:
             self._end_operation(pool.cluster, pool.name, error)
         self._remember(pool.cluster)
@@ -300,13 +301,13 @@ class GkePools:
 
     def relabel(self, pool: Pool, changed: dict[str, str]) -> None:
         """Give a pool other labels, as a person can by hand."""
-        pool.relabel(changed, self.world.time.now)
+        pool.listed, pool.relabelled_at = replace(pool.listed, labels=changed), self.world.time.now
         self._remember(pool.cluster)
 
     def _remember(self, cluster: str) -> None:
         self.world.note_change()
         if self.world.keeps_history:
-            now_shown = {name: pool.show() for name, pool in self.pools[cluster].items()}
+            now_shown = {name: pool.listed for name, pool in self.pools[cluster].items()}
             self._history.setdefault(cluster, []).append((self.world.time.now, now_shown))
 
     def _look_back(self, cluster: str) -> dict[str, NodePool]:

@@ -29,15 +29,16 @@ def is_of(pool: Pool, made: Workload) -> bool:
 
 def fits(pool: Pool, made: Workload) -> bool:
     """Return whether the pods of a workload can run on a pool, by its machine."""
-    return answers(pool, made) and (made.tolerates or not pool.spot)
+    return answers(pool, made) and (made.tolerates or not pool.listed.spot)
 
 
 def answers(pool: Pool, made: Workload) -> bool:
     """Return whether a pool is what the pods of a workload ask, if they can run there or not."""
-    shape = made.shape
-    same = pool.accelerator == shape.accelerator and pool.machine_type == shape.machine_type
+    listed, shape = pool.listed, made.shape
+    gpu = shape.accelerator if shape.gpu else ""
+    same = (listed.machine_type, listed.accelerator) == (shape.machine_type, gpu)
     sized = made.elastic or not pool.whole or pool.size == shape.hosts
-    return same and sized and pool.spot == made.spot
+    return same and sized and listed.spot == made.spot
 
 
 def follows(later: Pool, pool: Pool) -> bool:
