@@ -11,7 +11,7 @@ from shared.engine.budget import Inventory, Key, Nodes, Operations, Tries, Workl
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
 from shared.model.names import HASH_CHARACTERS, Claim, Owner, Slot
-from shared.model.pools import UNDER_WAY, Machines, NodePool, Operation, PoolNode, PoolStatus
+from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
 from shared.model.workloads import CheckState, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
@@ -146,7 +146,7 @@ def view(look: Look, settings: Settings) -> Scene:
         refused=frozenset(look.refusals),
         creations=None if look.operations is None else tuple(creations),
         deletions=tuple(deletions),
-        takers_served=bool(look.users) and _are_served(look),
+        takers_served=_are_served(look),
         parent_over=bool(look.parent_keeps),
         autoscaled=look.inventory.autoscaled,
         creation_seconds=settings.creation_seconds_max,
@@ -221,7 +221,7 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
         created_at=float(owner.created_at),
         autoscaled=pool.autoscaled,
         maximum=pool.node_count,
-        busy=pool.status in UNDER_WAY or pool.name in look.unread,
+        busy=pool.name in look.unread,
         ready=len(ready),
         nodes=len(nodes),
         ready_since=max(ready, default=None),
@@ -306,15 +306,7 @@ def list_claims(look: Look) -> Iterator[Claim]:
 @lru_cache(maxsize=CLAIMS_MAX)
 def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
     """Return the claim of one slot of a need, whose hash is slow to make."""
-    return Claim(
-        cluster=key.cluster,
-        kind=key.kind,
-        namespace=key.namespace,
-        name=key.name,
-        uid=uid,
-        need=need,
-        slot=slot,
-    )
+    return Claim(**structs.asdict(key) | {"uid": uid}, need=need, slot=slot)
 
 
 def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], list[Deletion]]:

@@ -17,7 +17,7 @@ from shared.model.pools import PoolStatus
 from shared.plan.counting import Census
 from shared.plan.limits import Means, count_nodes
 from shared.plan.scene import Act, Creation, Deletion, Need, Pool, Verb, Way, Word
-from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble, is_whole
+from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble
 
 PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
@@ -212,7 +212,7 @@ def find_failure_time(record: Pool, census: Census) -> float:
     """Return since when a record does not help, in unix seconds."""
     if record.word:
         return record.word_at
-    if is_whole(record) and census.troubles[record.name] == Trouble.USELESS:
+    if census.troubles[record.name] == Trouble.USELESS:
         return (record.ready_since or 0.0) + USELESS_SECONDS
     return record.created_at
 

@@ -41,7 +41,7 @@ class Pool(Try, frozen=True, kw_only=True):
     created_at: float = 0.0
     autoscaled: bool = False
     maximum: int = 0  # the most nodes that GKE may make
-    busy: bool = False  # an operation of GKE works on it
+    busy: bool = False  # it may be in use: not all of its nodes could be read
     ready: int = 0  # Ready nodes
     nodes: int = 0  # all of its nodes
     ready_since: float | None = None
