@@ -140,8 +140,8 @@ def answer_check(look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
     if answer == (check.state, check.message):
         return []
     _write(ports.queues[cluster], queued, check, answer, look.now)
-    decision, facts = Decision(Verdict.KEEP, reason, message), {"check": check.name}
-    facts["state"] = answer[0]
+    facts = {"check": check.name, "state": answer[0]}
+    decision = Decision(Verdict.KEEP, reason, message)
     return [Outcome(decision=decision, cluster=cluster, subject=str(queued), facts=facts)]
 
 

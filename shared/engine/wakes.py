@@ -154,18 +154,18 @@ def _work_on_next(key: Key | None, cluster: str, ports: Ports, work: Work) -> No
         work.errors += other.errors
 
 
-def _find_owner(ended: EndedOperation, ports: Ports) -> tuple[Key | None, int | None]:
+def _find_owner(ended: EndedOperation, ports: Ports) -> tuple[Key | None, int]:
     """Return whose pool it is, and when that was created; None if it is gone, or another's.
 
     An older list of pools says so too.
     """
     if ended.deleted and not ended.problem:
-        return None, None
+        return None, 0
     listed = ports.books[ended.cluster].inventory.pools.get(ended.pool)
     pool = listed or ports.pools.get(ended.cluster, ended.pool)
     owner = find_owner(pool, ports.settings) if pool else None
     if owner is None:
-        return None, None
+        return None, 0
     uid = owner.uid if ports.takes else ""
     return Key(ended.cluster, *owner.key, uid), owner.created_at
 

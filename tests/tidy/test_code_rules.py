@@ -16,7 +16,7 @@ BUDGETS = {
     "shared/model": (1_749, 1_600),
     "shared/needs": (1_468, 1_300),
     "shared/plan": (1_698, 1_900),
-    "shared/engine": (2_433, 1_950),
+    "shared/engine": (2_431, 1_950),
     "shared/edges": (2_417, 2_100),
     "shared/kinds": (1_299, 1_300),
     "shared/shapes": (756, 760),
