@@ -3,6 +3,8 @@
 from operator import attrgetter
 from typing import Any
 
+from msgspec import structs
+
 from shared.capacity_texts import CapacityPolicy, read_ways
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -10,14 +12,14 @@ from shared.model.workloads import Disk, PodTemplate, Requirement, TermKind, Tol
 from shared.needs.nodepool import Demand
 from shared.settings import ClusterSettings, Settings
 from shared.shapes.catalogue import GIB
-from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, IN_ONE_POOL, NOW, a_jobset, a_pod, a_template, settings
 from tests.demands import a_pool_body, decide_demand, expect_demand
 from tests.refusals import expect_words
 from tests.rows import read_table, rows
 
 COLUMNS = (
-    "about sets zone selects affinity terms together_by tolerates annotates asks storage_gib list disks pod "
-    "ways labels gives disk_gb refused left"
+    "about sets zone selects affinity terms together_by exclusive tolerates annotates asks storage_gib list "
+    "disks pods pod jobset ways labels gives disk_gb refused left"
 )
 RESULTS = {"ways", "labels", "gives", "disk_gb", "refused", "left"}
 CLAIMS = ("data", "more", "most")
@@ -47,12 +49,13 @@ def read_template(row: dict[str, Any]) -> PodTemplate:
         asks = {"tolerations": tuple(Toleration(key=key, operator="Exists") for key in keys)} | asks
     terms = [Requirement(getattr(labels, key), operator) for key, operator in row.get("terms", ())]
     together = [TopologyTerm(kind=TermKind.AFFINITY, key=row["together_by"])] if "together_by" in row else []
+    apart = IN_ONE_POOL if "exclusive" in row else ()
     return a_template(
         selectors=name(row.get("selects", {})),
         node_affinity={key: tuple(values) for key, values in name(row.get("affinity", {})).items()},
         annotations=name(row.get("annotates", {})) | of_list,
         node_terms=(tuple(terms),) if terms else (),
-        topology_terms=tuple(together),
+        topology_terms=(*together, *apart),
         storage_bytes=row.get("storage_gib", 0) * GIB,
         volume_claims=("scratch", *CLAIMS[: len(row.get("disks", ()))]),
         **asks,
@@ -64,8 +67,9 @@ def decide(row: dict[str, Any], use: Settings) -> Demand | Decision:
     pod = a_pod(template=read_template(row), **row.get("pod", {}))
     zones = dict(zip(CLAIMS, row.get("disks", ()), strict=False)) | {"of-others": ["europe-west4-a"]}
     disks = tuple(Disk(claim=claim, zones=tuple(each)) for claim, each in zones.items())
-    jobset = a_jobset(template=pod.template, disks=disks, created_at=NOW)
-    return decide_demand(CLUSTER, pod, jobset, use)
+    jobset = a_jobset(template=pod.template, disks=disks, created_at=NOW, **row.get("jobset", {}))
+    groups = tuple(structs.replace(each, pods=row.get("pods", each.pods)) for each in jobset.groups)
+    return decide_demand(CLUSTER, pod, structs.replace(jobset, groups=groups), use)
 
 
 @rows("row", read_table("slices.yaml", COLUMNS, section="about"))

@@ -8,12 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from shared.model import labels
-from shared.model.decisions import Decision, Reason
+from shared.model.decisions import Reason
 from shared.model.errors import Rejected
-from shared.needs.nodepool import Demand
 from shared.shapes.catalogue import (
     DISK_GB_MAX,
     GIB,
@@ -25,9 +23,7 @@ from shared.shapes.catalogue import (
     measure_storage,
 )
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
-from tests.builders import a_jobset, a_template
-from tests.demands import expect_demand, plan_demands
-from tests.refusals import expect_words, refuses
+from tests.refusals import refuses
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and
@@ -270,57 +266,6 @@ def test_a_new_family_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = look_up("tpu-v9e-slice", "4x4", 4)
 
     assert (shape.machine.name, shape.node_count, shape.placement) == ("ct9e-standard-4t", 4, "compact")
-
-
-# --- the pods of a JobSet's slice against the hosts of its topology ---
-
-
-PARTIAL = {labels.PARTIAL_SLICE: "true"}
-OF_FOUR = f"valid: 1; or {labels.TOPOLOGY} 4x4, which has 4 hosts"
-
-
-def decide(pods: int, **shape: Any) -> Demand | Decision:
-    """Decide the first slice of a JobSet with so many pods for each slice."""
-    jobset = a_jobset(template=a_template(**shape))
-    return plan_demands(structs.replace(jobset, groups=(structs.replace(jobset.groups[0], pods=pods),)))[0]
-
-
-@pytest.mark.parametrize(
-    ("pods", "hosts", "shape"),
-    [
-        (4, 4, {}),
-        (1, 1, {"topology": "2x2"}),
-        (1, 1, {"topology": "2x4", "chips": 8}),
-        (2, 2, {"topology": "2x4"}),
-        (2, 2, {"accelerator": V5P, "topology": "2x2x2"}),
-        (2, 4, {"topology": "4x4"}),  # one pod for each eight chips, a known pattern of one-core chips
-        (1, 2, {"topology": "2x4"}),
-        (1, 4, {"chips": 0}),  # pods without chips are not counted against hosts
-        (1, 4, {"annotations": PARTIAL}),
-        (3, 4, {"annotations": PARTIAL}),
-    ],
-)
-def test_one_pod_for_each_host_is_a_slice_and_idle_hosts_are_bought_if_the_author_says_so(
-    pods: int, hosts: int, shape: dict[str, Any]
-) -> None:
-    assert expect_demand(decide(pods, **shape)).shape.node_count == hosts
-
-
-@pytest.mark.parametrize(
-    ("pods", "shape", "valid"),
-    [
-        (4, {"topology": "2x2"}, OF_FOUR),
-        (4, {"topology": None}, OF_FOUR),
-        (3, {}, f'valid: 4; or the annotation {labels.PARTIAL_SLICE}: "true"'),
-        (3, {"annotations": {labels.PARTIAL_SLICE: "false"}}, "valid: 4"),
-        (8, {}, f"valid: 4; or {labels.TOPOLOGY} 4x8, which has 8 hosts"),
-        (8, {"annotations": PARTIAL}, "valid: 4"),  # it makes no room for more pods than hosts
-        (2, {"topology": "2x4", "chips": 8}, "valid: 1"),
-        (1, {"accelerator": V5P, "topology": "2x2x2"}, f"{labels.TOPOLOGY} 2x2x1, which has 1 host"),
-    ],
-)
-def test_any_other_number_is_refused_with_the_ways_out(pods: int, shape: dict[str, Any], valid: str) -> None:
-    expect_words(decide(pods, **shape), Reason.HOSTS_DIFFER, f"got '{pods}'", valid)
 
 
 # --- what a node leaves to pods, and the boot disk that their ephemeral storage needs ---
