@@ -18,7 +18,6 @@ from shared.kinds import read
 from shared.kinds.kind import Kind
 from shared.kinds.read import Json
 from shared.kinds.table import find_kind
-from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, StaleView, refuse
 from shared.model.names import ObjectName
 from shared.model.times import format_time, parse_count, parse_time
@@ -76,7 +75,6 @@ def read_queued(body: Json) -> QueuedWorkload:
             for each in assigned
         },
         counts={read.text(each, "name"): read.number(each, "count") for each in assigned},
-        unmarked=tuple(_list_unmarked(body)),
         checks=checks,
         reserved_at=held.get("QuotaReserved"),
         lost_at=_find_loss(body),
@@ -84,13 +82,6 @@ def read_queued(body: Json) -> QueuedWorkload:
         # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
         holds_quota="QuotaReserved" in held and active and not (ended or losing),
     )
-
-
-def _list_unmarked(body: Json) -> Iterator[str]:
-    """Yield the pod sets whose pods do not have the label of a capacity check by themselves."""
-    for each in read.objects(body, "spec", "podSets"):
-        if labels.CAPACITY_CHECKED not in read.texts(each, "template", "metadata", "labels"):
-            yield read.text(each, "name")
 
 
 def _find_loss(body: Json) -> float | None:
@@ -171,10 +162,6 @@ def format_state(
     }
     if retry_seconds is not None:
         check["requeueAfterSeconds"] = retry_seconds
-    if state.state == "Ready" and queued.unmarked:
-        check["podSetUpdates"] = [
-            {"name": name, "labels": {labels.CAPACITY_CHECKED: "true"}} for name in queued.unmarked
-        ]
     identity = {"namespace": queued.namespace, "name": queued.name, "uid": queued.uid}
     version = {"resourceVersion": queued.version}
     return _format("Workload", identity | version, admissionChecks=[check])

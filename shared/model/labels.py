@@ -60,8 +60,6 @@ DISABLE_AUTOPROVISIONING = f"{OWN_DOMAIN}disable-autoprovisioning"  # `true`: no
 CAPACITY_CHECK_SECONDS = f"{OWN_DOMAIN}capacity-check-seconds"
 """How long only some of the node pools are kept for a workload that waits for our admission check
 of Kueue."""
-CAPACITY_CHECKED = f"{OWN_DOMAIN}capacity-checked"
-"""Written by Kueue on pods that were admitted after our check."""
 
 MODE = f"{OWN_DOMAIN}mode"  # on a namespace: what is stopped there
 SURPLUS = f"{OWN_DOMAIN}surplus"  # taint of ours; its value is unix seconds
@@ -73,8 +71,7 @@ POD_KEYS = frozenset(
     }
 )
 """Annotations that are read from pods and pod templates only."""
-WRITTEN_KEYS = frozenset({CAPACITY_CHECKED})
-OWN_KEYS = POD_KEYS | WRITTEN_KEYS | {CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
+OWN_KEYS = POD_KEYS | {CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
 """All keys of ours that pods and workloads may carry."""
 
 

@@ -353,8 +353,6 @@ class QueuedWorkload(ObjectName, frozen=True, kw_only=True):
     """By pod set, the flavors whose node labels its pods get."""
     counts: dict[str, int] = field(default_factory=dict)
     """By pod set, for how many pods it has quota."""
-    unmarked: tuple[str, ...] = ()
-    """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""
     checks: tuple[CheckState, ...] = ()
     reserved_at: float | None = None
     """Unix seconds since when it has quota; None if the API does not say it."""

@@ -97,7 +97,7 @@ def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
     of_pods = {**template.labels, **template.annotations}
     for key, value in {**workload.marks, **of_pods}.items():
         if key.startswith(labels.OWN_DOMAIN) and key not in labels.OWN_KEYS:
-            what, valid = "key", ", ".join(sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS))
+            what, valid = "key", ", ".join(sorted(labels.OWN_KEYS))
         elif key in _FLAGS and value not in ("", "true", "false"):
             what, valid = "value", "true, false"
         else:

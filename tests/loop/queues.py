@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shared.edges.kueue import CONTROLLER
 from tests.loop.bodies import LIFE, TOPOLOGY, TPU_TYPE, Json
 from tests.loop.cloud import wait_for
-from tests.loop.workload import Workload, list_labels
+from tests.loop.workload import Workload
 
 if TYPE_CHECKING:
     from tests.loop.cloud import Cloud
@@ -88,10 +88,6 @@ class Queued(Workload):
     def check(self, state: str) -> None:
         """Its admission check has this state."""
         self._wait(f"check {state}", lambda: self._read_check().get("state") == state)
-
-    def labelled(self, word: str) -> None:
-        """All its pods have a label with this word."""
-        assert all(word in list_labels(pod) for pod in self.list_pods())
 
     def held(self) -> None:
         """It has no pod that may be placed, and GKE was asked for nothing."""

@@ -16,7 +16,6 @@ from shared.edges.kueue import (
 )
 from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
-from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.times import parse_time
 from shared.model.workloads import Check, CheckState, QueuedWorkload
@@ -44,13 +43,7 @@ def a_workload(*, conditions: dict[str, str] | None = None, checks: list[Json] |
             "ownerReferences": [OWNER],
         }
         | meta,
-        "spec": {
-            "active": True,
-            "podSets": [
-                {"name": "workers", "template": {"metadata": {}}},
-                {"name": "marked", "template": {"metadata": {"labels": {labels.CAPACITY_CHECKED: "mine"}}}},
-            ],
-        },
+        "spec": {"active": True, "podSets": [{"name": "workers", "template": {"metadata": {}}}]},
         "status": {
             "admission": {
                 "podSetAssignments": [
@@ -71,7 +64,6 @@ def test_a_workload_names_its_owner_flavors_and_checks() -> None:
 
     assert (queued.owner.kind, queued.owner.name) == ("JobSet", "train")
     assert queued.flavors == {"workers": ("v6e", "big")}
-    assert queued.unmarked == ("workers",)
     assert queued.find_pending(["capacity"]) == queued.checks[1]
     assert queued.find_pending(["other", "unknown"]) is None
 
@@ -202,16 +194,7 @@ def test_only_our_check_is_written_and_only_on_the_version_that_was_read() -> No
     (check,) = body["status"]["admissionChecks"]
     assert (check["name"], check["state"], check["requeueAfterSeconds"]) == ("capacity", "Retry", 60)
     assert len(check["message"]) == 1024
-    assert "podSetUpdates" not in check
     assert "retryCount" not in check
-
-
-def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
-    state = CheckState(name="capacity", state="Ready", since="2026-11-23T11:00:01Z")
-
-    (check,) = format_state(read_queued(a_workload()), state)["status"]["admissionChecks"]
-
-    assert check["podSetUpdates"] == [{"name": "workers", "labels": {labels.CAPACITY_CHECKED: "true"}}]
 
 
 def test_an_active_check_says_which_generation_of_it_was_seen() -> None:
