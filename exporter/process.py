@@ -14,13 +14,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from google.pubsub_v1.services.publisher import PublisherClient
-from msgspec.structs import replace
 
 from exporter.exporter_settings import ExporterSettings
 from exporter.health import Health, HealthServer, Metrics, Role
@@ -243,8 +241,7 @@ class _Exporter:
         return float(sum(each.standing for each in self._observed.values() if isinstance(each, of)))
 
     def _report(self, name: str, event: Event, seen_at: float) -> None:
-        stamped = replace(event, time=datetime.now(UTC).isoformat(timespec="milliseconds"))
-        self._outbox.put(stamped, seen_at, partial(self._health.beat, name))
+        self._outbox.put(event, seen_at, partial(self._health.beat, name))
 
 
 def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:

@@ -258,7 +258,6 @@ def a_demand_event(*, uid: str = JOBSET_UID, **overrides: Any) -> Event:
         "cluster": CLUSTER,
         "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=uid),
         "cause": POD_UID,
-        "time": "2027-01-15T08:00:00Z",
     }
     return Event(**{**plain, **overrides})
 

@@ -45,7 +45,6 @@ class Event(Struct, frozen=True, kw_only=True):
     subject: ObjectName
     cause: str = ""
     """What was seen, in the words of the exporter: a second suspension has another time."""
-    time: str = ""  # RFC 3339; no decision uses it
 
     @property
     def covers_all_leaders(self) -> bool:
@@ -78,8 +77,6 @@ def format_message(event: Event) -> Message:
         "ce-subject": f"namespaces/{subject.namespace}/{KINDS_PLURAL[subject.kind]}/{subject.name}",
         "content-type": "application/json",
     }
-    if event.time:
-        attributes["ce-time"] = event.time
     return Message(json.dumps(body, separators=(",", ":")).encode(), attributes)
 
 
@@ -95,7 +92,6 @@ class _Attributes(Struct, rename=lambda name: f"ce-{name}"):
     specversion: Literal["1.0"]
     type: EventType
     source: Annotated[str, _matching(SOURCE_PREFIX + _CLUSTER)]
-    time: str = ""
 
 
 class _Body(Struct):
@@ -120,7 +116,7 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
     body = decode(data, _BODY, "data", DATA_BYTES_MAX)
     name = ObjectName(kind=body.kind, namespace=body.namespace, name=body.name, uid=body.uid)
     cluster = head.source.removeprefix(SOURCE_PREFIX)
-    event = Event(type=head.type, cluster=cluster, subject=name, time=head.time, cause=body.cause)
+    event = Event(type=head.type, cluster=cluster, subject=name, cause=body.cause)
     if not event.subject.uid and not event.covers_all_leaders:
         raise MalformedEvent("missing", field="data.uid", value="''", valid="a UID")
     return event
