@@ -15,8 +15,7 @@ from shared.model.workloads import Notice, PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_pool_bodies import MACHINES
-from tests.simulation.sim_truth import is_of
-from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
+from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods, list_wanted
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
@@ -158,11 +157,27 @@ class SimCluster:
         """Return the live workload that a pool is of."""
         owner = pool.owner
         made = self.workloads.get((owner.kind, owner.name)) if owner else None
-        return made if made and is_of(pool, made) else None
+        return made if made and pool.is_of(made) else None
 
     def list_pods_of(self, made: Workload) -> list[SimPod]:
         """Return the pods that a workload has, those that end included."""
         return [pod for pod in self.pods.values() if pod.workload is made]
+
+    def count_pools_needed(self, made: Workload, *, surges: bool) -> int:
+        """Return how many pools a workload needs beside those of others on which it runs."""
+        wanted = list_wanted(made)
+        if not made.elastic:
+            slices = made.count_slices() if surges else len({plan.slice_name for plan in wanted})
+            return slices - self.count_elsewhere(made)
+        nodes = made.count_nodes() if surges else len(wanted)
+        return int(nodes > len(self._list_elsewhere(made)))
+
+    def count_elsewhere(self, made: Workload) -> int:
+        """Return how many slices of a workload have a pod that runs on a pool of others."""
+        return len({pod.plan.slice_name for pod in self._list_elsewhere(made)})
+
+    def _list_elsewhere(self, made: Workload) -> list[SimPod]:
+        return [pod for pod in self.list_pods_of(made) if pod.node and not pod.node.pool.is_of(made)]
 
     def _reconcile(self, made: Workload) -> None:
         self._reconciling.discard(made.uid)

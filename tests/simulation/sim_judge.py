@@ -11,16 +11,6 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START, Violation
-from tests.simulation.sim_truth import (
-    count_nodes_wanted,
-    count_pools_needed,
-    count_slices,
-    find_workload,
-    fits,
-    follows,
-    is_of,
-    list_homes,
-)
 from tests.simulation.sim_workloads import list_wanted
 
 if TYPE_CHECKING:
@@ -78,7 +68,7 @@ class Judge:
             return
         self._judge_pace(pool)
         self._judge_limit(pool, pool.size)
-        made = find_workload(self._world, pool)
+        made = self._world.find_workload(pool)
         if made is not None:
             self._judge_count(pool, made)
 
@@ -89,16 +79,16 @@ class Judge:
         request was sent could not be known.
         """
         sent = self._get_run().find_call_began()
-        others = [each for each in self._world.gke.list_owned(pool.cluster, made) if fits(each, made)]
+        others = [each for each in self._world.gke.list_owned(pool.cluster, made) if each.fits(made)]
         serving = [each for each in others if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
-        if made.elastic and sum(each.size for each in listed) < count_nodes_wanted(made):
+        if made.elastic and sum(each.size for each in listed) < made.count_nodes():
             return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) or each.left_at > since for each in listed)
-        most = 1 if made.elastic else count_slices(made)
+        most = 1 if made.elastic else made.count_slices()
         changed = sent - made.changed_at < CHANGED_SECONDS
-        if fits(pool, made) and len(listed) - strangers >= most and not changed:
+        if pool.fits(made) and len(listed) - strangers >= most and not changed:
             beside = ", ".join(sorted({str(each.status) for each in listed}))
             text = f"{pool.name} beside {len(listed)} that are {beside} for {most} slices"
             self.report("no pool too many", f"{text} of {made.kind} {made.name}")
@@ -143,8 +133,8 @@ class Judge:
 
         It counts from the record of the last creation, which is older than the pool.
         """
-        before, made = self._last.get(key), find_workload(self._world, pool)
-        if before is not None and self._may_fail("late") and follows(before, pool):
+        before, made = self._last.get(key), self._world.find_workload(pool)
+        if before is not None and self._may_fail("late") and pool.precedes(before):
             return  # GKE does it long after the caller has given up
         self._last[key] = pool
         if before is None or made is None or touched or self._may_fail("vanish", "stale", "crash"):
@@ -222,10 +212,10 @@ class Judge:
     def see_bound(self, pool: Pool, nodes: int, *, adds: bool) -> None:
         """Judge another maximum of an autoscaled pool."""
         self.see_change("raise" if adds else "lower", pool, adds=adds)
-        made = find_workload(self._world, pool)
+        made = self._world.find_workload(pool)
         if adds:
             self._judge_limit(pool, nodes)
-            wanted = max(count_nodes_wanted(made) if made else 0, 1)
+            wanted = max(made.count_nodes() if made else 0, 1)
             others = sum(pod.workload is not made for pod in self._world.clusters[pool.cluster].list_users(pool))
             sent = self._get_run().find_call_began()
             changed = made is not None and sent - made.changed_at < CHANGED_SECONDS
@@ -274,7 +264,7 @@ class Judge:
         now, made = self._world.time.now, pod.workload
         if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
             return
-        if is_of(pool, made) and pool.healthy_since is None and made.shape.hosts > 1:
+        if pool.is_of(made) and pool.healthy_since is None and made.shape.hosts > 1:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)
         if pod.bound_at > look and run.find_call_began() - look <= LOOK_SECONDS:
@@ -287,8 +277,8 @@ class Judge:
     def _judge_need(self, pool: Pool) -> None:
         """Report the delete of a whole pool without which its live workload has too few."""
         world, now, sent = self._world, self._world.time.now, self._get_run().find_call_began()
-        made = find_workload(world, pool)
-        if made is None or not fits(pool, made):
+        made = world.find_workload(pool)
+        if made is None or not pool.fits(made):
             return
         if pool.healthy_since is None:
             self._judge_coming(pool, made)
@@ -303,10 +293,10 @@ class Judge:
             return
         cluster = world.clusters[pool.cluster]
         pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
-        left = [each for each in pools if each.healthy_since is not None and fits(each, made)]
+        left = [each for each in pools if each.healthy_since is not None and each.fits(made)]
         waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
         surges = bool(waiting) or not cluster.list_pods_of(made)
-        needed = count_pools_needed(cluster, made, surges=surges)
+        needed = cluster.count_pools_needed(made, surges=surges)
         useless = waiting and now - pool.healthy_since >= 900
         if len(left) < needed and not useless:
             self.report(
@@ -336,14 +326,14 @@ class Judge:
             if pod.workload is made and pod.live and pod.made_at < sent - LOOK_SECONDS
         ]
         others = [
-            each for each in world.gke.list_owned(pool.cluster, made) if each is not pool and fits(each, made)
+            each for each in world.gke.list_owned(pool.cluster, made) if each is not pool and each.fits(made)
         ]
         # A slice that runs on a pool of others, as of the workload that had the name, needs none.
-        elsewhere = len(list_homes(world.clusters[pool.cluster], made, own=False))
-        needed = 1 if made.elastic else count_slices(made) - elsewhere
+        elsewhere = world.clusters[pool.cluster].count_elsewhere(made)
+        needed = 1 if made.elastic else made.count_slices() - elsewhere
         few = sum(map(self._may_serve, others)) < needed
         young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
-        young = young and not any(follows(each, pool) for each in others)
+        young = young and not any(pool.precedes(each) for each in others)
         quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
         quiet = quiet and not self._is_done_with(pool, made)
         if waits and few and young and quiet:
@@ -355,7 +345,7 @@ class Judge:
             return
         waited = self._world.time.now - made.suspended_at
         says = made.suspended_since is not None and not self._world.scenario.skew_seconds
-        slices = made.elastic or count_slices(made) >= len(self._world.gke.list_owned(pool.cluster, made))
+        slices = made.elastic or made.count_slices() >= len(self._world.gke.list_owned(pool.cluster, made))
         if says and slices and waited < GRACE_SECONDS - 2:
             self.report(
                 "needed pools", f"delete of {pool.name}, whose {made.kind} is suspended for {waited:.0f} s"
@@ -364,7 +354,7 @@ class Judge:
     def _judge_warmth(self, pool: Pool) -> None:
         """Report the delete of a whole pool that may stay idle before its time is over."""
         owner, now = pool.owner, self._world.time.now
-        made = find_workload(self._world, pool)
+        made = self._world.find_workload(pool)
         if owner is None or not owner.warm_seconds or pool.status != PoolStatus.RUNNING or made is None:
             return
         seen = self._get_run().find_call_began()  # machines may have come since the call was sent
@@ -384,7 +374,7 @@ class Judge:
 
     def _count_doubtful(self, pool: Pool) -> None:
         """See that the cap holds for deletes that no word of the owner asks for."""
-        made, now, cap = find_workload(self._world, pool), self._world.time.now, self._world.scenario.cap
+        made, now, cap = self._world.find_workload(pool), self._world.time.now, self._world.scenario.cap
         if made is not None and (made.terminal or made.suspended or made.deleting_since is not None):
             return
         times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]
@@ -409,10 +399,10 @@ class Judge:
         if state.state != "Ready":
             return
         made, sent = entry.made, self._get_run().find_call_began()
-        pools = [each for each in self._world.gke.list_owned(cluster.name, made) if fits(each, made)]
+        pools = [each for each in self._world.gke.list_owned(cluster.name, made) if each.fits(made)]
         whole = [each for each in pools if each.healthy_since is not None]
         lost = self._count_done("preempt", "remove-pool", "relabel", "degrade", name=made.name)
-        needed = 1 if made.elastic else count_slices(made)
+        needed = 1 if made.elastic else made.count_slices()
         if len(whole) < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
             self.report("all or nothing", f"{made.name} is Ready with {len(whole)} of {needed} pools")
 

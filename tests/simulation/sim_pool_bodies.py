@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.model import labels
 from shared.model.names import Owner
 from shared.model.pools import ELASTIC_SLOT, FillError, Machines, NodePool, PoolStatus
 from tests.builders import read_created
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_workloads import Workload
 
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""
@@ -76,6 +79,35 @@ class Pool:
     def pinned(self) -> bool:
         """Return whether only pods of one slice or team tolerate its taints."""
         return any(taint.key != labels.SPOT for taint in self.listed.taints)
+
+    def is_of(self, made: Workload) -> bool:
+        """Return whether it is of a workload, and of none before it of its name."""
+        owner = self.owner
+        if owner is None or (owner.kind, owner.name) != (made.kind, made.name):
+            return False
+        return owner.uid in ("", made.uid)
+
+    def fits(self, made: Workload) -> bool:
+        """Return whether the pods of a workload can run on it, by its machine."""
+        return self.answers(made) and (made.tolerates or not self.listed.spot)
+
+    def answers(self, made: Workload) -> bool:
+        """Return whether it is what the pods of a workload ask, if they can run there or not."""
+        listed, shape = self.listed, made.shape
+        gpu = shape.accelerator if shape.gpu else ""
+        same = (listed.machine_type, listed.accelerator) == (shape.machine_type, gpu)
+        sized = made.elastic or not self.whole or self.size == shape.hosts
+        return same and sized and listed.spot == made.spot
+
+    def precedes(self, later: Pool) -> bool:
+        """Return whether it is an earlier try that GKE made after a later one of its slot.
+
+        GKE did it long after the caller had given up; the later one stands for the slot.
+        """
+        old, new = self.owner, later.owner
+        if old is None or new is None or (old.need, old.slot) != (new.need, new.slot):
+            return False
+        return new.attempt > old.attempt and later.made_at < self.made_at
 
     def note_machines(
         self, now: float, *, made: int = 0, coming: int = 0, error: str = "", stays: bool = True

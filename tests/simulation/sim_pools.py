@@ -16,7 +16,6 @@ from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import CALL_SECONDS, Invocation
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, HELD, RESTING, read_body
 from tests.simulation.sim_scenario import START
-from tests.simulation.sim_truth import is_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -205,7 +204,7 @@ class GkePools:
 
     def list_owned(self, cluster: str, made: Workload) -> Sequence[Pool]:
         """Return the pools of a workload, those of the Go provisioner among them."""
-        return [pool for pool in self.pools[cluster].values() if is_of(pool, made)]
+        return [pool for pool in self.pools[cluster].values() if pool.is_of(made)]
 
     def find_room(self, cluster: str, zone: str) -> float:
         """Return for how many more hosts a zone has machines now."""

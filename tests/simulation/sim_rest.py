@@ -12,7 +12,6 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_pool_bodies import RESTING
 from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
-from tests.simulation.sim_truth import answers, count_nodes_wanted, find_workload, fits, is_of
 from tests.simulation.sim_workloads import NAMESPACE, list_pods
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _served_nobody(world: World, cluster: SimCluster, pool: Pool) -> bool:
 
 def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
     """Report two whole pools of one slot of which one is used by nobody."""
-    made = find_workload(world, pools[0])
+    made = world.find_workload(pools[0])
     if len(pools) < 2 or made is None or made.over:
         return
     if any(pod.workload is not made for pool in pools for pod in list_users(world, cluster, pool)):
@@ -186,7 +185,7 @@ def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
         return
     if not owner.created_at and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
         return  # the Go provisioner's, and without a node nothing proves its cluster
-    made, users = find_workload(world, pool), list_users(world, cluster, pool)
+    made, users = world.find_workload(pool), list_users(world, cluster, pool)
     if users:
         return
     if made is None:
@@ -206,7 +205,7 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
 
     One that none of its pods fits is not needed, whatever they wait for.
     """
-    if not answers(pool, made) and pool.owner and pool.owner.slot is not None:
+    if not pool.answers(made) and pool.owner and pool.owner.slot is not None:
         return f"no pod of its {made.kind} asks for it"
     pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], list_pods(made)
     if len(pods) != len(wanted) or any(pod.node is None for pod in pods):
@@ -225,12 +224,12 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
 
 def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
     """Return why an elastic pool is not needed, or may have too many nodes; empty if it is."""
-    shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
+    shared = [each for each in world.gke.list_owned(cluster.name, made) if each.fits(made)]
     # Each of them keeps a maximum of one, which costs nothing.
-    size, most = sum(each.size for each in shared), max(count_nodes_wanted(made), 1) + len(shared) - 1
+    size, most = sum(each.size for each in shared), max(made.count_nodes(), 1) + len(shared) - 1
     is_free = pool.size <= 1 and not cluster.list_nodes(pool)
     nodes = sum(len(cluster.list_nodes(each)) for each in shared)
-    if is_free or (fits(pool, made) and size <= max(most, nodes)):
+    if is_free or (pool.fits(made) and size <= max(most, nodes)):
         return ""
     return f"its {made.kind} wants {len(list_pods(made))} pods, it may have {size}"
 
@@ -267,9 +266,9 @@ def _describe(world: World, cluster: SimCluster, made: Workload) -> str:
     for pool in world.gke.list_owned(cluster.name, made):
         nodes, users = len(cluster.list_nodes(pool)), cluster.list_users(pool)
         who = "nobody" if not users else "others" if all(pod.workload is not made for pod in users) else "its pods"
-        fit = "" if fits(pool, made) else " of another shape"
+        fit = "" if pool.fits(made) else " of another shape"
         rows.append(f"{pool.status}{fit}, {nodes} of {pool.size} nodes used by {who}")
-    elsewhere = any(pod.node and not is_of(pod.node.pool, made) for pod in cluster.list_pods_of(made))
+    elsewhere = any(pod.node and not pod.node.pool.is_of(made) for pod in cluster.list_pods_of(made))
     more = ", in part elsewhere" if elsewhere else ""
     return f"{made.kind} {made.name} ({'; '.join(rows) or 'no pool'}{more}{', spot' if made.spot else ''})"
 

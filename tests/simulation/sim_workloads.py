@@ -1,5 +1,6 @@
 """The workloads of a scenario: their objects as the API has them, and the pods that they want."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ TEMPLATE_HASH = "pod-template-hash"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 
 ELASTIC_KINDS = ("Deployment", "StatefulSet", "Pod")
+SURGE_SHARE = 0.25  # of the pods of a Deployment so many more run while they are replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,18 @@ class Workload:
     def over(self) -> bool:
         """Return whether it wants no pods."""
         return bool(self.terminal or self.suspended or self.deleting_since is not None)
+
+    def count_slices(self) -> int:
+        """Return how many pools it may have now, if it has slices."""
+        slices = len({plan.slice_name for plan in list_wanted(self)})
+        if self.kind == "Deployment":
+            return slices + math.ceil(self.replicas * SURGE_SHARE)
+        return slices + (slices > 0 and self.kind == "LeaderWorkerSet" and self.restarts > 0)
+
+    def count_nodes(self) -> int:
+        """Return for how many pods at a time an elastic pool must have nodes."""
+        pods = len(list_wanted(self))
+        return pods + math.ceil(pods * SURGE_SHARE) * (self.kind == "Deployment")
 
     def build_template(self) -> Json:
         """Return its PodTemplateSpec."""

@@ -16,6 +16,7 @@ from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import FaultTable, Invocation, PoolRead
 from tests.simulation.sim_functions import Functions
 from tests.simulation.sim_judge import Judge
+from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.sim_workloads import Workload
@@ -100,6 +101,10 @@ class World:
         if drawn < 0.8:
             return 1 + 29 * self.rng.random()
         return 60 + 500 * self.rng.random() if drawn < 0.96 else 1500.0
+
+    def find_workload(self, pool: Pool) -> Workload | None:
+        """Return the live workload that a pool is of."""
+        return self.clusters[pool.cluster].find_owner(pool)
 
     def list_zones(self, made: Workload) -> list[str]:
         """Return the zones that a workload's pools may be in."""
