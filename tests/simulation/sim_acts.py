@@ -10,8 +10,8 @@ from shared.model.pools import NodePool, PoolStatus
 from shared.model.workloads import Taint
 from tests.builders import a_push
 from tests.simulation.sim_cluster import SimCluster
-from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import RESTING, Pool
+from tests.simulation.sim_pools import EXHAUSTED
 from tests.simulation.sim_scenario import CLUSTERS, ZONE, Act
 from tests.simulation.sim_workloads import NAMESPACE, OTHER, SHAPES, Shape, Workload
 from tests.simulation.sim_world import Sent, World

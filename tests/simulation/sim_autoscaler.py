@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from standins.autoscaler import model, picture
 from standins.kit import fitting
-from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import RESTING
+from tests.simulation.sim_pools import EXHAUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
