@@ -30,7 +30,7 @@ BUDGETS = {
     "tests/infra": (2_230, 1_900),
     "tests/loop": (2_345, 2_200),
     "tests/cli": (2_299, 2_300),
-    "tests/simulation": (5_003, 4_000),
+    "tests/simulation": (4_962, 4_000),
     " ".join(DEPLOYED): (14_531, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
