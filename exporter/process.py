@@ -181,7 +181,6 @@ class _Exporter:
             thread.join(JOIN_SECONDS)
         if self._server:
             self._server.stop()
-        self._api.close()
         log = _logger.warning if left else _logger.info
         log("ended", extra={"events_left_to_the_next_start": left, "lease_released": released})
 

@@ -67,10 +67,6 @@ class Connection:
         headers = make_headers(proxy_basic_auth=parse_url(proxy).auth)
         return urllib3.ProxyManager(proxy, maxsize=CONNECTIONS_MAX, proxy_headers=headers, **trust)
 
-    def close(self) -> None:
-        """Close the kept connections."""
-        self.pool.clear()
-
     def authorize(self) -> str:
         """Return the header Authorization for the next request; empty sends none."""
         token = self._token() if self._token else ""
@@ -92,10 +88,6 @@ class GkeConnection(Connection):
             return self._connect(*place).reach()
         except ValueError as error:
             raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-
-    def close(self) -> None:
-        """Let go of the kept connections."""
-        self._connect.cache_clear()
 
 
 class TokenFile:

@@ -248,7 +248,6 @@ class KubernetesApi:
         """
         self._connection, self._timeout_seconds = connection, timeout_seconds
         self._headers = {"User-Agent": f"{user_agent}/{VERSION}", "Accept": "application/json"}
-        self.close = connection.close
 
     def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
         """Return one object, of which `kind`, a partial struct, says what is read."""

@@ -26,10 +26,8 @@ def kubernetes() -> Iterator[ScriptedKubernetes]:
 
 
 @pytest.fixture
-def api(kubernetes: ScriptedKubernetes) -> Iterator[KubernetesApi]:
-    client = KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=10)
-    yield client
-    client.close()
+def api(kubernetes: ScriptedKubernetes) -> KubernetesApi:
+    return KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=10)
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ class Leases:
 
     def cut(self, _network: str) -> None:
         self.kubernetes.stop()
-        self.api.close()
+        self.api._connection.pool.clear()
 
     def steal(self, thief: str) -> None:
         self.spec["holderIdentity"] = thief

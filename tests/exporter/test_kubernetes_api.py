@@ -96,7 +96,6 @@ def dripping(seconds: float) -> Iterator[KubernetesApi]:
         api = KubernetesApi(Connection(url=f"http://127.0.0.1:{server.getsockname()[1]}"), timeout_seconds=0.2)
         yield api
         ended.set()
-        api.close()
         thread.join(10)
 
 

@@ -23,11 +23,7 @@ SETTINGS = read_exporter_settings(GOOD)
 
 
 def ask(connection: Connection) -> None:
-    api = KubernetesApi(connection, timeout_seconds=10)
-    try:
-        api.get("/api", Stored)
-    finally:
-        api.close()
+    KubernetesApi(connection, timeout_seconds=10).get("/api", Stored)
 
 
 def a_private_endpoint(tls: TlsServer) -> GkeConnection:

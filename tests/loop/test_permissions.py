@@ -208,7 +208,6 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
     of_queue = (f"{QUEUES}/{each}" for each in ("clusterqueues", "resourceflavors", "admissionchecks"))
     for path in (VOLUMES, CLASSES, *of_queue):
         plane.api.delete(f"{path}/{space}")
-    api.close()
 
 
 def activate_checks(plane: ControlPlane) -> None:
@@ -217,7 +216,6 @@ def activate_checks(plane: ControlPlane) -> None:
     queues = KueueQueues(api)
     for check in queues.list_checks():
         queues.mark_active(check)
-    api.close()
 
 
 def has_check(world: World) -> bool:
