@@ -128,7 +128,9 @@ def live_scarcity(seed: int, side: Side) -> Lived:
     act = Act(1.0, "create", 0, "train0", "JobSet", "two", SLICES, flag=True)
     rooms, lived = make_stock(seed), Lived()
     ticks = [37.0 + seed % 20 + 60 * index for index in range(HOURS * 60)]
-    scenario = Scenario(seed, [act], ticks=ticks, stock=list(rooms), candidates=side.ways_max, operation_slots=PLACES)
+    scenario = Scenario(
+        seed, [act], ticks=ticks, stock=list(rooms), candidates=side.ways_max, operation_slots=PLACES
+    )
     with ExitStack() as stack:
         if not side.pauses:
             stack.enter_context(patch.object(attempts, "PAUSE_SECONDS", 0))
