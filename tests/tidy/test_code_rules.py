@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
-    "exporter": (1_796, 2_000),
+    "exporter": (1_792, 2_000),
     "shared/model": (1_740, 1_600),
     "shared/needs": (1_468, 1_300),
     "shared/plan": (1_698, 1_900),
     "shared/engine": (2_431, 1_950),
-    "shared/edges": (2_417, 2_100),
+    "shared/edges": (2_395, 2_100),
     "shared/kinds": (1_299, 1_300),
     "shared/shapes": (756, 760),
     "demo": (2_499, 2_500),
@@ -28,10 +28,10 @@ BUDGETS = {
     OUTSIDE: (19_320, 20_000),
     "cli": (5_203, 5_000),
     "tests/infra": (2_230, 1_900),
-    "tests/loop": (2_345, 2_200),
+    "tests/loop": (2_339, 2_200),
     "tests/cli": (2_299, 2_300),
     "tests/simulation": (4_962, 4_000),
-    " ".join(DEPLOYED): (14_531, 14_000),
+    " ".join(DEPLOYED): (14_488, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
