@@ -5,24 +5,26 @@ tier, and, marked `cluster`, on a real control plane. That one is built once all
 collected, outside of every test's time-out, and only if one of them is going to run it. So are the
 further controllers that a test names by its mark `controller`.
 
-The fixtures import what starts a stack only when they run: unit tests do not pay half a second for
-it.
+The fixtures import what starts a stack only when they run: unit tests do not pay for it.
 """
+
+from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from demo.settings import ClusterKind
-from demo.stack import Stack
-from standins.controlplane.building import BuildFailed, make_builds
-from standins.controlplane.plane import ControlPlane
-from standins.controlplane.programs import UnknownController, choose_products
 from tests.clusters import KINDS, SPEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from demo.settings import ClusterKind
+    from demo.stack import Stack
+    from standins.controlplane.plane import ControlPlane
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background run inherits this, and gives it to processes whose Ctrl-C is tested.
@@ -53,6 +55,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Make the build if it will be needed: minutes of compiling belong to no test."""
     needed = any(item.get_closest_marker("cluster") for item in session.items)
     if needed and not session.config.option.collectonly:
+        from standins.controlplane.building import BuildFailed, make_builds  # noqa: PLC0415 -- see above
+        from standins.controlplane.programs import UnknownController, choose_products  # noqa: PLC0415 -- see above
+
         marks = [mark for item in session.items for mark in item.iter_markers("controller")]
         try:
             make_builds(choose_products(name for mark in marks for name in mark.args), print)
@@ -74,25 +79,6 @@ def plane() -> Iterator[ControlPlane]:
 
     with ControlPlane() as plane:
         yield plane
-
-
-@pytest.fixture(scope="module")
-def plane_with() -> Iterator[Callable[..., ControlPlane]]:
-    """Start a control plane with further controllers, one per set of names; tests keep it whole.
-
-    For one module: those of a whole session, half a dozen at the end, would slow each other down.
-    """
-    from standins.controlplane.plane import ControlPlane  # noqa: PLC0415 -- see above
-
-    started: dict[tuple[str, ...], ControlPlane] = {}
-    with ExitStack() as planes:
-
-        def start(*names: str) -> ControlPlane:
-            if names not in started:
-                started[names] = planes.enter_context(ControlPlane(*names))
-            return started[names]
-
-        yield start
 
 
 @pytest.fixture(scope="session", params=KINDS, ids=str)

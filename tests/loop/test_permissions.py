@@ -27,6 +27,7 @@ from shared.model.names import ObjectName
 from shared.model.workloads import Notice, WorkloadView
 from shared.settings import ClusterSettings, Credentials, Settings
 from standins.controlplane.chart import read_local_chart
+from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import exists, open_client
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
 from tests.loop.cloud import wait_for
@@ -34,11 +35,10 @@ from tests.loop.plane_worlds import World, clearing, jobset
 from tests.loop.storage import CLASSES, VOLUMES, list_bound, list_unbound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from shared.engine.outside import Cluster
-    from standins.controlplane.plane import ControlPlane
     from tests.loop.bodies import Json
 
 KUEUE = "kueue-0.15"
@@ -178,10 +178,11 @@ def list_lesser(role: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 @pytest.fixture(scope="module")
-def plane(plane_with: Callable[..., ControlPlane]) -> ControlPlane:
-    plane = plane_with(KUEUE)
-    plane.apply(OBJECTS)
-    return plane
+def plane() -> Iterator[ControlPlane]:
+    """A control plane with Kueue, for all tests of this module; they keep it whole."""
+    with ControlPlane(KUEUE) as plane:
+        plane.apply(OBJECTS)
+        yield plane
 
 
 @pytest.fixture
