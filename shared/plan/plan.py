@@ -29,24 +29,18 @@ _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 class Life(StrEnum):
     """What the state of a workload means for its pools."""
 
-    LIVE = "live"
-    QUEUED = "queued"  # it is suspended, and Kueue holds quota for it
+    LIVE = "live"  # or Kueue holds quota for it
     RESTS = "rests"
     """It is suspended for less than the grace: only failed pools with a successor go."""
-    UNKNOWN = "unknown"  # it could not be read, so nothing is done
     OVER = "over"
 
 
 def find_life(scene: Scene) -> Life:
     """Return what the state of the workload means for its pools."""
-    if not scene.owner_known:
-        return Life.UNKNOWN
     if scene.over or scene.retried:
         return Life.OVER
-    if scene.suspended_since is None:
+    if scene.queued or scene.suspended_since is None:
         return Life.LIVE
-    if scene.queued:
-        return Life.QUEUED
     rested = scene.now - max(scene.suspended_since, scene.quota_lost_at)
     return Life.OVER if rested >= scene.grace_seconds else Life.RESTS
 
@@ -54,8 +48,11 @@ def find_life(scene: Scene) -> Life:
 def make_plan(scene: Scene) -> Plan:
     """Return what a workload gets, what is taken away, and what its owner is told.
 
-    A plan that rests on what was not read asks for it, and has no acts.
+    A plan that rests on what was not read asks for it, and has no acts. The plan for a workload
+    that could not be read is empty.
     """
+    if not scene.owner_known:
+        return Plan()
     census = Census(scene)
     plan = _make_plan(census)
     asks = list_asks(census, plan)
@@ -69,12 +66,12 @@ def _make_plan(census: Census) -> Plan:
         takes = plan_ends(census)
     elif life == Life.RESTS:
         takes = plan_records(census)
-    elif life != Life.UNKNOWN:
+    else:
         _plan_needs(census, draft)
         if scene.pools:
             spare = frozenset() if census.scene.queued else find_spare(census)
             takes = [*draft.takes, *plan_takes(census, spare, draft.first)]
-    opens = plan_opens(census) if scene.pools and life != Life.UNKNOWN else []
+    opens = plan_opens(census) if scene.pools else []
     return Plan(
         adds=() if scene.stop else (*opens, *draft.adds),
         takes=() if scene.stop == Stop.EVERYTHING else tuple(dict.fromkeys(takes)),
