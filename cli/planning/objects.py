@@ -144,7 +144,7 @@ def list_refusals(body: Mapping[str, Any]) -> Iterator[Rejected]:
 
 def _list_wrong_amounts(path: str, resources: dict[str, Any]) -> Iterator[Rejected]:
     """Yield what ValidateContainerResourceRequirements of Kubernetes refuses."""
-    limits, requests = (_read_object(resources, side) for side in _SIDES)
+    limits, requests = (read.fields(resources, side) for side in _SIDES)
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             # What is wrong with an amount of accelerators is refused as for a live pod.
@@ -165,11 +165,6 @@ def _list_unreadable(field: str, name: str, amount: Any) -> Iterator[Rejected]:
         yield Rejected(Reason.MANIFEST_INVALID, problem, field=field, valid=_VALID_QUANTITY)
     elif _is_extended(name) and number % 1:
         yield Rejected(Reason.MANIFEST_INVALID, "must be an integer", field=field, value=str(amount))
-
-
-def _read_object(body: dict[str, Any], key: str) -> dict[str, Any]:
-    value = body.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _is_extended(name: str) -> bool:
@@ -197,7 +192,7 @@ def _list_subgroups(field: str, template: dict[str, Any]) -> Iterator[Rejected]:
 
     https://github.com/kubernetes-sigs/lws/tree/v0.7.0/pkg/webhooks
     """
-    policy, size = _read_object(template, "subGroupPolicy"), template.get("size", 1)
+    policy, size = read.fields(template, "subGroupPolicy"), template.get("size", 1)
     part = policy.get("subGroupSize")
     if not isinstance(part, int) or not isinstance(size, int):
         return

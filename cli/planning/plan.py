@@ -381,14 +381,12 @@ def summarize(planned: Sequence[PlannedNeed], *, unserved: bool = False) -> str:
 
 def list_pool_needs(demand: Demand) -> list[str]:
     """Return what a demand's pool takes from its surroundings."""
-    needed = []
-    if demand.way.reservation.path:
-        needed.append(f"the reservation {demand.way.reservation.path}")
-    if demand.networks:
-        needed.append(f"the networks {', '.join(demand.networks)}")
-    if demand.node_service_account:
-        needed.append(f"the service account {demand.node_service_account} for the nodes")
-    return needed
+    named = {
+        "the reservation {}": demand.way.reservation.path,
+        "the networks {}": ", ".join(demand.networks),
+        "the service account {} for the nodes": demand.node_service_account,
+    }
+    return [what.format(name) for what, name in named.items() if name]
 
 
 def list_mixed(workload: WorkloadView) -> list[str]:
