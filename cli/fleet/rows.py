@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from cli.exit_codes import say
+from cli.exit_codes import noting, say
 from cli.prices import find_pool_price, find_tier
 from shared.engine.budget import Key
 from shared.engine.kueue import list_queued
@@ -67,15 +67,13 @@ class Reading:
 
     cluster: str
     now: float  # unix seconds
-    lists: Lists | None = None  # None if something could not be listed
+    lists: Lists = LIVE  # empty if something could not be listed
     planned: list[Planned] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     stop: str = ""  # why its emergency stop is on, in words; empty if it is off
 
     def count_hosts(self, pool: str) -> tuple[int, int]:
         """Return how many nodes a pool has, and how many of them have accelerator pods."""
-        if self.lists is None:
-            return 0, 0
         users = {pod.node_name for pod in self.lists.users.get(pool, ())}
         return len(self.lists.nodes.get(pool, ())), len(users)
 
@@ -85,7 +83,7 @@ class Reading:
 
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
-        operations = (self.lists and self.lists.operations) or {}
+        operations = self.lists.operations or {}
         listed = [each for key in hashes for _, each in operations.get(key, ())]
         return sorted(listed, key=lambda each: each.began_at or 0.0)
 
@@ -103,31 +101,27 @@ def read_cluster(
         return reading
     owners = [key for key in list_owners(reading.lists) if chooses(key)]
     _plan_all(owners, reading, ports)
-    keys = [*_list_waiting(reading), *_list_queued(reading, ports), *also]
-    waiting = [key for key in keys if chooses(key)]
+    waiting = [key for key in (*_list_waiting(reading, ports), *also) if chooses(key)]
     live = {_name(one.look.key) for one in reading.planned if one.look.workload}
     _plan_all([key for key in dict.fromkeys(waiting) if _name(key) not in live], reading, ports)
     return reading
 
 
-def _list_waiting(reading: Reading) -> list[Key]:
-    """Return the workloads with a pod that has no node, also if a tick leaves it to its message."""
-    pods = reading.lists.pods if reading.lists else {}
-    return [Key(reading.cluster, *owner) for owner, own in pods.items() if not all(pod.node_name for pod in own)]
+def _list_waiting(reading: Reading, ports: Ports) -> list[Key]:
+    """Return the workloads with a pod that has no node, also if a tick leaves it to its message.
 
-
-def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
-    """Return the workloads in Kueue's queues that wait for their pools before they have pods."""
-    try:
+    Those in Kueue's queues wait for their pools before they have pods.
+    """
+    pods = reading.lists.pods.items()
+    keys = [Key(reading.cluster, *owner) for owner, own in pods if not all(pod.node_name for pod in own)]
+    with noting(reading.errors, "Kueue's Workloads"):
         queued = list_queued(reading.cluster, ports)
-    except ProvisionerError as error:
-        reading.errors.append(f"Kueue's Workloads: {say(error)}")
-        return []
-    return [Key(reading.cluster, each.owner.kind, each.namespace, each.owner.name) for each in queued]
+        keys += [Key(reading.cluster, each.owner.kind, each.namespace, each.owner.name) for each in queued]
+    return keys
 
 
 def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
-    tasks = [partial(plan_for, key, ports, reading.lists or LIVE) for key in keys]
+    tasks = [partial(plan_for, key, ports, reading.lists) for key in keys]
     failed: dict[str, list[str]] = {}
     for key, result in zip(keys, ports.crew.run(tasks, seconds=READ_SECONDS), strict=True):
         if isinstance(result, ProvisionerError):

@@ -247,15 +247,17 @@ def needs_records(status: Status) -> bool:
 
 def add_refusals(status: Status, records: Collection[Record]) -> None:
     """Show what GKE refused at once, where that is the last record, in place of what is planned."""
-    by_owner: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    since_create: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     by_pool: dict[str, Mapping[str, Any]] = {}
     for record in (each.fields for each in sorted(records, key=attrgetter("at"))):
         claim = record["claim"]
+        owner = str(claim.get("cluster")), f"{claim.get('namespace')}/{claim.get('name')}"
         by_pool[str(record.get("pool"))] = record
-        if record.get("decision") == Verdict.CREATE or _is_refusal(record) or _is_pause(record):
-            owner = str(claim.get("cluster")), f"{claim.get('namespace')}/{claim.get('name')}"
-            by_owner.setdefault(owner, []).append(record)
-    status.waiting = [_refuse(row, by_owner.get((row.cluster, row.owner), [])) for row in status.waiting]
+        if record.get("decision") == Verdict.CREATE:
+            since_create[owner] = []
+        elif _is_refusal(record) or record.get("reason") == Reason.PAUSED:
+            since_create.setdefault(owner, []).append(record)
+    status.waiting = [_refuse(row, since_create.get((row.cluster, row.owner), [])) for row in status.waiting]
     status.pools = [_refuse_delete(row, by_pool.get(row.pool, {})) for row in status.pools]
 
 
@@ -263,30 +265,16 @@ def _is_refusal(record: Mapping[str, Any]) -> bool:
     return record.get("decision") in _REFUSALS and record.get("reason") in _OF_GKE
 
 
-def _is_pause(record: Mapping[str, Any]) -> bool:
-    """Return whether a workload pauses, maybe because of what another one was refused."""
-    return record.get("decision") == Verdict.WAIT and record.get("reason") == Reason.PAUSED
-
-
 def _refuse(row: WaitingRow, records: Sequence[Mapping[str, Any]]) -> WaitingRow:
-    accepted = [at for at, each in enumerate(records) if each.get("decision") == Verdict.CREATE]
-    since = records[max(accepted, default=-1) + 1 :]
-    if row.decision not in _MAY_BE_REFUSED or not since:
+    """Return a row with what was refused; without a refusal it pauses with another workload's."""
+    if row.decision not in _MAY_BE_REFUSED or not records:
         return row
-    refusals = list(filter(_is_refusal, since))
-    reason, message = (str((refusals or since)[-1].get(key) or "") for key in ("reason", "message"))
+    refusals = list(filter(_is_refusal, records))
+    reason, message = (str((refusals or records)[-1].get(key) or "") for key in ("reason", "message"))
     if not refusals:
         return replace(row, decision=str(Verdict.WAIT), reason=reason, message=message)
-    return replace(
-        row,
-        decision=str(Verdict.REFUSE),
-        reason=reason,
-        message=message,
-        stuck=True,
-        failures=len(refusals),
-        failure=reason,
-        error=message,
-    )
+    shown = replace(row, decision=str(Verdict.REFUSE), reason=reason, message=message, stuck=True)
+    return replace(shown, failures=len(refusals), failure=reason, error=message)
 
 
 def _refuse_delete(row: PoolRow, record: Mapping[str, Any]) -> PoolRow:
