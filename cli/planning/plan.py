@@ -247,15 +247,9 @@ def _plan_need(need: Need, look: Look, outcome: Plan) -> PlannedNeed:
     creates = tuple(act for act in outcome.adds if act.need == need.key)
     answers = [answer for answer in outcome.answers if answer.need == need.key]
     demand = look.wanted.demands.get(need.key)
-    if creates and demand is not None:
-        return _plan_creates(need, demand, creates, answers, look)
-    decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
-    return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
-
-
-def _plan_creates(
-    need: Need, demand: Demand, creates: tuple[Act, ...], answers: Sequence[Answer], look: Look
-) -> PlannedNeed:
+    if not creates or demand is None:
+        decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
+        return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
     first = structs.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look)
