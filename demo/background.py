@@ -112,7 +112,7 @@ def take_lock(layout: Layout) -> None:
     Raises AlreadyRuns: another process holds it.
     """
     layout.home.mkdir(parents=True, exist_ok=True)
-    lock = os.open(_lock_path(layout), os.O_RDWR | os.O_CREAT, 0o600)  # Never closed: the kernel does that.
+    lock = os.open(layout.lock, os.O_RDWR | os.O_CREAT, 0o600)  # Never closed: the kernel does that.
     deadline = time.monotonic() + _LOCK_SECONDS_MAX
     while not _take(lock):
         # A command that checks whether a stack runs also holds it, for a moment.
@@ -124,14 +124,10 @@ def take_lock(layout: Layout) -> None:
     os.write(lock, f"{os.getpid()}\n".encode())
 
 
-def _lock_path(layout: Layout) -> Path:
-    return layout.home / "lock"
-
-
 def _lock_is_held(layout: Layout) -> bool:
-    if not _lock_path(layout).exists():
+    if not layout.lock.exists():
         return False
-    with _lock_path(layout).open("r+") as lock:
+    with layout.lock.open("r+") as lock:
         return not _take(lock)
 
 
@@ -145,7 +141,7 @@ def _take(lock: IO[str] | int) -> bool:
 
 def _send(layout: Layout, number: signal.Signals) -> None:
     """Send a signal to the holder of the lock; a new holder may not have written its name yet."""
-    text = _lock_path(layout).read_text().strip()
+    text = layout.lock.read_text().strip()
     if text and _lock_is_held(layout):
         os.kill(int(text), number)
 

@@ -23,7 +23,6 @@ from demo.settings import (
     State,
     check_settings,
 )
-from demo.stack import Stack
 from standins.kit.lifecycle import exit_on_sigterm, refuse
 from standins.kit.processes import NotReady, ProcessDied, last_words
 
@@ -45,9 +44,7 @@ Cluster = Annotated[
     typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/local-stack.md)."),
 ]
 Report = Annotated[str, typer.Option(help="Write the board with the run inside: a path that ends in .html.")]
-Timeout = Annotated[
-    float, typer.Option(help="Stop after this many real seconds. 0: a limit that depends on the speed.", min=0)
-]
+Timeout = Annotated[float, typer.Option(help="Stop after so many real seconds; 0: as the speed asks for.", min=0)]
 IdleSeconds = Annotated[
     int, typer.Option(help="Real seconds for which a workload may keep its pools when it is over.", min=0)
 ]
@@ -149,6 +146,9 @@ def serve(
     home: Home = DEFAULT_HOME, speed: Speed = SPEED, faults: Faults = "", cluster: Cluster = ClusterKind.EMBEDDED
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
+    # Imported late: `up` starts this process, and needs no stack of its own.
+    from demo.stack import Stack  # noqa: PLC0415 -- see above
+
     settings = _read_settings(speed, faults, cluster)
     catch_interrupts()
     exit_on_sigterm()

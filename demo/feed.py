@@ -16,8 +16,8 @@ from cli.fleet.rows import KEPT, PoolRow, WaitingRow
 from cli.fleet.status import Status
 from cli.printing import STYLES, count
 
-WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"
-GONE = "gone"
+WAIT, CREATE, FAILED, PLACE, USE = "wait", "create", "failed", "place", "use"
+OVER, DELETE, GONE = "over", "delete", "gone"
 _OF_STATE = {"PROVISIONING": CREATE, "ERROR": FAILED, "STOPPING": DELETE}
 _WORDS = {
     CREATE: "GKE creates it",

@@ -36,7 +36,6 @@ _ENDINGS = ("Completed", "Complete", "Failed", "Succeeded")
 _STANDING = ("LeaderWorkerSet", "RayCluster", "RayService", "Deployment", "StatefulSet")
 """Kinds that never end by themselves."""
 _WARNINGS_MAX = 3
-SILENT = "no_reason"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +191,7 @@ class Run:
     def _look(self) -> Status:
         self._outcome.page = self._readings.read()
         status, now = self._readings.status, time.time()
-        lines = self._feed.take(status, now)
+        lines = []
         for each in self._list_unfinished():
             try:
                 each.take(self._applier.read(each.document), status, now)
@@ -202,6 +201,7 @@ class Run:
                 self._outcome.endings[each.name] = each.ending
                 what = f"{each.document.kind} is {each.ending or 'gone'}"
                 lines.append(self._feed.say(each.name, what, now, "bad" if each.ending == "Failed" else "ok"))
+        lines += self._feed.take(status, now)  # the end of a workload is why its pools go
         self._note_mixed(status)
         self._view.show(lines, list(self._feed.stories.values()))
         self._stack.supervisor.check()
@@ -243,7 +243,7 @@ class Run:
             return
         for each in unfinished:
             history = tell(self._deployment, CLUSTER_PATH, "", each.document.namespace, each.document.name)
-            nothing = (SILENT, f"nothing tells why {each.document.kind} {each.document.name} does not go on")
+            nothing = ("no_reason", f"nothing tells why {each.document.kind} {each.document.name} does not go on")
             self._withdraw(each, list_reasons(history) or [nothing])
 
     def _is_quiet(self, unfinished: list[Followed], status: Status) -> bool:

@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 
 from demo.settings import DEAD_LETTER_SUBSCRIPTION, DEAD_LETTER_TOPIC, NAME, OPERATIONS_TOPIC, PROJECT, TOPIC, ZONE
-from standins.google.gke.names import labels_of_host
-from standins.kit.kubernetes import MERGE, open_client
+from standins.kit.kubernetes import MERGE, labels_of_host, open_client
 
 ACK_DEADLINE_SECONDS = 60
 DELIVERY_ATTEMPTS_MAX = 20

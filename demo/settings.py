@@ -12,9 +12,6 @@ from pathlib import Path
 import msgspec
 
 from shared.settings import Settings
-from standins.controlplane.building import BuildMissing, find_build
-from standins.controlplane.programs import RecipeBroken, choose_products
-from standins.google.gke.scenario import ScenarioError, load_scenario
 from standins.kit.processes import ProcessState
 
 PROJECT = "demo-project"
@@ -81,6 +78,13 @@ def check_settings(settings: StackSettings) -> StackSettings:
 
     Raises BadSettings: that file is wrong, or the real control plane has not been built.
     """
+    if not (settings.is_real or settings.faults):
+        return settings
+    # Imported late: most starts need none of it, and would wait a third of a second for it.
+    from standins.controlplane.building import BuildMissing, find_build  # noqa: PLC0415 -- see above
+    from standins.controlplane.programs import RecipeBroken, choose_products  # noqa: PLC0415 -- see above
+    from standins.google.gke.scenario import ScenarioError, load_scenario  # noqa: PLC0415 -- see above
+
     try:
         if settings.is_real:
             for product in choose_products(settings.controllers):
@@ -135,6 +139,7 @@ class Layout:
         """The folder with the credentials of a real control plane's service accounts."""
         self.authority = self.accounts / "ca.crt"
         """The certificate that those who talk to a real control plane trust."""
+        self.lock = home / "lock"
         self.state = home / "stack.json"
         """What runs, written whenever it changes; `tpu-provisioner` finds the stack by it."""
 

@@ -46,16 +46,10 @@ async def serving(
     keep_alive_seconds: int = _KEEP_ALIVE_SECONDS,
     before_end: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[HttpServer]:
-    """Serve an application while the block runs.
+    """Serve an application on a port of 127.0.0.1 while the block runs; port 0 takes a free one.
 
-    Signals are left to the process, which may have more to end than this server.
-
-    Args:
-        application: What answers.
-        port: Of 127.0.0.1; 0 takes a free one.
-        http: The protocol class, where uvicorn's own does not do.
-        keep_alive_seconds: How long a connection may be idle.
-        before_end: Ends what would hold the server up: answers that have no end of their own.
+    Signals are left to the process, which may have more to end than this server. `before_end` ends
+    what would hold the server up: answers that have no end of their own.
 
     Raises PortTaken: the port is taken.
     """

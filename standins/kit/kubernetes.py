@@ -256,3 +256,25 @@ class ResourceWatch(threading.Thread):
         if gone:
             del self._items[uid]
         self._tell(body, gone=gone)
+
+
+def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]:
+    """Return the labels that every node of GKE has by its machine and its place, old names too.
+
+    Drivers of disks place pods by ``topology.gke.io/zone``:
+    https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver.
+    """
+    region = zone.rpartition("-")[0]
+    return {
+        "node.kubernetes.io/instance-type": machine,
+        "beta.kubernetes.io/instance-type": machine,
+        "kubernetes.io/os": "linux",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": architecture,
+        "beta.kubernetes.io/arch": architecture,
+        "topology.kubernetes.io/zone": zone,
+        "topology.gke.io/zone": zone,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/region": region,
+    }

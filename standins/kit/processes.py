@@ -307,11 +307,9 @@ class Processes:
                     raise ProcessDied(entry.child.describe_end())
 
     def wait_for(self, what: str, ready: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-        """Return once a part that starts is ready. No process may end meanwhile.
+        """Return once a part that starts is ready.
 
-        Raises:
-            NotReady: the time is over.
-            ProcessDied: a process ended.
+        Raises NotReady: the time is over. ProcessDied: a process has ended meanwhile.
         """
         return wait_until(ready, what=what, seconds=seconds, check=lambda: self.check(all_run=True))
 

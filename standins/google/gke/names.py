@@ -36,28 +36,6 @@ def region_of(location: str) -> str:
     return location.rsplit("-", 1)[0] if is_zone(location) else location
 
 
-def labels_of_host(machine: str, architecture: str, zone: str) -> dict[str, str]:
-    """Return the labels that every node of GKE has by its machine and its place, old names too.
-
-    Drivers of disks place pods by ``topology.gke.io/zone``:
-    https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver.
-    """
-    region = region_of(zone)
-    return {
-        "node.kubernetes.io/instance-type": machine,
-        "beta.kubernetes.io/instance-type": machine,
-        "kubernetes.io/os": "linux",
-        "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": architecture,
-        "beta.kubernetes.io/arch": architecture,
-        "topology.kubernetes.io/zone": zone,
-        "topology.gke.io/zone": zone,
-        "failure-domain.beta.kubernetes.io/zone": zone,
-        "topology.kubernetes.io/region": region,
-        "failure-domain.beta.kubernetes.io/region": region,
-    }
-
-
 @dataclass(frozen=True, order=True)
 class ClusterName:
     """Which cluster; `location` is the cluster's own region or zone."""

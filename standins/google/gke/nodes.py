@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from standins.google.gke.machines import Machine, gpus_of
-from standins.google.gke.names import ClusterName, labels_of_host
+from standins.google.gke.names import ClusterName
 from standins.google.gke.pools import VERSION, Message, reservation_path, tier_of
+from standins.kit.kubernetes import labels_of_host
 
 _GKE = "cloud.google.com"
 _PODS = 110
