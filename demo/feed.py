@@ -17,7 +17,7 @@ from cli.fleet.status import Status
 from cli.printing import STYLES, count
 
 WAIT, CREATE, FAILED, PLACE, USE = "wait", "create", "failed", "place", "use"
-OVER, DELETE, GONE = "over", "delete", "gone"
+LOST, OVER, DELETE, GONE = "lost", "over", "delete", "gone"
 _OF_STATE = {"PROVISIONING": CREATE, "ERROR": FAILED, "STOPPING": DELETE}
 _WORDS = {
     CREATE: "GKE creates it",
@@ -25,11 +25,12 @@ _WORDS = {
     WAIT: "has no nodes yet",
     PLACE: "has nodes, and no pod runs on them",
     USE: "is in use",
+    LOST: "has lost its nodes",
     OVER: "is not in use",
     DELETE: "GKE deletes it",
     GONE: "is gone",
 }
-_LOOKS = {FAILED: "bad", USE: "ok", GONE: "dim"}
+_LOOKS = {FAILED: "bad", LOST: "bad", USE: "ok", GONE: "dim"}
 _SECONDS_WIDTH = len("9999.9 s  ")
 _COLUMNS = ("WORKLOAD", "POOL", "NODES", "CREATED", "IN USE", "GONE")
 
@@ -96,14 +97,16 @@ class Feed:
         error = row.error if row.error not in story.errors else ""
         story.errors += [error] if error else []
         phase = find_phase(row)
-        if phase == story.phase:
-            return
+        phase = LOST if phase == WAIT and story.nodes else phase
+        again = phase == story.phase or (phase == PLACE and phase in story.began)
         first, story.phase = not story.phase, phase
+        if again:
+            return
         story.began.setdefault(phase, seconds)
         what = f" ({row.machine_type} {row.topology}".rstrip() + f", {row.tier})" if first else ""
-        words = (
-            f"{row.message} [{row.reason}]" if phase == OVER else f"{_WORDS[phase]}: {error}".removesuffix(": ")
-        )
+        words = f"{_WORDS[phase]}: {error}".removesuffix(": ")
+        if phase == OVER:
+            words = f"{row.message.removeprefix(f'node pool {row.pool} ')} [{row.reason}]"
         yield _write(seconds, row.owner, f"pool {row.pool}{what}: {words}", _LOOKS.get(phase, ""))
 
     def _see_gone(self, names: set[str], seconds: float) -> Iterator[Text]:
@@ -152,7 +155,6 @@ def _describe_wait(row: WaitingRow) -> str:
     return f"waiting, {what}: {row.message}{reason}"
 
 
-_REFRESH_PER_SECOND = 4
 _LINES_MIN = 6  # so many lines of the screen are left to the lines above the table
 
 
@@ -186,7 +188,7 @@ class View:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(console=console, refresh_per_second=_REFRESH_PER_SECOND, transient=True)
+        self._live = Live(console=console, transient=True)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -232,6 +234,6 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         return
     refused = len({each.workload for each in outcome.refusals})
     tail = f"; {count(refused, 'workload')} refused, with reasons above" if refused else ""
-    pools = count(len(outcome.stories), "node pool")
+    pools = count(outcome.calls.get("CreateNodePool", 0), "node pool")
     console.print(f"Verified: {pools} created and deleted, none is left{tail}.", style="green", highlight=False)
     console.print("Next: make up keeps such a cloud for kubectl and gcloud.", highlight=False)

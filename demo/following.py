@@ -28,8 +28,7 @@ from shared.model.decisions import Reason, Verdict
 _LOOK_SECONDS = 0.5
 _BASE_SECONDS = 60.0
 _VIRTUAL_SECONDS = 2400.0
-"""A create of five minutes, a run of one, a delete of four, and twice that for what goes wrong on
-the way."""
+"""A create of five minutes, a run of one, a delete of four, and twice that for what goes wrong."""
 _RUNS_SECONDS = 3.0  # how long a workload that does not end by itself is shown while all of it runs
 _ENDINGS = ("Completed", "Complete", "Failed", "Succeeded")
 """Conditions, phases of pods and states of a RayJob that end a workload."""
@@ -145,6 +144,7 @@ class Run:
         environment = operator_environment(stack.layout, stack.settings, stack.addresses)
         self._deployment: Deployment = open_deployment(environment)
         self._readings = Readings(self._deployment)
+        self._readings.read()  # The first one takes longest, and must not hide how the run begins.
         self._applier = Applier(stack.addresses.kubeconfig)
         self._began_at = time.time()
         self._feed = Feed(self._began_at)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from standins.controlplane.plane import ControlPlane
 
 _PORTS = (*FUNCTIONS, "exporter", "cluster", "google", "pubsub")
-_FIRST_PORT, _LAST_PORT = 15_000, 29_000
+_FIRST_PORT, _LAST_PORT = 30_000, 32_700  # above those that are drawn, for which another process may ask
 _LAST_LINES = 12
 _START_SECONDS_MAX = 195.0
 """Longer than a control plane waits for one of its own parts, so that it can say which."""

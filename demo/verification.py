@@ -21,8 +21,7 @@ was killed takes ten seconds to start, and its messages wait for the end of thei
 _POLL_SECONDS = 0.2
 _CALL_SECONDS_MAX = 10.0
 _EXPORTER_METRICS = ("tpu_provisioner_exporter_buffered", "tpu_provisioner_exporter_objects_unreadable_total")
-"""Metrics of the exporter that are zero at the end of a good run: no event unsent, no object
-skipped."""
+"""Of the exporter, zero at the end of a good run: no event unsent, no object skipped."""
 _CHANGES = ("Create", "Delete", "Set", "Update")
 
 

@@ -40,6 +40,17 @@ def test_each_change_is_one_line_and_no_change_is_none() -> None:
     assert story.as_row()["message"] == "1 s: GKE creates it; 3 s: is in use; 5 s: is gone"
 
 
+def test_nodes_that_went_are_told_and_an_idle_pool_once() -> None:
+    feed, rows = Feed(NOW), [a_row(hosts_busy=4), a_row(nodes=0), a_row(), a_row(hosts_busy=4), a_row()]
+
+    assert [take(feed, Status(pools=[row]), NOW + at) for at, row in enumerate(rows)][1:] == [
+        [f"pool {FIRST}: has lost its nodes"],
+        [f"pool {FIRST}: has nodes, and no pod runs on them"],
+        [f"pool {FIRST}: is in use"],
+        [],
+    ]
+
+
 def test_a_narrow_terminal_keeps_the_moments_of_a_pool() -> None:
     feed = Feed(NOW)
     take(feed, Status(pools=[a_row(workload="a-name-of-some-length", hosts_busy=4)]), NOW + 12)
