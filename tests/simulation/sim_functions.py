@@ -169,7 +169,6 @@ class SimCrew(Crew):
 class Instance:
     """One instance of a function."""
 
-    role: Role
     ports: Ports
     release: int = 0
 
@@ -203,7 +202,7 @@ class Functions:
             books=open_books(settings),
             crew=SimCrew(world.time),
         )
-        return Instance(role, ports, release)
+        return Instance(ports, release)
 
     def build_reader(self) -> Ports:
         """Return ports that can only read, for a plan without its acts."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""
-HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LIVE = (*RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
 DEFAULT_POOL = NodePool(name="default-pool", status=PoolStatus.RUNNING, machine_type="e2-standard-4", node_count=1)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from shared.model.errors import AlreadyExists, Busy, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.model.pools import Machines, NodePool, Operation, PoolStatus
+from shared.model.pools import UNDER_WAY, Machines, NodePool, Operation, PoolStatus
 from tests.simulation.sim_faults import CALL_SECONDS, Invocation
-from tests.simulation.sim_pool_bodies import DEFAULT_POOL, HELD, RESTING, read_body
+from tests.simulation.sim_pool_bodies import DEFAULT_POOL, RESTING, read_body
 from tests.simulation.sim_scenario import START
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class GkePools:
         Raises:
             Busy: there is one.
         """
-        if pool.status in HELD:
+        if pool.status in UNDER_WAY:
             raise Busy(f"node pool {pool.name} is {pool.status}")
 
     # --- the truth --------------------------------------------------------------------------------
