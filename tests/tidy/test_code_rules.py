@@ -30,7 +30,7 @@ BUDGETS = {
     "tests/infra": (2_230, 1_900),
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_298, 2_300),
-    "tests/simulation": (4_962, 4_000),
+    "tests/simulation": (4_960, 4_000),
     " ".join(DEPLOYED): (14_488, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
