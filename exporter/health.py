@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import prometheus_client
+from prometheus_client.exposition import ThreadingWSGIServer
 
 from shared import VERSION
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse
 
 HEARTBEAT_SECONDS_MAX = 180.0
 """A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt:
@@ -122,10 +126,6 @@ class Metrics:
         """Add a gauge whose value is asked for at each scrape."""
         self._gauge(name, help_text).set_function(read)
 
-    def render(self) -> bytes:
-        """Return the text that Prometheus scrapes."""
-        return prometheus_client.generate_latest(self.registry)
-
     def _counter(self, name: str, help_text: str, labels: tuple[str, ...]) -> prometheus_client.Counter:
         return prometheus_client.Counter(name, help_text, labels, namespace=PREFIX, registry=self.registry)
 
@@ -134,17 +134,14 @@ class Metrics:
 
 
 class HealthServer:
-    """A small HTTP server in threads of its own."""
+    """A small HTTP server in threads of its own; any other page shows the metrics."""
 
-    def __init__(self, host: str, port: int, health: Health, render_metrics: Callable[[], bytes]) -> None:
+    def __init__(self, host: str, port: int, health: Health, metrics: Metrics) -> None:
         """Listen; port 0 takes a free one."""
-        answers: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
-            "/healthz": lambda: _judged(*health.liveness()),
-            "/readyz": lambda: _judged(*health.readiness()),
-            "/metrics": lambda: (HTTPStatus.OK, "text/plain; version=0.0.4; charset=utf-8", render_metrics()),
-        }
-        self._server = _Server((host, port), type("Handler", (_Handler,), {"answers": answers}))
-        self.port: int = self._server.server_address[1]
+        self._judgements = {"/healthz": health.liveness, "/readyz": health.readiness}
+        self._show_metrics = prometheus_client.make_wsgi_app(metrics.registry)
+        self._server = make_server(host, port, self._answer, ThreadingWSGIServer, _Handler)
+        self.port = self._server.server_port
 
     def start(self) -> None:
         """Answer from now on."""
@@ -157,35 +154,18 @@ class HealthServer:
         self._server.shutdown()
         self._server.server_close()
 
+    def _answer(self, asked: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        judge = self._judgements.get(asked["PATH_INFO"])
+        if judge is None:
+            shown: Iterable[bytes] = self._show_metrics(asked, start)
+            return shown
+        good, facts = judge()
+        start("200 OK" if good else "503 Service Unavailable", [("Content-Type", "application/json")])
+        return [json.dumps(facts).encode() + b"\n"]
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    # A probe that hangs must not hold up the end of the process.
-    block_on_close = False
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(WSGIRequestHandler):
     timeout = 10
-    answers: Mapping[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {}
-
-    def do_GET(self) -> None:
-        answer = self.answers.get(self.path.partition("?")[0], self._tell_pages)
-        status, content_type, body = answer()
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _tell_pages(self) -> tuple[HTTPStatus, str, bytes]:
-        text = f"there is no such page; valid: {', '.join(self.answers)}\n"
-        return HTTPStatus.NOT_FOUND, "text/plain", text.encode()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
         """Log nothing: probes come every few seconds."""
-
-
-def _judged(good: bool, facts: Mapping[str, object]) -> tuple[HTTPStatus, str, bytes]:  # noqa: FBT001 -- spread from a pair
-    status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-    return status, "application/json", json.dumps(facts).encode() + b"\n"

