@@ -154,10 +154,10 @@ class HealthServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def _answer(self, asked: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
-        judge = self._judgements.get(asked["PATH_INFO"])
+    def _answer(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        judge = self._judgements.get(environ["PATH_INFO"])
         if judge is None:
-            shown: Iterable[bytes] = self._show_metrics(asked, start)
+            shown: Iterable[bytes] = self._show_metrics(environ, start)
             return shown
         good, facts = judge()
         start("200 OK" if good else "503 Service Unavailable", [("Content-Type", "application/json")])
