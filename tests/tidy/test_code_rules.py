@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
-    "exporter": (1_792, 2_000),
+    "exporter": (1_772, 2_000),
     "shared/model": (1_740, 1_600),
     "shared/needs": (1_468, 1_300),
     "shared/plan": (1_695, 1_900),
@@ -31,7 +31,7 @@ BUDGETS = {
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_298, 2_300),
     "tests/simulation": (4_960, 4_000),
-    " ".join(DEPLOYED): (14_488, 14_000),
+    " ".join(DEPLOYED): (14_465, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
