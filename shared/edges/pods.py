@@ -225,8 +225,7 @@ def _list_topology_terms(spec: PodSpec) -> Iterator[TopologyTerm]:
             yield TopologyTerm(kind=kind, key=key, selector=selector)
     for each in spec.topology_spread_constraints or ():
         if read.text(each, "whenUnsatisfiable") in ("", "DoNotSchedule"):
-            key, least = rename(read.text(each, "topologyKey")), read.number(each, "minDomains")
-            yield TopologyTerm(kind=TermKind.SPREAD, key=key, domains_min=max(least, 1))
+            yield TopologyTerm(kind=TermKind.SPREAD, key=rename(read.text(each, "topologyKey")))
     if _takes_ports(spec):
         yield TopologyTerm(kind=TermKind.ANTI_AFFINITY, key=HOSTNAME, selector=())
 

@@ -102,7 +102,6 @@ class TopologyTerm(Struct, frozen=True, kw_only=True):
     key: str  # of the node label; nodes with the same value of it are together
     selector: tuple[Requirement, ...] | None = None
     """Of the other pods; None matches none, and an empty one matches all."""
-    domains_min: int = 1  # how many values the label must have (``minDomains``)
 
     def keeps_host(self, own: Mapping[str, str]) -> bool:
         """Return whether two pods with the same labels may not share a host.

@@ -184,7 +184,7 @@ def _list_words(pod: PodTemplate) -> Iterator[list[str]]:
     """Yield what pods ask of the labels, the topology and the taints of their nodes."""
     yield [f"{key} in {','.join(values)}" for key, values in pod.selection.items()]
     yield [f"{number} {each}" for number, term in enumerate(pod.node_terms) for each in term]
-    yield [f"{each.kind} {each.key} {each.domains_min}" for each in pod.topology_terms]
+    yield [f"{each.kind} {each.key}" for each in pod.topology_terms]
     yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in pod.tolerations]
 
 

@@ -56,8 +56,7 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = _NO_DAEMONS
     if not family.local_disks:
         least = max(template.storage_bytes, 1)
         per_node = max(min(per_node, measure_storage(room.disk_gb) // least), 1)
-    spread = (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME)
-    nodes = max(math.ceil(pods / per_node), min(pods, max(spread, default=1)))
+    nodes = math.ceil(pods / per_node)
     if nodes > NODES_MAX:
         raise refuse("too_many_nodes", f"{nodes} nodes", most=NODES_MAX)
     return Shape(

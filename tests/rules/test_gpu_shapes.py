@@ -77,7 +77,6 @@ def apart(app: str) -> Json:
 
 
 SERVER: Json = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
-OVER_THREE_HOSTS = [{"topologyKey": labels.HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3}]
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,6 @@ OVER_THREE_HOSTS = [{"topologyKey": labels.HOSTNAME, "whenUnsatisfiable": "DoNot
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80, "hostPort": 80}]}]), 2, 2),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}]), 2, 1),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}], hostNetwork=True), 2, 2),
-        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 2, 2),
-        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 4, 3),
-        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 8, 4),
     ],
 )
 def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(

@@ -202,7 +202,7 @@ OF_OTHERS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE, "nvidia.com/gpu.cli
     "found node_labels",
     {
         **{f"together by {key}": (ask(together(term(key, "other"))), {}) for key in OF_OTHERS},
-        **{f"spread by {key}": (ask(spread(key, minDomains=3)), {}) for key in OF_OTHERS},
+        **{f"spread by {key}": (ask(spread(key)), {}) for key in OF_OTHERS},
         "preferred": (
             ask({"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": WISHED}}}),
             {},

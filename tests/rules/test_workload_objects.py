@@ -143,7 +143,7 @@ def test_a_required_value_is_a_selector(spec: Json, selects: bool, value: str | 
 def test_claims_and_the_terms_of_topologies_are_read() -> None:
     selector = {"matchLabels": {"app": "a"}, "matchExpressions": [{"key": "job", "operator": "Exists"}]}
     away = [{"topologyKey": "row"}, {"topologyKey": "row", "labelSelector": {}}]
-    spread = {"topologyKey": "hall", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
+    spread = {"topologyKey": "hall", "whenUnsatisfiable": "DoNotSchedule"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     beside = {required: [{"topologyKey": "rack", "labelSelector": selector}]}
     found = read_template(
@@ -158,7 +158,7 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
         TopologyTerm(kind=TermKind.AFFINITY, key="rack", selector=asked),
         TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row"),
         TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", selector=()),
-        TopologyTerm(kind=TermKind.SPREAD, key="hall", domains_min=2),
+        TopologyTerm(kind=TermKind.SPREAD, key="hall"),
     )
 
 
