@@ -29,7 +29,7 @@ def decide_demand(
 
 def find_demand(wanted: Wanted, pod: PodView) -> Demand | Decision:
     """The demand that one of the live pods belongs to, or what its owner is told."""
-    told = [each.decision for each in wanted.refusals if each.pod is pod]
+    told = [decision for refused, decision in wanted.refusals if refused is pod]
     if told:
         return told[0]
     (seen,) = (each for each, live in zip(wanted.pods, [pod], strict=True) if live is pod)

@@ -278,8 +278,8 @@ def list_waiting_rows(one: Planned, reading: Reading) -> Iterator[WaitingRow]:
             shared = _describe_wait(decide_need(need, one), one, slices, reading.now - since)
             yield WaitingRow(**shared, **_describe_tries(need, one), **_describe_failures(one, reading))
     refused: dict[Decision, list[float]] = {}
-    for each in one.look.wanted.refusals:
-        refused.setdefault(each.decision, []).append(each.pod.created_at or reading.now)
+    for pod, decision in one.look.wanted.refusals:
+        refused.setdefault(decision, []).append(pod.created_at or reading.now)
     for decision, dates in refused.items():
         yield WaitingRow(**_describe_wait(decision, one, len(dates), reading.now - min(dates)))
 

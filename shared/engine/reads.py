@@ -24,7 +24,7 @@ from shared.model.errors import KindAbsent, ProvisionerError
 from shared.model.names import Owner, ParsedName, parse_name
 from shared.model.pools import UNDER_WAY, NodePool, Operation, PoolNode
 from shared.model.workloads import Namespace, PodView, WorkloadView
-from shared.needs.wanted import NO_NEED, PodRefusal, Wanted, list_wanted, view_pod
+from shared.needs.wanted import NO_NEED, Wanted, list_wanted, view_pod
 from shared.needs.ways import list_volume_claims
 from shared.plan.scene import Ask, Fact, Stop
 from shared.settings import Settings
@@ -262,7 +262,7 @@ def want_nothing(look: Look, pools_of: Mapping[str, str]) -> Wanted:
     places = [pools_of.get(pod.node_name, pod.node_name) for pod in look.pods]
     return Wanted(
         pods=tuple(map(partial(view_pod, key=NO_NEED), look.pods, places)),
-        refusals=tuple(PodRefusal(pod=pod, decision=stray) for pod in strays),
+        refusals=tuple((pod, stray) for pod in strays),
     )
 
 

@@ -168,8 +168,7 @@ def list_outcomes(done: Sequence[Outcome], look: Look, plan: Plan, ports: Ports)
         decision = explain_answer(answer, look)
         if (ports.takes if decision.verdict == Verdict.KEEP else ports.adds) is not None:
             outcomes.append(note(decision, look, pool=answer.pool))
-    for refusal in look.wanted.refusals if ports.adds else ():
-        pod, decision = refusal.pod, refusal.decision
+    for pod, decision in look.wanted.refusals if ports.adds else ():
         outcomes.append(Outcome(decision=decision, cluster=cluster, subject=str(pod), pod=pod))
     if ports.adds and look.measure_wait() is not None and not outcomes:
         outcomes.append(note(describe_wait(look), look))

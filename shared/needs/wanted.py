@@ -38,13 +38,6 @@ _ANY_FLAVOR = (Toleration(key=labels.SPOT, operator="Exists"),)
 _NOWHERE = Asks(PoolShape(""))  # what no pool offers
 
 
-class PodRefusal(Struct, frozen=True, kw_only=True):
-    """One live pod that belongs to no need, with the reason for its owner."""
-
-    pod: PodView
-    decision: Decision
-
-
 class Wanted(Struct, frozen=True, kw_only=True):
     """The needs of one workload, and its pods in the words of the plan."""
 
@@ -52,7 +45,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     demands: Mapping[str, Demand] = {}
     """By the key of the need: what the body of a pool is built from."""
     pods: tuple[Pod, ...] = ()
-    refusals: tuple[PodRefusal, ...] = ()
+    refusals: tuple[tuple[PodView, Decision], ...] = ()  # pods that belong to no need, and why
     left: tuple[tuple[Need, Decision], ...] = ()  # what somebody else serves, and why
 
     @property
@@ -311,16 +304,16 @@ def _merge(answers: Iterable[Answer]) -> list[Need]:
 
 def _view_pods(
     places: Iterable[Place], answers: Answers, pools_of: Mapping[str, str]
-) -> tuple[tuple[Pod, ...], tuple[PodRefusal, ...]]:
+) -> tuple[tuple[Pod, ...], tuple[tuple[PodView, Decision], ...]]:
     """Return the pods in the words of the plan, and those that wait for what no need gives."""
     usual = {group: answer for (group, _, _), answer in reversed(list(answers.items()))}
-    views, refusals = list[Pod](), list[PodRefusal]()
+    views, refusals = list[Pod](), list[tuple[PodView, Decision]]()
     for each in places:
         # A pod beyond the spec, for example of an index that a running Job has left.
         answer = answers.get(each.part) or usual.get(each.part[0])
         refusal = each.refusal or (answer.other if answer else None)
         if refusal is not None and not each.pod.node_name:
-            refusals.append(PodRefusal(pod=each.pod, decision=refusal))
+            refusals.append((each.pod, refusal))
         need = answer.need if answer and refusal is None else None
         pool = pools_of.get(each.pod.node_name, each.pod.node_name)
         views.append(view_pod(each.pod, pool, need, key=NO_NEED, own_slice=each.slice))

@@ -153,7 +153,7 @@ def test_a_queue_may_give_a_pod_to_another_server_than_its_spec(key: str) -> Non
     pod = a_leader("JobSet", change(a_body(), {}, annotations={key: "true"}))
     wanted = want(a_workload("JobSet", a_body()), pod)
 
-    assert [each.decision.verdict for each in wanted.refusals] == [Verdict.NOTHING]
+    assert [decision.verdict for _, decision in wanted.refusals] == [Verdict.NOTHING]
     assert not any(each.waits for each in wanted.pods)
 
 

@@ -174,7 +174,7 @@ def test_a_pod_that_belongs_to_no_slice_holds_its_pool_and_only_a_waiting_one_is
     bound = structs.replace(stray, node_name="n-0")
     told, quiet = want(a_jobset(), stray), want(a_jobset(), bound)
 
-    assert [each.decision.verdict for each in told.refusals] == [Verdict.NOTHING]
+    assert [decision.verdict for _, decision in told.refusals] == [Verdict.NOTHING]
     assert (quiet.refusals, quiet.pods[0].need, quiet.pods[0].pool) == ((), NO_NEED, "n-0")
     assert not told.pods[0].waits
 
