@@ -34,7 +34,7 @@ from shared.kinds import read
 from shared.kinds.read import Json, UnexpectedValue
 from shared.model import labels
 from shared.model.errors import JSON_ERRORS, ClusterNotFound, NotFound, Unavailable
-from shared.model.pools import FillError, Machines, NodePool, Operation, parse_status
+from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.times import Clock, bound_count, parse_time
 from shared.model.workloads import Taint
 from shared.settings import GKE_ENDPOINT, ClusterSettings
@@ -222,6 +222,7 @@ def _expect_about(what: str, name: str, expected: str) -> None:
         raise Unavailable(f"{_UNREADABLE}: it is about {what} {name!r}, not {expected!r}")
 
 
+_STATUSES = {getattr(api.NodePool.Status, each): each for each in PoolStatus}
 _EFFECTS = {
     api.NodeTaint.Effect.NO_SCHEDULE: "NoSchedule",
     api.NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
@@ -243,7 +244,7 @@ def read_pool(pool: Any) -> NodePool:
     nodes = pool.autoscaling.max_node_count or pool.initial_node_count  # assumes: initial-count
     return NodePool(
         name=pool.name,
-        status=parse_status(pool.status),
+        status=_STATUSES.get(pool.status, PoolStatus.UNKNOWN),
         labels=dict(config.labels),
         taints=tuple(
             Taint(each.key, each.value, _EFFECTS.get(each.effect, "")) for each in config.taints

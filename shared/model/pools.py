@@ -20,7 +20,7 @@ ELASTIC_SLOT = "any"  # the slot of the one pool of an elastic need
 
 
 class PoolStatus(StrEnum):
-    """``NodePool.Status`` of the GKE API, in the order of its numbers.
+    """``NodePool.Status`` of the GKE API.
 
     https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
     """
@@ -58,12 +58,6 @@ class PoolShape(Struct, frozen=True):
     def gpus(self) -> bool:
         """Return whether the accelerators are GPUs, whose labels all begin with their maker."""
         return self.accelerator.startswith("nvidia-")
-
-
-def parse_status(number: int) -> PoolStatus:
-    """Return the status of a number of GKE's enum; UNKNOWN for any other number."""
-    statuses = list(PoolStatus)
-    return statuses[number] if 0 <= number < len(statuses) else PoolStatus.UNKNOWN
 
 
 class NodePool(Struct, frozen=True, kw_only=True, dict=True):
