@@ -158,7 +158,6 @@ def doctor(output: Output = Format.TABLE) -> ExitCode:
 @app.command(epilog=EPILOG)
 @answering
 def board(
-    namespace: Namespace = "",
     port: Annotated[
         int, typer.Option(help="Port on 127.0.0.1; 0: a free one.", metavar="NUMBER", min=0, max=65_535)
     ] = 0,
@@ -175,7 +174,7 @@ def board(
     """
     from cli.board.site import Board, serve_board  # noqa: PLC0415 -- half a second
 
-    serve_board(Board(open_chosen(), every=every, namespace=namespace), port=port, say=typer.echo)
+    serve_board(Board(open_chosen(), every=every), port=port, say=typer.echo)
     return ExitCode.FINE
 
 

@@ -19,7 +19,7 @@ from cli.access.log_search import open_logs
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import CONNECTIONS_MAX, Connection
 from shared.edges.gke import GkePools, open_apis
-from shared.edges.google import CLIENT, GoogleAccount, translate_errors
+from shared.edges.google import CLIENT, GoogleAccount, PubsubTopic, translate_errors
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
 from shared.edges.process import SYSTEM_CLOCK
@@ -29,11 +29,10 @@ from shared.model.errors import Misconfigured, NotFound
 from shared.model.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import urllib3
-    from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
     from google.pubsub_v1.services.publisher import PublisherClient
     from google.pubsub_v1.services.subscriber import SubscriberClient
@@ -112,36 +111,32 @@ class PulledMessage(msgspec.Struct, frozen=True):
     message: Message
 
 
-def open_subscriber(endpoint: str, credentials: Credentials) -> SubscriberClient:
-    """Return a client over REST."""
-    from google.pubsub_v1.services.subscriber import SubscriberClient  # noqa: PLC0415 -- see above
-    from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport  # noqa: PLC0415
-
-    transport = SubscriberRestTransport(host=endpoint.rstrip("/"), credentials=credentials)
-    return SubscriberClient(transport=transport)
-
-
-def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
-    """Return a client over REST, which has no threads."""
-    from google.pubsub_v1.services.publisher import PublisherClient  # noqa: PLC0415 -- see above
-    from google.pubsub_v1.services.publisher.transports import PublisherRestTransport  # noqa: PLC0415
-
-    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT)
-    return PublisherClient(transport=transport)
-
-
 class PubsubAdmin:
-    """The API; every method raises the errors of `shared.model.errors`."""
+    """The API over REST; every method raises the errors of `shared.model.errors`."""
 
-    def __init__(
-        self, open_publisher: Callable[[], PublisherClient], open_subscriber: Callable[[], SubscriberClient]
-    ) -> None:
+    def __init__(self, endpoint: str, account: GoogleAccount) -> None:
         """Prepare; the clients are opened at their first use, and nothing is sent before."""
-        self.open_publisher, self._open_subscriber = open_publisher, open_subscriber
+        self._host, self._account = endpoint.rstrip("/"), account
+
+    def open_topic(self, name: str) -> PubsubTopic:
+        """Return a topic to publish to."""
+        return PubsubTopic(self._open_publisher, name)
+
+    def _open_publisher(self) -> PublisherClient:
+        from google.pubsub_v1.services.publisher import PublisherClient  # noqa: PLC0415 -- see above
+        from google.pubsub_v1.services.publisher.transports import PublisherRestTransport  # noqa: PLC0415
+
+        credentials = self._account.credentials
+        transport = PublisherRestTransport(host=self._host, credentials=credentials, client_info=CLIENT)
+        return PublisherClient(transport=transport)
 
     @cached_property
     def _subscriber(self) -> SubscriberClient:
-        return self._open_subscriber()
+        from google.pubsub_v1.services.subscriber import SubscriberClient  # noqa: PLC0415 -- see above
+        from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport  # noqa: PLC0415
+
+        transport = SubscriberRestTransport(host=self._host, credentials=self._account.credentials)
+        return SubscriberClient(transport=transport)
 
     def find_subscription(self, name: str) -> Subscription | None:
         """Return a subscription, or None when there is none."""
@@ -228,9 +223,6 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         own=own,
         ports=ports,
         apis=apis,
-        pubsub=PubsubAdmin(
-            lambda: open_publisher_over_rest(own.pubsub_endpoint, account.credentials),
-            lambda: open_subscriber(own.pubsub_endpoint, account.credentials),
-        ),
+        pubsub=PubsubAdmin(own.pubsub_endpoint, account),
         open_logs=find_logs if own.logging_endpoint else None,
     )

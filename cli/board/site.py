@@ -15,7 +15,6 @@ import secrets
 import socket
 import threading
 import time
-from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -50,7 +49,6 @@ class Readings:
     """Reads a deployment again and again; what is slow to read is kept for some readings."""
 
     deployment: Deployment
-    namespace: str = ""
     status: Status = field(default_factory=Status)  # that of the last reading
     _count: int = 0
     _answers: list[Record] = field(default_factory=list)
@@ -63,7 +61,7 @@ class Readings:
         """Return everything that the page shows. A source that fails is named in ``unread``."""
         ports = self.deployment.ports
         now = ports.clock.now()
-        status = self.status = read_status(ports, namespace=self.namespace)
+        status = self.status = read_status(ports)
         if self._count % SLOW_FACTOR == 0:
             self._read_slowly(now)
         self._count += 1
@@ -97,7 +95,7 @@ class Readings:
     def _sum_today(self, now: float) -> dict[str, Any]:
         midnight, pools = now - now % DAY_SECONDS, list_pools(self.deployment)
         account = sum_up(self.deployment, midnight, "namespace", now, pools)
-        return describe_sums(account.rows.get(self.namespace, Counter()) if self.namespace else account.total)
+        return describe_sums(account.total)
 
     def _see_exporter(self, cluster: str) -> None:
         """Note an exporter that does not report: what it leaves undone is nowhere else."""
@@ -115,9 +113,9 @@ _PLACE = '<script type="application/json" id="reading"></script>'
 class Board:
     """The application of one board; it reads only while a page asks."""
 
-    def __init__(self, deployment: Deployment, *, every: float = 5.0, namespace: str = "") -> None:
+    def __init__(self, deployment: Deployment, *, every: float = 5.0) -> None:
         """Take what is shown, and how many seconds lie between two readings."""
-        self._readings, self._every = Readings(deployment, namespace), every
+        self._readings, self._every = Readings(deployment), every
         self._reading: dict[str, Any] = {}
         self._read_at = float("-inf")
         self._lock = threading.Lock()

@@ -25,7 +25,6 @@ from cli.printing import (
     print_table,
     warn,
 )
-from shared.edges.google import PubsubTopic
 from shared.model.messages import Message
 from shared.model.times import parse_time
 
@@ -175,7 +174,7 @@ def seek_since(since: str, deployment: Deployment, form: Format, *, sure: bool) 
 
 def publish_dead_letters(deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Publish the dead letters again."""
-    topic = PubsubTopic(deployment.pubsub.open_publisher, name_topic(deployment.own))
+    topic = deployment.pubsub.open_topic(name_topic(deployment.own))
     if not sure:
         confirm(f"Publish {count(len(_walk(deployment)), 'dead letter')} again?")
     _print_done(_walk(deployment, (), topic.publish), 0, form, "published", "published again")

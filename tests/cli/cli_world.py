@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 from cli import app as commands
 from cli.access import deployment as choice
-from cli.access.connections import Deployment, PubsubAdmin, open_publisher_over_rest, open_subscriber
+from cli.access.connections import Deployment, PubsubAdmin
 from cli.access.deployment import OperatorSettings
 from cli.access.log_search import open_logs
 from cli.explanation.history_text import print_history
@@ -61,9 +61,7 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
         own=OperatorSettings(**{"logging_endpoint": "", "lease_name": "", **own}),
         ports=structs.replace(world.ports, adds=None, takes=None),
         apis={CLUSTER: WorldApi(world)},
-        pubsub=PubsubAdmin(
-            partial(open_publisher_over_rest, pubsub, NOBODY), partial(open_subscriber, pubsub, NOBODY)
-        ),
+        pubsub=PubsubAdmin(pubsub, GoogleAccount(Credentials.ANONYMOUS)),
         open_logs=None,
     )
 

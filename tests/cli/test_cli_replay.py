@@ -10,7 +10,6 @@ from cli.access.connections import Deployment, PulledMessage
 from cli.access.deployment import PUSHED
 from cli.messages.replay import DeadLetter, strip, walk_dead_letters
 from cli.printing import parse_since
-from shared.edges.google import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event
@@ -113,31 +112,23 @@ def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
     assert len(batches) > 2
 
 
-class TopicThatFails(PubsubTopic):
-    """Stores the second batch, and loses the answer or the operator."""
-
-    batches = 0
-    error: BaseException = Unavailable("the connection was lost")
-
-    def publish(self, messages: Any) -> list[str]:
-        """Publish, and fail at the second call."""
-        self.batches += 1
-        if self.batches > 1:
-            raise self.error
-        return super().publish(messages)
-
-
 @pytest.mark.parametrize("error", [Unavailable("lost"), KeyboardInterrupt()])
 def test_whatever_interrupts_it_no_dead_letter_is_lost(
     url: str, deployment: Deployment, error: BaseException
 ) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 150})
-    topic = TopicThatFails(deployment.pubsub.open_publisher, TOPIC)
-    topic.error = error
+    topic, batches = deployment.pubsub.open_topic(TOPIC), list[Any]()
+
+    def publish(messages: list[Message]) -> None:
+        """Publish; of the second batch the answer or the operator is lost."""
+        batches.append(messages)
+        if len(batches) > 1:
+            raise error
+        topic.publish(messages)
 
     with pytest.raises(type(error)):
-        walk_dead_letters(deployment.pubsub, SUBSCRIPTIONS["dead-letters"], handle=topic.publish)
+        walk_dead_letters(deployment.pubsub, SUBSCRIPTIONS["dead-letters"], handle=publish)
 
     assert len(published(url)) + backlog(url) == 150
     assert drain(url, "dead-letters") == min(100, backlog(url) or 50), "the rest can be pulled again at once"

@@ -13,7 +13,6 @@ from cli.access.deployment import FUNCTIONS, name_topic
 from cli.prices import find_pool_price
 from cli.printing import format_exact
 from shared.deliver import IDLE
-from shared.edges.google import PubsubTopic
 from shared.edges.kubernetes import JsonObject
 from shared.engine.budget import SENT_SECONDS
 from shared.model.decisions import Reason
@@ -257,7 +256,7 @@ def test_push(lab: Lab) -> None:
     job = ObjectName(kind="Job", namespace="tpu-provisioner", name="test", uid=str(uuid.uuid4()))
     event = Event(type=EventType.DEMAND, cluster=lab.cluster, subject=job)
     began = lab.now()
-    PubsubTopic(lab.deployment.pubsub.open_publisher, _find_topic(lab)).publish([format_message(event)])
+    lab.deployment.pubsub.open_topic(_find_topic(lab)).publish([format_message(event)])
     found = _wait_for_entry(lab, f'jsonPayload.event_id="{event.id}" AND jsonPayload.message:*', began)
     assert found.payload["message"] == IDLE
 
