@@ -122,7 +122,9 @@ def test_an_owner_that_is_gone_replaced_or_of_another_kind_is_none(
 
 
 def test_one_workload_that_cannot_be_read_does_not_hide_the_others(api: Api, queues: KueueQueues) -> None:
-    api.objects[WORKLOADS] = {"items": [{"metadata": {"name": "x"}, "status": {"admissionChecks": 3}}, a_workload()]}
+    api.objects[WORKLOADS] = {
+        "items": [{"metadata": {"name": "x"}, "status": {"admissionChecks": 3}}, a_workload()]
+    }
 
     assert [each.name for each in queues.list_workloads()] == ["jobset-train-1234"]
 

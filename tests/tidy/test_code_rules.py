@@ -16,10 +16,10 @@ BUDGETS = {
     "shared/model": (1_733, 1_600),
     "shared/needs": (1_461, 1_300),
     "shared/plan": (1_695, 1_900),
-    "shared/engine": (2_431, 1_950),
+    "shared/engine": (2_430, 1_950),
     "shared/edges": (2_395, 2_100),
     "shared/kinds": (1_299, 1_300),
-    "shared/shapes": (756, 760),
+    "shared/shapes": (755, 760),
     "demo": (2_499, 2_500),
     "benchmarks": (1_885, 1_900),
     "standins/controlplane": (1_255, 1_900),
@@ -31,7 +31,7 @@ BUDGETS = {
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_287, 2_300),
     "tests/simulation": (4_960, 4_000),
-    " ".join(DEPLOYED): (14_465, 14_000),
+    " ".join(DEPLOYED): (14_449, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
