@@ -226,7 +226,7 @@ def forbid(world: World) -> None:
     for jobset in ("train", "other", "third"):
         world.set_jobset(name=jobset)
         world.wait(0, jobset=jobset)
-        world.cluster.errors[f"get JobSet {jobset}"] = Denied("jobsets is forbidden")
+    world.fail("get JobSet *", Denied("jobsets is forbidden"))
 
 
 WORLDS: dict[str, Callable[[World], None]] = {

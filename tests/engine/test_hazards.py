@@ -178,7 +178,7 @@ def test_a_suspended_workload_of_a_cluster_without_kueue_loses_its_pools() -> No
 def test_a_message_about_a_workload_that_gives_no_answer_comes_back(role: Role) -> None:
     world = World()
     world.wait(0)
-    world.cluster.errors["get JobSet train"] = Unavailable("no answer")
+    world.fail("get JobSet train", Unavailable("no answer"))
     function = world.provisioner if role == Role.PROVISION else world.collector
     event = EventType.DEMAND if role == Role.PROVISION else EventType.WORKLOAD_OVER
 
@@ -189,7 +189,7 @@ def test_pods_of_a_kind_that_the_cluster_does_not_know_are_answered_and_their_po
     world = World(slices=2)
     world.run_all(slices=1)
     world.wait(1)
-    world.cluster.errors["get JobSet train"] = KindAbsent("the cluster does not know jobsets")
+    world.fail("get JobSet train", KindAbsent("the cluster does not know jobsets"))
 
     assert set(list_reasons(world.provisioner.tick())) == {"owner_kind_unknown"}
     world.collector.tick()

@@ -1,6 +1,6 @@
 """What takes away rests on two plans that agree, a young look, and words that prove absence."""
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from msgspec import structs
@@ -9,6 +9,7 @@ from shared.model.errors import KindAbsent, OutOfTime
 from shared.model.pools import PoolStatus
 from tests.builders import JOBSET_UID
 from tests.engine.world import World, list_reasons
+from tests.rows import rows
 
 
 def over() -> tuple[World, str]:
@@ -72,19 +73,21 @@ def test_where_a_pool_stays_the_second_look_gets_each_by_its_name() -> None:
     assert {f"get {name}" for name in names} <= set(world.take_calls())
 
 
-def test_a_workload_that_lives_again_at_the_second_look_keeps_its_pool() -> None:
-    world, _ = over()
+BETWEEN: dict[str, tuple[str, int, Callable[[World, str], object]]] = {
+    "the workload lives again": ("get JobSet train", 2, lambda world, _: world.set_jobset(replicas=1)),
+    "the pool is another's": ("get train-*", 1, lambda world, name: world.change(name, labels={"team": "a"})),
+    "it is another deployment's": ("get train-*", 1, lambda world, name: world.change(name, deployment="b")),
+    "a stop": ("list nodes", 1, lambda world, _: world.stop("default", "report-only")),
+}
 
-    world.on("get JobSet train", lambda: world.set_jobset(replicas=1), nth=2)
-    assert not world.collect().done
-    assert not world.list_deleted()
 
-
-@pytest.mark.parametrize("change", [{"labels": {"team": "a"}}, {"deployment": "another"}])
-def test_a_pool_that_is_another_s_at_the_second_look_is_kept(change: dict[str, Any]) -> None:
+@rows("calls nth change", BETWEEN)
+def test_what_comes_between_the_two_looks_keeps_the_pool(
+    calls: str, nth: int, change: Callable[[World, str], object]
+) -> None:
     world, name = over()
 
-    world.on(f"get {name}", lambda: world.change(name, **change))
+    world.on(calls, lambda: change(world, name), nth=nth)
     assert not world.collect().done
     assert not world.list_deleted()
 
@@ -145,7 +148,7 @@ def test_a_create_rests_on_a_young_look_too() -> None:
 def test_an_absence_that_is_not_the_workload_s_own_proves_nothing() -> None:
     world, _ = over()
     world.cluster.workloads.clear()
-    world.cluster.errors["get JobSet train"] = KindAbsent("the cluster does not know jobsets")
+    world.fail("get JobSet train", KindAbsent("the cluster does not know jobsets"))
 
     assert not world.collect().plan.takes
 

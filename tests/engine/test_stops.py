@@ -10,10 +10,6 @@ from tests.engine.test_second_look import over
 from tests.engine.world import World, list_reasons
 
 
-def stop(world: World, namespace: str, value: str) -> None:
-    world.cluster.labels[namespace] = {labels.MODE: value}
-
-
 @pytest.mark.parametrize("namespace", ["default", "tpu-provisioner"])
 @pytest.mark.parametrize(
     ("value", "creates", "deletes"),
@@ -22,13 +18,13 @@ def stop(world: World, namespace: str, value: str) -> None:
 def test_a_label_stops_what_it_says(namespace: str, value: str, creates: bool, deletes: bool) -> None:
     world = World()
     world.wait(0)
-    stop(world, namespace, value)
+    world.stop(namespace, value)
     assert list_reasons(world.provisioner.work()) == (["pool_absent"] if creates else ["stopped"])
 
     world.cluster.labels[namespace] = {}
     (name,) = world.run_all()
     world.finish(replicas=1)
-    stop(world, namespace, value)
+    world.stop(namespace, value)
     world.collector.tick()
     assert world.list_deleted() == ([name] if deletes else [])
 
@@ -63,14 +59,6 @@ def test_a_label_that_cannot_be_read_stops_everything() -> None:
     assert "could not be read" in world.cluster.notices[0].message
 
 
-def test_a_stop_that_comes_between_the_two_looks_holds() -> None:
-    world, _ = over()
-
-    world.on("list nodes", lambda: stop(world, "default", "report-only"))
-    assert not world.collect().done
-    assert not world.list_deleted()
-
-
 def test_deliveries_share_for_two_seconds_that_nothing_is_stopped() -> None:
     world = World(slices=3)
     world.wait(0)
@@ -81,7 +69,7 @@ def test_deliveries_share_for_two_seconds_that_nothing_is_stopped() -> None:
     world.provisioner.work()
     assert world.gke.calls.count("get namespace default") == reads
 
-    stop(world, "default", "no-create")
+    world.stop("default", "no-create")
     world.clock.time += 3
     world.wait(2)
     assert list_reasons(world.provisioner.work()) == ["stopped"]

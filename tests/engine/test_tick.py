@@ -42,7 +42,7 @@ def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_messa
 def test_one_workload_that_cannot_be_read_stops_no_other() -> None:
     world = World()
     world.add("train", "second")
-    world.cluster.errors["get JobSet train"] = Denied("no right")
+    world.fail("get JobSet train", Denied("no right"))
 
     done = world.provisioner.tick()
 
@@ -227,7 +227,8 @@ def test_many_workloads_of_a_kind_are_listed_and_read_one_by_one_only_without_a_
 ) -> None:
     world = World()
     names = have_many(world)
-    world.cluster.errors = {"list JobSets": error} if error else {}
+    if error:
+        world.fail("list JobSets", error)
 
     done = world.collector.tick()
 

@@ -17,6 +17,7 @@ from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
+from shared.model import labels
 from shared.model.errors import AlreadyExists
 from shared.model.messages import EndedOperation
 from shared.model.names import ObjectName
@@ -91,8 +92,6 @@ class FakeCluster:
     def __init__(self, gke: FakeGke) -> None:
         self.gke, self.calls = gke, gke.calls
         self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
-        self.errors: dict[str, Exception] = {}
-        """By what is read, for example ``get JobSet train``."""
         self.pods: dict[str, PodView] = {}
         self.nodes: dict[str, PoolNode] = {}
         self.labels: dict[str, dict[str, str]] = {"tpu-provisioner": {}, "default": {}, "kube-system": {}}
@@ -100,14 +99,10 @@ class FakeCluster:
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         self.gke.note(f"get {kind} {name}")
-        if f"get {kind} {name}" in self.errors:
-            raise self.errors[f"get {kind} {name}"]
         return self.workloads.get((kind, namespace, name))
 
     def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> Sequence[WorkloadView]:
         self.gke.note(f"list {kind}s")
-        if f"list {kind}s" in self.errors:
-            raise self.errors[f"list {kind}s"]
         return [
             each for each in self.workloads.values() if each.kind == kind and (each.namespace, each.name) in names
         ]
@@ -241,6 +236,10 @@ class World:
         name = fields.setdefault("name", "train")
         uid = fields.setdefault("uid", JOBSET_UID if name == "train" else f"uid-of-{name}")
         self.cluster.workloads["JobSet", "default", name] = structs.replace(a_jobset(**fields), uid=uid)
+
+    def stop(self, namespace: str, value: str) -> None:
+        """A person labels a namespace."""
+        self.cluster.labels[namespace] = {labels.MODE: value}
 
     def on(self, calls: str, act: Callable[[], object], *, nth: int = 1, times: float = 1) -> None:
         """Let something happen before calls that match are answered, from one of them on."""
