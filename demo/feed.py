@@ -233,7 +233,7 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
             console.print(f"  - {each}", markup=False, highlight=False, soft_wrap=True)
         return
     refused = len({each.workload for each in outcome.refusals})
-    tail = f"; {count(refused, 'workload')} refused, with reasons above" if refused else ""
+    tail = f"; {count(refused, 'workload')} given up, with reasons above" if refused else ""
     pools = count(outcome.calls.get("CreateNodePool", 0), "node pool")
     console.print(f"Verified: {pools} created and deleted, none is left{tail}.", style="green", highlight=False)
     console.print("Next: make up keeps such a cloud for kubectl and gcloud.", highlight=False)

@@ -81,7 +81,7 @@ def test_a_list_is_applied_and_a_pod_that_no_node_takes_is_named(
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "does not go on: Pod head-and-slice-head-0-0-" in answer.stdout
     assert "FailedScheduling: 0/" in answer.stdout
-    assert "Verified: 3 node pools created and deleted, none is left; 1 workload refused" in answer.stdout
+    assert "Verified: 3 node pools created and deleted, none is left; 1 workload given up" in answer.stdout
 
 
 @pytest.mark.cluster

@@ -101,10 +101,10 @@ def test_a_workload_that_stands_still_is_told_from_one_that_moves() -> None:
 
 
 def test_why_gives_the_reasons_of_what_stands_still() -> None:
-    entry = Entry(at=NOW, source="event", about="Pod p", text="FailedScheduling: 0/1 nodes", bad=True)
-    history = History(
-        cluster="c", namespace="default", name="train", entries=[entry], now=Status(waiting=[a_wait()])
-    )
+    texts = ("FailedScheduling: 0/2 nodes", "FailedScheduling: 0/1 nodes")
+    entries = [Entry(at=NOW, source="event", about="Pod p", text=text, bad=True) for text in texts]
+    history = History(cluster="c", namespace="default", name="train", entries=entries)
+    history.now = Status(waiting=[a_wait()])
 
     assert list_reasons(history) == [
         ("pool_in_progress", "GKE creates it"),
