@@ -109,7 +109,6 @@ class Push(msgspec.Struct, rename="camel"):
     """One delivery, as Pub/Sub wraps it."""
 
     message: PushedMessage
-    subscription: str = ""
     delivery_attempt: int = 0  # 0 when the subscription has no dead-letter policy
 
 

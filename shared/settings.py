@@ -226,11 +226,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Base URL of the GKE API. Another one is a stand-in's, which has Compute Engine's API too."""
 
     @property
-    def idle_bound(self) -> int:
-        """Return for how many seconds any pool may stay without use."""
-        return max(self.idle_seconds, self.idle_seconds_max)
-
-    @property
     def room(self) -> Room:
         """Return what nodes leave to the pods of workloads."""
         return Room(

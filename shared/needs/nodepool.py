@@ -116,7 +116,8 @@ def _read_idle_seconds(wish: Wish) -> int:
     """
     group, settings = wish.group, wish.settings
     text = wish.template.annotations.get(labels.IDLE_SECONDS, str(settings.idle_seconds))
-    seconds = read_seconds(text, f"annotation {labels.IDLE_SECONDS}", most=settings.idle_bound)
+    most = max(settings.idle_seconds, settings.idle_seconds_max)
+    seconds = read_seconds(text, f"annotation {labels.IDLE_SECONDS}", most=most)
     together = group.whole or wish.template.node_pool_affinity or wish.shape.node_count == 1
     return seconds if together and not (group.pinned or group.elastic) else 0
 

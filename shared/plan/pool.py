@@ -7,7 +7,7 @@ from collections.abc import Collection
 from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
 from shared.plan.counting import Census
 from shared.plan.limits import Means, count_wanted, lower_maximum
-from shared.plan.scene import Act, Pod, Pool, Verb
+from shared.plan.scene import Act, Pool, Verb
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 TICK_SECONDS = 60
@@ -15,7 +15,12 @@ TICK_SECONDS = 60
 
 def is_used(pool: Pool, census: Census) -> bool:
     """Return whether a pod on the nodes of a pool holds it; pods of its own that hang do not."""
-    holders = [pod for pod in census.users.get(pool.name, ()) if _holds(pod, census.scene.now)]
+    # One that terminates and does not end in time holds nothing more.
+    holders = [
+        pod
+        for pod in census.users.get(pool.name, ())
+        if not pod.terminating or pod.ends_by is None or census.scene.now < pod.ends_by
+    ]
     return bool(holders) and not (all(pod.need for pod in holders) and _hangs(pool, census))
 
 
@@ -28,16 +33,6 @@ def _hangs(pool: Pool, census: Census) -> bool:
         return False
     troubled = census.troubles[pool.name] in (Trouble.FAILED, Trouble.SHORT)
     return troubled and census.find_service(pool).waiting_since is not None
-
-
-def _holds(pod: Pod, now: float) -> bool:
-    """Return whether a pod holds its pool. One that does not end in time holds nothing more."""
-    return not (pod.terminating and pod.ends_by is not None and now >= pod.ends_by)
-
-
-def is_waited_for(pool: Pool, census: Census) -> bool:
-    """Return whether a pod exists that is bound to no node and could run on a pool."""
-    return not census.unbound.keys().isdisjoint(census.answered[pool.name])
 
 
 def may_serve_soon(pool: Pool, census: Census) -> bool:
@@ -73,7 +68,7 @@ def find_spare(census: Census) -> frozenset[str]:
         for pool in (*strays, *list_too_many(census))
         if pool.name not in census.mixed
         and not is_used(pool, census)
-        and not is_waited_for(pool, census)
+        and census.unbound.keys().isdisjoint(census.answered[pool.name])
     )
 
 

@@ -15,7 +15,7 @@ BUDGETS = {
     "exporter": (1_772, 2_000),
     "shared/model": (1_733, 1_600),
     "shared/needs": (1_461, 1_300),
-    "shared/plan": (1_695, 1_900),
+    "shared/plan": (1_690, 1_900),
     "shared/engine": (2_430, 1_950),
     "shared/edges": (2_395, 2_100),
     "shared/kinds": (1_299, 1_300),
