@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from exporter.exporter_settings import read_exporter_settings
-from exporter.health import Health, HealthServer
+from exporter.health import Health, HealthServer, Metrics
 from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
 from shared import VERSION
@@ -197,15 +197,14 @@ def test_everything_that_selects_the_pods_does() -> None:
 
 
 def test_probes_and_metrics_are_asked_where_the_exporter_answers() -> None:
-    server = HealthServer("127.0.0.1", 0, Health(()), lambda: b"")._server
-    server.server_close()
+    server = HealthServer("127.0.0.1", 0, Health(()), Metrics())
+    server._server.server_close()
     container = read_container()
     (port,) = container["ports"]
     asked = [container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")]
     asked += read_of_exporter("PodMonitoring")["spec"]["endpoints"]
 
-    assert [each["path"] for each in asked] == ["/healthz", "/readyz", "/metrics"]
-    assert all(each["path"] in server.RequestHandlerClass.answers for each in asked)  # type: ignore[attr-defined]
+    assert [*server._judgements, "/metrics"] == [each["path"] for each in asked]
     assert {each["port"] for each in asked} == {port["name"]}
     assert port["containerPort"] == read_exporter_settings(read_environment()).http_port
     (ingress,) = read_of_exporter("NetworkPolicy")["spec"]["ingress"]
