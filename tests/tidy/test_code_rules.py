@@ -27,14 +27,14 @@ BUDGETS = {
     "standins/kit": (1_570, 1_600),
     OUTSIDE: (19_320, 20_000),
     "cli": (5_142, 5_000),
-    "tests/infra": (2_230, 1_900),
+    "tests/infra": (2_229, 1_900),
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_287, 2_300),
     "tests/rules": (5_772, 5_800),
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (737, 600),
     "tests/simulation": (4_960, 4_000),
-    " ".join(DEPLOYED): (14_449, 14_000),
+    " ".join(DEPLOYED): (14_439, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
