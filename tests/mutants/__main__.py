@@ -2,11 +2,9 @@
 
 import argparse
 import json
-import queue
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +13,7 @@ from random import Random
 from tests.mutants.judging import CAUGHT, Verdict, judge, write_table
 from tests.mutants.mutant import Mutant, draw_operators, read_by_hand
 from tests.mutants.tests_by_line import Coverage, measure_tests
-from tests.mutants.trees import Tree, copy_tree, name_commit
+from tests.mutants.trees import Tree, copy_tree, name_commit, spread
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build/mutants.json"
@@ -75,20 +73,9 @@ def open_trees(workers: int) -> Iterator[list[Tree]]:
 
 def judge_side_by_side(mutants: list[Mutant], trees: list[Tree], coverage: Coverage) -> Iterator[Verdict]:
     """Judge mutants, one at a time in each tree."""
-    free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:
         tree.expect_sound()
-        free.put(tree)
-
-    def work(mutant: Mutant) -> Verdict:
-        tree = free.get()
-        try:
-            return judge(mutant, tree, coverage)
-        finally:
-            free.put(tree)
-
-    with ThreadPoolExecutor(len(trees)) as pool:
-        yield from pool.map(work, mutants)
+    yield from spread(trees, lambda mutant, tree: judge(mutant, tree, coverage), mutants)
 
 
 def _say(*lines: str) -> None:

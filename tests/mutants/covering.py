@@ -13,24 +13,16 @@ CONTEXT = "MUTANTS_TEST"
 OUTCOMES = "MUTANTS_OUTCOMES"  # the variable with the file for the seconds of each test that passed
 SETTINGS = "MUTANTS_SETTINGS"
 """The variable with coverage.py's settings, for the programs that a test starts."""
-_WAITS = {"bench", "environment", "beside", "provisioned"}
-"""The fixtures of tests that start a shell for each of many steps."""
-_TIERS = {
-    *("tool", "terraform", "image", "own_engine", "deploy", "by_hand", "browser", "corpus", "recordings"),
-    *("docs", "slow", "ray", "cluster"),
-}
-"""The markers of tests that need more than one process and PyPI, in any tree."""
+_TIERS = {"tool", "helm", "terraform", "image", "browser", "corpus", "recordings", "slow", "cluster", "real"}
+"""The markers of tests that need more than one process and PyPI."""
 _SECONDS: dict[str, float] = {}
 _FAILED: set[str] = set()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = [
-        each
-        for each in items
-        if _WAITS.isdisjoint(getattr(each, "fixturenames", ()))
-        and _TIERS.isdisjoint(marker.name for marker in each.iter_markers())
-    ]
+    # The fixture `bench` starts a shell for each of many steps.
+    quick = [each for each in items if "bench" not in getattr(each, "fixturenames", ())]
+    items[:] = [each for each in quick if _TIERS.isdisjoint(marker.name for marker in each.iter_markers())]
 
 
 @pytest.hookimpl(wrapper=True)

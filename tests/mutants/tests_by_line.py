@@ -2,12 +2,10 @@
 
 import ast
 import json
-import queue
 import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -15,14 +13,12 @@ from pathlib import Path
 from coverage import CoverageData
 
 from tests.mutants.covering import CONTEXT, OUTCOMES, SETTINGS
-from tests.mutants.trees import PYTEST, Tree
+from tests.mutants.trees import PYTEST, Tree, spread
 
 PRODUCT = ("shared", "exporter", "functions", "cli", "infra/build")
 SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra")
 """The folders of tests that run mostly in one process."""
 PLUGIN = "tests.mutants.covering"
-_WAITS = re.compile(r"serve_mock|fake_process|running_stacks|build_cloud")
-"""What stands in a file of tests that start clouds."""
 _TEST_SECONDS_MAX = 5.0
 _SUITE_SECONDS_MAX = 3000.0
 
@@ -68,19 +64,7 @@ def _find_statement(text: str, line: int) -> tuple[int, int, list[str]]:
 
 def measure_tests(trees: Sequence[Tree], suites: tuple[str, ...] = SUITES) -> Coverage:
     """Run the tests of some suites once, in several trees, and return what each covers."""
-    free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
-    for tree in trees:
-        free.put(tree)
-
-    def measure(suite: str) -> Coverage:
-        tree = free.get()
-        try:
-            return _measure_suite(tree, suite)
-        finally:
-            free.put(tree)
-
-    with ThreadPoolExecutor(len(trees)) as pool:
-        parts = list(pool.map(measure, suites))
+    parts = list(spread(trees, _measure_suite, suites))
     lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for part in parts:
         for file, tests in part.lines.items():
@@ -90,12 +74,10 @@ def measure_tests(trees: Sequence[Tree], suites: tuple[str, ...] = SUITES) -> Co
     return Coverage(_rank_lines(lines, seconds), seconds)
 
 
-def _measure_suite(tree: Tree, suite: str) -> Coverage:
+def _measure_suite(suite: str, tree: Tree) -> Coverage:
     """Run the tests of a suite, and return which of them reach each line."""
     paths = sorted((tree.root / "tests" / suite).glob("test_*.py"))
-    files = [str(each.relative_to(tree.root)) for each in paths if not _WAITS.search(each.read_text())]
-    if not files:
-        return Coverage({}, {})
+    files = [str(each.relative_to(tree.root)) for each in paths]
     with tempfile.TemporaryDirectory() as folder:
         rooms = "".join(f"\n    {tree.root / room}" for room in PRODUCT)
         settings, outcomes = Path(folder, "settings"), Path(folder, "outcomes.json")

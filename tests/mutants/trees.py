@@ -1,16 +1,22 @@
 """Copies of a tree, in which tests run and mutants are applied."""
 
 import os
+import queue
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 PYTEST = [
     *("-q", "--no-header", "--tb=no", "--assert=plain"),
@@ -98,3 +104,20 @@ def copy_tree(tree: Path, to: Path) -> Tree:
     if (tree / ".venv").exists():
         (to / ".venv").symlink_to((tree / ".venv").resolve())
     return Tree(to)
+
+
+def spread(trees: Sequence[Tree], work: Callable[[Item, Tree], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Return what comes of each item in some tree, where one is worked on at a time."""
+    free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def work_somewhere(item: Item) -> Result:
+        tree = free.get()
+        try:
+            return work(item, tree)
+        finally:
+            free.put(tree)
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        yield from pool.map(work_somewhere, items)
