@@ -55,10 +55,10 @@ class Autoscaler:
         if now < self._due:
             return  # an earlier loop has looked meanwhile
         self._due = math.inf
-        pods = tuple(map(_draw_pod, (pod for pod in self._cluster.pods.values() if not pod.view.finished)))
+        pods = tuple(map(draw_pod, (pod for pod in self._cluster.pods.values() if not pod.view.finished)))
         groups = [found for pool in self._pools.values() if (found := self._draw_group(pool))]
         self._rng.shuffle(groups)
-        nodes = tuple(map(_draw_node, self._cluster.nodes.values()))
+        nodes = tuple(map(draw_node, self._cluster.nodes.values()))
         for action in self._model.look(now, picture.Seen(pods, nodes, tuple(groups))):
             self._act(action)
         if (following := self._model.find_next(now)) < math.inf:
@@ -81,7 +81,7 @@ class Autoscaler:
             smallest=pool.smallest,
             target=target,
             all_or_none=pool.whole,
-            template=_draw_node(self._cluster.build_node(pool, "")),
+            template=draw_node(self._cluster.build_node(pool, "")),
             instances=(
                 *(picture.Instance(node.name) for node in nodes),
                 *(picture.Instance(name, creating=True, error=error) for name in missing),
@@ -149,8 +149,8 @@ class Autoscaler:
         self._world.note_change()
 
 
-def _draw_pod(pod: SimPod) -> fitting.Pod:
-    """Return a pod as the autoscaler sees it, anew only if it has changed."""
+def draw_pod(pod: SimPod) -> fitting.Pod:
+    """Return a pod as scheduler and autoscaler see it, anew only if it has changed."""
     if pod.drawn is None or pod.drawn[0] is not pod.view:
         pod.drawn = pod.view, _draw_pod_anew(pod)
     return pod.drawn[1]
@@ -182,7 +182,8 @@ def _share(operator: str, key: str) -> tuple[fitting.Term, ...]:
     return (fitting.Term(labels.NODE_POOL, has, None),)
 
 
-def _draw_node(node: Node) -> fitting.Node:
+def draw_node(node: Node) -> fitting.Node:
+    """Return a node as scheduler and autoscaler see it."""
     taints = ((node.pool.listed.spot, labels.SPOT), (node.pool.pinned, _PINNED), (node.view.closed, _CLOSED))
     return fitting.Node(
         name=node.name,

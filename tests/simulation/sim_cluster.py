@@ -12,14 +12,14 @@ from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.pools import PoolNode
 from shared.model.workloads import Notice, PodView
-from tests.simulation.sim_autoscaler import Autoscaler
+from standins.kit import fitting
+from tests.simulation.sim_autoscaler import Autoscaler, draw_node, draw_pod
 from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_pool_bodies import MACHINES
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods, list_wanted
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
-    from standins.kit import fitting
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World
@@ -47,11 +47,6 @@ class Node:
     def leave(self) -> None:
         """Let it be Ready no more."""
         self.view = replace(self.view, ready=False, ready_at=None)
-
-    @property
-    def free(self) -> int:
-        """Return the chips or GPUs that no pod uses."""
-        return self.units - sum(pod.units for pod in self.pods)
 
 
 @dataclass(slots=True, eq=False)
@@ -335,12 +330,15 @@ class SimCluster:
 
     def _schedule(self) -> None:
         self._pass_due = False
+        unfinished = (pod for pod in self.pods.values() if not pod.view.finished)
+        placing = fitting.Placing(map(draw_node, self.nodes.values()), map(draw_pod, unfinished))
+        ready = [row for name, row in placing.rows.items() if self.nodes[name].view.ready]
         for pod in list(self.waiting.values()):
             if not pod.live:
                 continue
-            node = self._find_node(pod)
-            if node is not None:
-                self._bind(pod, node)
+            row = placing.place(draw_pod(pod), ready)
+            if row is not None:
+                self._bind(pod, self.nodes[row.name])
             elif not pod.view.unschedulable:
                 since = float(int(self.world.time.now + self.world.scenario.skew_seconds))
                 pod.view = replace(pod.view, unschedulable=True, unschedulable_since=since)
@@ -361,34 +359,6 @@ class SimCluster:
         del self.waiting[pod.view.uid]
         self.world.exporters[self.name].lose_pod(pod)
         self.world.note_change()
-
-    def _find_node(self, pod: SimPod) -> Node | None:
-        found = (node for node in self.nodes.values() if node.free >= pod.units and self.fits(pod, node))
-        return next(found, None)
-
-    def fits(self, pod: SimPod, node: Node) -> bool:
-        """Return whether a pod can run on a node that has enough free."""
-        selection = pod.view.template.selection
-        if not node.view.ready or any(node.labels.get(key) not in values for key, values in selection.items()):
-            return False
-        if node.pool.listed.spot and not (pod.tolerates_spot and pod.workload.spot):
-            return False
-        key = pod.plan.pool_key
-        if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
-            return False
-        return not node.view.closed and self.may_share(pod, node.pool.name)
-
-    def may_share(self, pod: SimPod, pool_name: str) -> bool:
-        """Return whether a pod may use a pool, by its own pool key and those on it."""
-        if not pod.plan.pool_key:
-            return True
-        for other in self.pods.values():
-            if other.node is None or not other.plan.pool_key or other.view.finished:
-                continue
-            here, same = other.node.pool.name == pool_name, other.plan.pool_key == pod.plan.pool_key
-            if here != same and (here or same):
-                return False
-        return True
 
     # --- Events -----------------------------------------------------------------------------------
 
