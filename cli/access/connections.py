@@ -7,6 +7,7 @@ kubeconfigs are loaded at their first use: each costs as much as all the rest.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from google.cloud.logging_v2 import Client
     from google.pubsub_v1.services.publisher import PublisherClient
     from google.pubsub_v1.services.subscriber import SubscriberClient
-    from google.pubsub_v1.types import Subscription
     from kubernetes.client.configuration import Configuration
 
     from cli.access.log_search import OpenLogs
@@ -138,13 +138,12 @@ class PubsubAdmin:
         transport = SubscriberRestTransport(host=self._host, credentials=self._account.credentials)
         return SubscriberClient(transport=transport)
 
-    def find_subscription(self, name: str) -> Subscription | None:
-        """Return a subscription, or None when there is none."""
-        try:
-            subscription: Subscription = self._call("get_subscription", name, subscription=name)
-        except NotFound:
-            return None
-        return subscription
+    def has_subscription(self, name: str) -> bool:
+        """Return whether there is such a subscription."""
+        with suppress(NotFound):
+            self._call("get_subscription", name, subscription=name)
+            return True
+        return False
 
     def seek(self, name: str, time: str) -> None:
         """Put a subscription back to a time (RFC 3339)."""

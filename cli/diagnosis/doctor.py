@@ -227,7 +227,7 @@ def check_subscriptions(deployment: Deployment) -> Finding:
     if not deployment.own.project:
         return skipped("TPU_PROVISIONER_PROJECT is empty")
     names = {part: name_subscription(deployment.own, part) for part in (*PUSHED, DEAD_LETTERS)}
-    absent = {part: name for part, name in names.items() if deployment.pubsub.find_subscription(name) is None}
+    absent = {part: name for part, name in names.items() if not deployment.pubsub.has_subscription(name)}
     if not absent:
         return Finding(Result.OK, f"all {len(names)} exist")
     # Without the ends of operations the ticks do all of it, only later.

@@ -149,16 +149,11 @@ def _warns_of_part(event: _Event, name: str) -> bool:
 def _read_event(event: _Event) -> Iterator[Entry]:
     at = parse_time(event.first_timestamp or event.event_time or event.metadata.creation_timestamp)
     last, about, times = parse_time(event.last_timestamp), event.involved_object, event.count or 1
-    if at is None:
-        return
-    repeated = f" ({times} times, the last {round(last - at)} s later)" if times > 1 and last is not None else ""
-    yield Entry(
-        at=at,
-        source="event",
-        about=f"{about.kind} {about.name}",
-        text=f"{event.reason}: {event.message}{repeated}",
-        bad=event.type == "Warning",
-    )
+    repeated = f" ({times} times, the last {round(last - at)} s later)" if times > 1 and last and at else ""
+    text = f"{event.reason}: {event.message}{repeated}"
+    if at is not None:
+        bad = event.type == "Warning"
+        yield Entry(at=at, source="event", about=f"{about.kind} {about.name}", text=text, bad=bad)
 
 
 def read_operations(operations: Iterable[Operation]) -> Iterator[Entry]:

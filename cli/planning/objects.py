@@ -227,7 +227,7 @@ class Made:
     note: str  # for the author: why it makes none, or what is particular to it. Empty for nothing.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Maker:
     """A kind whose objects make one workload each."""
 
@@ -341,16 +341,13 @@ def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
     return {**job, "template": {**read.fields(job, "template"), "spec": spec}}
 
 
-def _leave_to_controller(_body: Json, _: object) -> Made:
-    return Made(None, "its controller makes a JobSet of it, which gets its pools; plan that JobSet")
-
-
 _BY_TRAINER = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
+_BY_PATHWAYS = "its controller makes a JobSet of it, which gets its pools; plan that JobSet"
 _RAY = ("v1", "v1alpha1")
 MAKERS = (
-    Maker(name="RayJob", group="ray.io", versions=_RAY, make=_make_of_rayjob),
-    Maker(name="RayService", group="ray.io", versions=_RAY, make=_make_of_rayservice),
-    Maker(name="TrainJob", group="trainer.kubeflow.org", versions=("v1alpha1",), make=_make_of_trainjob),
-    Maker(name="CronJob", group="batch", versions=("v1",), make=_make_of_cronjob),
-    Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_leave_to_controller),
+    Maker("RayJob", "ray.io", _RAY, _make_of_rayjob),
+    Maker("RayService", "ray.io", _RAY, _make_of_rayservice),
+    Maker("TrainJob", "trainer.kubeflow.org", ("v1alpha1",), _make_of_trainjob),
+    Maker("CronJob", "batch", ("v1",), _make_of_cronjob),
+    Maker("PathwaysJob", "pathways-job.pathways.domain", ("v1",), lambda *_: Made(None, _BY_PATHWAYS)),
 )

@@ -219,7 +219,7 @@ def _plan_workload(
     key = Key(cluster, workload.kind, workload.namespace, workload.name)
     awake = structs.replace(workload, suspended=False, managed_elsewhere=False)
     wanted = list_wanted(cluster, awake, (), {}, settings)
-    wanted = structs.replace(wanted, needs=tuple(need for need in wanted.needs if not _needs_nothing(need)))
+    wanted = structs.replace(wanted, needs=tuple(filter(_wants_something, wanted.needs)))
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
     limits = ((settings.limit_chips, chips.total()), (settings.limit_chips_per_namespace, chips[key.namespace]))
     room = min((limit - used for limit, used in limits if limit), default=UNLIMITED)
@@ -232,8 +232,8 @@ def _plan_workload(
     return planned
 
 
-def _needs_nothing(need: Need) -> bool:
-    return need.never is None and not (need.nodes if need.elastic else need.most)
+def _wants_something(need: Need) -> bool:
+    return bool(need.never or (need.nodes if need.elastic else need.most))
 
 
 def _list_pods(need: Need) -> Iterator[Pod]:
