@@ -114,9 +114,10 @@ def _list_waiting(reading: Reading, ports: Ports) -> list[Key]:
     """
     pods = reading.lists.pods.items()
     keys = [Key(reading.cluster, *owner) for owner, own in pods if not all(pod.node_name for pod in own)]
+    queues = ports.queues.get(reading.cluster)
     with noting(reading.errors, "Kueue's Workloads"):
-        queued = list_queued(reading.cluster, ports)
-        keys += [Key(reading.cluster, each.owner.kind, each.namespace, each.owner.name) for each in queued]
+        queued = list_queued(queues, queues.list_checks()) if queues else []
+        keys += [Key(reading.cluster, each.owner.kind, each.namespace, each.owner.name) for each, _ in queued]
     return keys
 
 

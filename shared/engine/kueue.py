@@ -10,6 +10,7 @@ from functools import partial
 
 from msgspec import structs
 
+from shared.engine.budget import WorkloadName
 from shared.engine.look import Look, Standing
 from shared.engine.outside import Ports, Queues
 from shared.engine.tell import CHECKS, Outcome, find_error, say
@@ -18,7 +19,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
 from shared.model.times import format_time, read_seconds
-from shared.model.workloads import CheckState, QueuedWorkload, WorkloadView
+from shared.model.workloads import Check, CheckState, QueuedWorkload, WorkloadView
 from shared.plan.attempts import find_pause
 from shared.plan.counting import Census
 from shared.plan.scene import Plan
@@ -48,20 +49,15 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
     if not workload.suspended or not is_answered(workload.kind):
         return Standing()
     for each in queues.list_owned(workload.namespace, workload.uid):
-        names = _list_checks(queues)  # one Workload, or none where Kueue is not installed
+        # There is one Workload, or none where Kueue is not installed.
+        names = {check.name for check in queues.list_checks()}
         state = next((state for state in each.checks if state.name in names), None)
-        if state and not each.holds_quota:
-            lost_at, retried = each.lost_at or 0.0, state.state == _RETRY
-            return Standing(lost_at=lost_at, retried=retried)
-        if state:
-            standing = Standing(queued=each, check=state)
-            return _read_owner(standing, each, workload, queues)
+        if state is None:
+            continue
+        if each.holds_quota:
+            return _read_owner(Standing(queued=each, check=state), each, workload, queues)
+        return Standing(lost_at=each.lost_at or 0.0, retried=state.state == _RETRY)
     return Standing()
-
-
-def _list_checks(queues: Queues) -> set[str]:
-    """Return the names of the checks that this provisioner answers."""
-    return {check.name for check in queues.list_checks()}
 
 
 def _read_owner(
@@ -82,16 +78,12 @@ def _read_owner(
     return structs.replace(standing, owner=owner, seconds=seconds)
 
 
-def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
-    """Return the Workloads with quota whose check of ours is Pending, the oldest first."""
-    queues = ports.queues.get(cluster)
-    if queues is None:
-        return []
-    names = _list_checks(queues)
-    waits = [
-        each for each in queues.list_workloads() if each.holds_quota and each.find_pending(names)
-    ]
-    return sorted(waits, key=lambda each: each.reserved_at or 0.0)
+def list_queued(queues: Queues, checks: Sequence[Check]) -> list[tuple[QueuedWorkload, CheckState]]:
+    """Return the Workloads with quota of which one of these checks is Pending, the oldest first."""
+    names = {check.name for check in checks}
+    pairs = ((each, each.find_pending(names)) for each in queues.list_workloads())
+    waits = [(each, state) for each, state in pairs if state and each.holds_quota]
+    return sorted(waits, key=lambda pair: pair[0].reserved_at or 0.0)
 
 
 def is_answered(name: str) -> bool:
@@ -101,22 +93,22 @@ def is_answered(name: str) -> bool:
 
 
 def tend_checks(
-    cluster: str, queued: Sequence[QueuedWorkload], ports: Ports
-) -> list[tuple[str, Exception]]:
-    """Say of each check whether it is answered, and give back the quota of other kinds, with words.
+    cluster: str, ports: Ports
+) -> tuple[list[WorkloadName], list[tuple[str, Exception]]]:
+    """Return the workloads that wait for our checks, and what could not be written.
 
-    What could not be written is returned; one object stops no other.
+    Each check gets the word that it is answered; other kinds give back their quota, with words. One
+    object stops no other.
     """
-    if cluster not in ports.queues:
-        return []
-    queues, now = ports.queues[cluster], ports.clock.now()
-    checks, answer = queues.list_checks(), (_RETRY, _NO_CHECK)
+    queues, names, now = ports.queues[cluster], list[WorkloadName](), ports.clock.now()
+    checks = queues.list_checks()
     writes = {each.name: partial(queues.mark_active, each) for each in checks if not each.active}
-    for each in queued:
-        state = each.find_pending(check.name for check in checks)
-        if state and not is_answered(each.owner.kind):
-            writes[str(each)] = partial(_write, queues, each, state, answer, now)
-    return list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())
+    for each, state in list_queued(queues, checks):
+        if is_answered(each.owner.kind):
+            names.append((each.owner.kind, each.namespace, each.owner.name))
+        else:
+            writes[str(each)] = partial(_write, queues, each, state, (_RETRY, _NO_CHECK), now)
+    return names, list(ports.crew.run_each(writes, seconds=WRITE_SECONDS)[1].items())
 
 
 def _write(

@@ -15,7 +15,7 @@ from itertools import chain
 from msgspec import Struct
 
 from shared.engine.budget import Key, WorkloadName
-from shared.engine.kueue import answer_check, is_answered, list_queued, tend_checks
+from shared.engine.kueue import answer_check, tend_checks
 from shared.engine.look import LIVE, Lists, Look
 from shared.engine.outside import Ports
 from shared.engine.reads import DELIVERY_SECONDS, find_owner, read_lists, read_stop
@@ -231,16 +231,11 @@ def _list_demands(lists: Lists, ports: Ports, done: Tick) -> list[Key]:
     marked = {node.pool for node in chain.from_iterable(lists.nodes.values()) if node.idle_since}
     names += [owner for owner, pools in owners if marked & {pool.name for pool in pools}]
     try:
-        queued = list_queued(lists.cluster, ports)
-        done.errors += tend_checks(lists.cluster, queued, ports)
+        queued, errors = tend_checks(lists.cluster, ports) if ports.queues else ([], [])
     except ProvisionerError as error:  # pods that wait are served without Kueue too
-        done.errors.append((f"Workloads of {lists.cluster}", error))
-    else:
-        names += [
-            (each.owner.kind, each.namespace, each.owner.name)
-            for each in queued
-            if is_answered(each.owner.kind)
-        ]
+        queued, errors = [], [(f"Workloads of {lists.cluster}", error)]
+    names += queued
+    done.errors += errors
     return [Key(lists.cluster, *name) for name in dict.fromkeys(names)]
 
 

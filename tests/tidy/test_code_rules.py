@@ -16,7 +16,7 @@ BUDGETS = {
     "shared/model": (1_733, 1_600),
     "shared/needs": (1_461, 1_300),
     "shared/plan": (1_690, 1_900),
-    "shared/engine": (2_430, 1_950),
+    "shared/engine": (2_417, 1_950),
     "shared/edges": (2_395, 2_100),
     "shared/kinds": (1_299, 1_300),
     "shared/shapes": (755, 760),
