@@ -121,9 +121,9 @@ def list_reasons(history: History) -> list[tuple[str, str]]:
     if refused:
         return list(dict.fromkeys(rows))
     told = [(str(each.reason), each.message) for each in history.decisions]
-    # The last one of each object: earlier ones are about what is no longer so.
-    warnings = {each.about: ("event", f"{each.about}: {each.text}") for each in history.entries if each.bad}
-    return list(dict.fromkeys([*rows, *told, *list(warnings.values())[-_WARNINGS_MAX:]]))
+    last = list(filter(lambda entry: entry.bad, history.entries))[-_WARNINGS_MAX:]
+    warnings = {each.about: ("event", f"{each.about}: {each.text}") for each in last}  # of each object one
+    return list(dict.fromkeys([*rows, *told, *warnings.values()]))
 
 
 class Run:
