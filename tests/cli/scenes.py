@@ -50,10 +50,8 @@ class Stage:
 
     def deploy(self, *subscriptions: str, renewed: float = NOW, holder: str = "exporter-a") -> None:
         """Give the deployment a name, subscriptions, and an exporter that has renewed its Lease."""
-        self.own, self.subscriptions = (
-            {"project": "p", "name": "x", "lease_name": "tpu-provisioner-exporter"},
-            subscriptions,
-        )
+        self.own = {"project": "p", "name": "x", "lease_name": "tpu-provisioner-exporter"}
+        self.subscriptions = subscriptions
         self.objects[LEASE] = {"spec": {"holderIdentity": holder, "renewTime": format_time(renewed)}}
 
     @contextmanager
