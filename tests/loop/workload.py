@@ -94,8 +94,8 @@ class Workload:
             if node["metadata"].get("labels", {}).get(POOL) in pools:
                 self.cloud.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
 
-    def free(self, word: str) -> None:
-        """Take the gates away from its pods with a word in their names."""
+    def free(self, word: str = "") -> None:
+        """Take the gates away from its pods, or from those with a word in their names."""
         for pod in self.list_pods():
             if word in pod["metadata"]["name"]:
                 path = f"{self._in('pods')}/{pod['metadata']['name']}"
