@@ -70,9 +70,6 @@ class Claim(ObjectName, frozen=True, kw_only=True, dict=True):
         # Each part has its length before it, so that two claims never have the same text.
         return labels.hash_text("".join(f"{len(part)}:{part}" for part in parts), _CLAIM_CHARACTERS)
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}, need {self.need}, slot {self.slot}"
-
 
 class ParsedName(Struct, frozen=True):
     """The parts of a pool name of ours."""
