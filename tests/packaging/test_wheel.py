@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "shared")
+PACKED = (".py", ".html", ".json", ".yaml", ".md")
 NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
 UV = Path(sys.executable).with_name("uv")  # as requirements/development.in pins it
 OFFLINE = ("--quiet", "--offline", f"--python={sys.executable}")
@@ -65,18 +66,11 @@ def run_installed(installed: Path, *command: str) -> subprocess.CompletedProcess
 def test_the_wheel_holds_the_packages_of_the_command_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = {name for name in packed.namelist() if ".dist-info/" not in name}
-    sources = {
-        path.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("*.py")
-    } | {
-        "cli/board/page.html",
-        "shared/engine/words.json",
-        "shared/model/refusals.json",
-        "shared/shapes/gpus.json",
-        "shared/shapes/tpus.json",
-    }
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*"))
+    sources = {path.relative_to(ROOT).as_posix() for path in files if path.suffix in PACKED}
 
     assert len(names) > 50
-    assert names == {f"tpu_provisioner/{name}" for name in sources | {"cli/market.yaml", "cli/runbook.md"}}
+    assert names == {f"tpu_provisioner/{name}" for name in sources}
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "NOTICE"])
