@@ -16,7 +16,6 @@ from shared.shapes.catalogue import TPUS
 
 if TYPE_CHECKING:
     from shared.model.pools import NodePool
-    from shared.needs.nodepool import Demand
 
 MARKET = yaml.safe_load((files("cli") / "market.yaml").read_text(encoding="utf-8"))
 """Dated facts about Google's offer, with their sources."""
@@ -28,9 +27,10 @@ ACCELERATORS = {machine.name: family.accelerator for family in TPUS.values() for
 """The TPU accelerator of each machine type."""
 
 
-def find_price(demand: Demand, *, chips: int) -> float | None:
-    """Return the list price of so many chips of a demand in US dollars an hour; None if unknown."""
-    return multiply(find_chip_price(demand.shape.family.accelerator, demand.way.zone, demand.way.tier), chips)
+def find_price(accelerator: str, location: str, tier: str, *, chips: int) -> float | None:
+    """Return the list price of so many chips in US dollars an hour; None if it is unknown."""
+    rate = find_chip_price(accelerator, location, tier)
+    return None if rate is None else round(rate * chips, 2)
 
 
 def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | None:
@@ -39,12 +39,7 @@ def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | Non
     The location is the zone or region of its cluster; a pool is in the same region.
     """
     tier = find_tier(pool.spot, pool.flex_start, pool.reservation)
-    return multiply(find_chip_price(ACCELERATORS.get(pool.machine_type, ""), location, tier), chips)
-
-
-def multiply(rate: float | None, chips: int) -> float | None:
-    """Return the price of so many chips; None if that of one is unknown."""
-    return None if rate is None else round(rate * chips, 2)
+    return find_price(ACCELERATORS.get(pool.machine_type, ""), location, tier, chips=chips)
 
 
 def find_tier(spot: object, flex_start: object, reservation: object) -> Tier:

@@ -51,6 +51,8 @@ known before."""
 _UNKNOWN_BEFORE = (labels.OWNER_UID, labels.CREATED_AT)
 _SLOTS, UNLIMITED = 10**6, 10**9
 _NOW = 1.0
+_NONE = Need(key="refused", asks=Asks(PoolShape("")))
+"""Of a workload that Kubernetes refuses."""
 
 
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses/"
@@ -179,7 +181,10 @@ class PlannedNeed:
     @property
     def price(self) -> float | None:
         """Return the list price of its pools in US dollars an hour; None if it is unknown."""
-        return find_price(self.demand, chips=self.chips) if self.demand and self.creates else None
+        if self.demand is None or not self.creates:
+            return None
+        shape, way = self.demand.shape, self.demand.way
+        return find_price(shape.family.accelerator, way.zone, way.tier, chips=self.chips)
 
     @property
     def refused(self) -> bool:
@@ -194,7 +199,9 @@ def plan(contents: Found, cluster: str, settings: Settings, facts: Facts) -> lis
         workload = facts.add_disks(structs.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
         stop = judge_labels(workload.namespace, facts.find_labels(workload.namespace))
-        needs = _refuse(manifest, here) or _plan_workload(workload, here, local, stop, chips)
+        key = Key(here, workload.kind, workload.namespace, workload.name)
+        refusals = [PlannedNeed(key=key, need=_NONE, decision=each.decision) for each in manifest.refusals]
+        needs = refusals or _plan_workload(key, workload, local, stop, chips)
         absent = [
             f"the {kind} {name} of namespace {home}"
             for kind, home, name in sorted({*manifest.names} - {*contents.defined})
@@ -203,22 +210,12 @@ def plan(contents: Found, cluster: str, settings: Settings, facts: Facts) -> lis
     return planned
 
 
-def _refuse(manifest: Manifest, cluster: str) -> list[PlannedNeed]:
-    """Return a need without pools for each reason why Kubernetes refuses a workload."""
-    workload = manifest.workload
-    key = Key(cluster, workload.kind, workload.namespace, workload.name)
-    need = Need(key="refused", asks=Asks(PoolShape("")))
-    decisions = (error.decision for error in manifest.refusals)
-    return [PlannedNeed(key=key, need=need, decision=each) for each in decisions]
-
-
 def _plan_workload(
-    workload: WorkloadView, cluster: str, settings: Settings, stop: StopAndCause, chips: Counter[str]
+    key: Key, workload: WorkloadView, settings: Settings, stop: StopAndCause, chips: Counter[str]
 ) -> list[PlannedNeed]:
     """Return the needs of a workload when it runs; `chips` counts earlier ones by namespace."""
-    key = Key(cluster, workload.kind, workload.namespace, workload.name)
     awake = structs.replace(workload, suspended=False, managed_elsewhere=False)
-    wanted = list_wanted(cluster, awake, (), {}, settings)
+    wanted = list_wanted(key.cluster, awake, (), {}, settings)
     wanted = structs.replace(wanted, needs=tuple(filter(_wants_something, wanted.needs)))
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
     limits = ((settings.limit_chips, chips.total()), (settings.limit_chips_per_namespace, chips[key.namespace]))
