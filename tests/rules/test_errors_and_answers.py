@@ -4,12 +4,14 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import SimpleNamespace as Object
 
 import pytest
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError, TransportError
 
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, answer_error
 from shared.edges import kubernetes
-from shared.edges.google import classify_refusal, find_request
+from shared.edges.google import _classify_account_error, classify_refusal, find_request
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import (
     AlreadyExists,
@@ -29,6 +31,7 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
+from tests.rows import rows
 
 
 def descendants(kind: type[ProvisionerError]) -> Iterator[type[ProvisionerError]]:
@@ -226,6 +229,29 @@ def test_retry_after_is_read_where_it_is_a_number_of_seconds(header: str | None,
     assert isinstance(error, Retryable)
     assert error.retry_after_seconds == seconds
     assert answer_error(error).status == 503
+
+
+@rows(
+    "error kind",
+    {
+        "no credentials": (DefaultCredentialsError("none"), Denied),  # type: ignore[no-untyped-call]
+        "one that may be tried again": (RefreshError("later", retryable=True), Unavailable),  # type: ignore[no-untyped-call]
+        **{
+            f"the metadata server says {status}": (TransportError("no", Object(status=status)), kind)  # type: ignore[no-untyped-call]
+            for status, kind in ((404, Denied), (429, Unavailable), (499, Denied), (500, Unavailable))
+        },
+        "no answer": (TransportError("no route"), Unavailable),  # type: ignore[no-untyped-call]
+    },
+)
+def test_without_a_token_a_retry_helps_where_its_server_is_busy(
+    error: GoogleAuthError, kind: type[ProvisionerError]
+) -> None:
+    wrapped = RefreshError("wrapped")  # type: ignore[no-untyped-call]
+    wrapped.__cause__ = error
+
+    assert type(_classify_account_error(error)) is kind
+    if isinstance(error, TransportError):
+        assert type(_classify_account_error(wrapped)) is kind
 
 
 # --- the Kubernetes API's refusals ---
