@@ -119,7 +119,7 @@ def _find_other(
     other = find_other_server(pod)
     if other is None and spec is not None:
         check_pod(pod, spec, workload, settings)
-        check_affinity(pod)
+        check_affinity(pod, spec)
     return other
 
 

@@ -53,6 +53,9 @@ _SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
 """With those that GKE does not set itself."""
 
 
+_PLAIN = PodTemplate()
+
+
 def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[str, str]]:
     """Return the node labels by which a listed pool shows whether pods may run on it.
 
@@ -111,10 +114,11 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
     return {key: template.labels[key] for key in (*of_operator, *copied) if key in template.labels}
 
 
-def check_affinity(template: PodTemplate) -> None:
-    """Accept pods whose required affinity names labels that new nodes have."""
+def check_affinity(template: PodTemplate, spec: PodTemplate = _PLAIN) -> None:
+    """Accept pods whose required affinity, beside their spec's, names labels of new nodes."""
     for term in template.topology_terms:
-        if is_own(term.key) and not template.selection.get(term.key):
+        absent = is_own(term.key) and not template.selection.get(term.key)
+        if absent and term not in spec.topology_terms:
             raise refuse("topology_label_absent", term.key, term=term)
 
 

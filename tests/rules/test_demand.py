@@ -69,6 +69,7 @@ def test_a_leader_that_exclusive_placement_ties_to_a_label_of_no_new_node_is_ref
     leader = a_pod(template=a_template(topology_terms=terms))
 
     expect_words(read(leader, a_jobset()), Reason.SELECTOR_UNSUPPORTED, "(got 'rack')")
+    assert want(a_jobset(template=leader.template), leader).refusals == (), "the spec's is told once"
 
 
 def test_a_pinned_pod_selects_its_own_job() -> None:
