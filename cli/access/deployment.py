@@ -37,7 +37,6 @@ from shared.settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cli.access.connections import Deployment
     from shared.edges.google import GoogleSession
 
 
@@ -165,18 +164,6 @@ class Choice:
 
 CHOICE = ContextVar("choice", default=Choice())  # noqa: B039 -- it is frozen
 """What the command line says of the deployment."""
-
-
-def open_chosen() -> Deployment:
-    """Return the chosen deployment."""
-    return open_deployment(choose_environment())
-
-
-def open_deployment(environ: Mapping[str, str]) -> Deployment:
-    """Return the deployment. Its libraries take half a second to load, and a plan needs none."""
-    from cli.access.connections import open_deployment as open_now  # noqa: PLC0415 -- see above
-
-    return open_now(environ)
 
 
 def choose_environment(*, always: bool = True) -> Mapping[str, str]:

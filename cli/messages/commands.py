@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.access.deployment import open_chosen
+from cli.access import open_chosen
 from cli.exit_codes import EPILOG, BadInput, ExitCode, answering
 from cli.printing import Format, Output, Sure
 

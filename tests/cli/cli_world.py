@@ -17,6 +17,7 @@ from msgspec import structs
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from cli import access
 from cli import app as commands
 from cli.access import deployment as choice
 from cli.access.connections import Deployment, PubsubAdmin
@@ -78,7 +79,7 @@ def with_own(deployment: Deployment, **changes: Any) -> Deployment:
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
     """Let every command open this deployment."""
-    for module in (plan_run, choice):
+    for module in (plan_run, access):
         monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
     monkeypatch.setattr(choice, "_find", lambda *_: {})
 
