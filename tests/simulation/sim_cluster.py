@@ -63,7 +63,7 @@ class SimPod:
     node: Node | None = None
     bound_at: float = 0.0
     deleting_since: float | None = None
-    drawn: tuple[PodView, fitting.Pod] | None = None  # how the autoscaler saw it last
+    drawn: tuple[PodView, fitting.Pod] | None = None  # how scheduler and autoscaler saw it last
 
     @property
     def units(self) -> int:
