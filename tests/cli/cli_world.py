@@ -67,11 +67,6 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
     )
 
 
-def with_settings(deployment: Deployment, **changes: Any) -> Deployment:
-    """Return a deployment with other settings of the functions."""
-    return dataclasses.replace(deployment, settings=structs.replace(deployment.settings, **changes))
-
-
 def with_own(deployment: Deployment, **changes: Any) -> Deployment:
     """Return a deployment with other settings of the command line."""
     return dataclasses.replace(deployment, own=structs.replace(deployment.own, **changes))

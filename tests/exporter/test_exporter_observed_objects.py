@@ -154,7 +154,6 @@ def on_status(**condition: str) -> dict[str, Any]:
 
 NO_TPU: dict[str, Any] = {"nodeSelector": None, "containers": [container()]}
 OTHER = {"type": "PodReadyToStartContainers", "status": "False"}
-ZERO_CHIPS = {"containers": [container(limits={"google.com/tpu": "0"})]}
 TPU_SELECTOR = {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}}
 DEMANDS: dict[str, dict[str, Any]] = {
     "a leader on TPU selectors": {},

@@ -1,5 +1,6 @@
 """What the chart says of the exporter, read as text: no program is needed for it."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ NAMESPACE = "tpu-provisioner"
 EXPORTER = "tpu-provisioner-exporter"
 
 
+@cache
 def read_of_exporter(kind: str) -> Json:
     """Return the one object of a kind that surrounds the exporter."""
     (one,) = [each for each in read_chart(CHART, VALUES) if each["kind"] == kind]
