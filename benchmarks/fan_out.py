@@ -15,7 +15,8 @@ from demo.stack import Stack
 
 SECTION = "fan-out: leaders of one host at once, virtual time; the baseline is the shortest possible"
 OPERATION_SECONDS, PENDING_SECONDS = 60.0, 1.0
-LEADERS, QUICK_LEADERS = 1_000, 25
+ROUNDS, QUICK_ROUNDS = 8, 5
+"""Leaders for each operation that may run. More take so long that the first pools are replaced."""
 SPEEDS = {100: 3.0, 20: 8.0, 5: 30.0}
 """The limits, each with virtual seconds per real second: at the best 3 to 5 creates are accepted in
 a second, which two cores can do."""
@@ -26,9 +27,9 @@ _SECONDS_MAX = 3_600.0
 
 def measure(folder: Path, say: Callable[[str], None], *, quick: bool) -> list[Figure]:
     """Return the figures of each limit."""
-    leaders, limits = (QUICK_LEADERS, (QUICK_LIMIT,)) if quick else (LEADERS, tuple(SPEEDS))
+    rounds, limits = (QUICK_ROUNDS, (QUICK_LIMIT,)) if quick else (ROUNDS, tuple(SPEEDS))
     budget = "" if quick else "fan_out"
-    return [figure for limit in limits for figure in _measure(limit, leaders, folder / str(limit), say, budget)]
+    return [figure for limit in limits for figure in _measure(limit, rounds, folder / str(limit), say, budget)]
 
 
 def find_shortest(leaders: int, limit: int) -> float:
@@ -37,7 +38,7 @@ def find_shortest(leaders: int, limit: int) -> float:
     return rounds * (OPERATION_SECONDS + PENDING_SECONDS)
 
 
-def _measure(limit: int, leaders: int, folder: Path, say: Callable[[str], None], budget: str) -> list[Figure]:
+def _measure(limit: int, rounds: int, folder: Path, say: Callable[[str], None], budget: str) -> list[Figure]:
     faults = write_faults(
         folder / "faults.json",
         operation_seconds=OPERATION_SECONDS,
@@ -48,7 +49,7 @@ def _measure(limit: int, leaders: int, folder: Path, say: Callable[[str], None],
         timings={"pending": [PENDING_SECONDS, PENDING_SECONDS]},
         release_channel="UNSPECIFIED",
     )
-    speed = SPEEDS[limit]
+    speed, leaders = SPEEDS[limit], rounds * limit
 
     def look(calls: list[Call]) -> bool:
         accepted = len(find_accepted(calls, CREATE))
@@ -56,12 +57,9 @@ def _measure(limit: int, leaders: int, folder: Path, say: Callable[[str], None],
         return accepted >= leaders
 
     with Stack(folder / "stack", StackSettings(speed=speed, faults=faults)) as stack, Recorder(stack) as recorder:
-        recorder.apply(
-            [
-                build_jobset(f"crowd-{first}", min(_JOBS_MAX, leaders - first), hosts=1, topology="2x2")
-                for first in range(0, leaders, _JOBS_MAX)
-            ]
-        )
+        firsts = range(0, leaders, _JOBS_MAX)
+        sizes = {first: min(_JOBS_MAX, leaders - first) for first in firsts}
+        recorder.apply([build_jobset(f"crowd-{each}", sizes[each], hosts=1, topology="2x2") for each in firsts])
         calls = recorder.follow(_SECONDS_MAX, look)
         began = min(recorder.unschedulable_at.values())
     last = (max(find_accepted(calls, CREATE).values()) - began) * speed
