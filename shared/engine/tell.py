@@ -152,9 +152,11 @@ def _describe_failure(name: str, look: Look) -> str:
     pool, viewed = look.pools[name], next(each for each in look.scene.pools if each.name == name)
     if pool.error and pool.status != PoolStatus.RUNNING:
         return f"failed: {pool.error}"
-    if Census(look.scene).troubles.get(name) == Trouble.USELESS:
+    trouble = Census(look.scene).troubles.get(name)
+    if trouble == Trouble.USELESS:
         return "was whole for long, and the scheduler placed no waiting pod on it"
-    if viewed.nodes or (viewed.maximum and viewed.word != Word.CAUSE):
+    waited = trouble == Trouble.SHORT or viewed.word == Word.CAUSE
+    if viewed.nodes or (viewed.maximum and not waited):
         return ""
     return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
 

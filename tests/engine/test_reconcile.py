@@ -59,20 +59,24 @@ def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
     assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
 
 
-def test_a_useless_pool_goes_with_its_true_reason() -> None:
+@pytest.mark.parametrize(
+    ("ready", "words"), [(4, "placed no waiting pod"), (0, "deleting node pool {}, which got no machines")]
+)
+def test_a_pool_that_does_not_help_goes_with_its_true_reason(ready: int, words: str) -> None:
     world = World()
     (name,) = world.buy(0)
     world.clock.time += 60
-    world.come(name)
-    world.clock.time += 1000
-    world.provision()
+    world.come(name, ready=ready)
+    for _ in range(2):
+        world.clock.time += 1000
+        world.provision()
     assert len(world.gke.pools) == 2
 
     tick = world.tick("collect")
 
     assert world.list_deleted() == [name]
     assert list_reasons(tick) == ["pool_failed"]
-    assert "placed no waiting pod" in tick.outcomes[0].decision.message
+    assert words.format(name) in tick.outcomes[0].decision.message
 
 
 def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
