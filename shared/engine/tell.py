@@ -181,7 +181,7 @@ def describe_wait(look: Look) -> Decision:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
     pools, error = look.scene.pools, find_error(look)
     ready = sum(pool.ready for pool in pools)
-    text = f"its node pools exist or come ({len(pools)}), and {ready} of their nodes are Ready"
+    text = f"its node pools exist or come ({len(pools)}); nodes that are Ready: {ready}"
     return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}: {error}" if error else text)
 
 
