@@ -69,9 +69,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the slow files."""
+    """Name the slow files, and where the tier fails for that, those that are too slow."""
+    too_slow = list_too_slow() if terminalreporter.config.getoption("--slow-files-fail") else []
     slow = [each for each in _SECONDS.most_common() if each[1] >= NAMED_SECONDS]
     terminalreporter.section(f"{len(slow)} of {len(_SECONDS)} files take {NAMED_SECONDS:g} s of CPU or more")
     for file, seconds in slow:
-        much = "  too slow: make it faster, or cut it" if file in list_too_slow() else ""
+        much = "  too slow: make it faster, or cut it" if file in too_slow else ""
         terminalreporter.write_line(f"{seconds:7.1f}s {file}{much}")

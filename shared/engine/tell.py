@@ -155,8 +155,7 @@ def _describe_failure(name: str, look: Look) -> str:
     trouble = Census(look.scene).troubles.get(name)
     if trouble == Trouble.USELESS:
         return "was whole for long, and the scheduler placed no waiting pod on it"
-    waited = trouble == Trouble.SHORT or viewed.word == Word.CAUSE
-    if viewed.nodes or (viewed.maximum and not waited):
+    if viewed.nodes or trouble != Trouble.SHORT:
         return ""
     return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
 
