@@ -26,7 +26,7 @@ from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Notice, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.plan.counting import Census
-from shared.plan.scene import Act, Answer, Need, Plan, Verb, Word
+from shared.plan.scene import Act, Answer, Need, Plan, Verb
 from shared.plan.short import Trouble
 
 _LOG = logging.getLogger("explain")
