@@ -32,7 +32,7 @@ Nodes = Mapping[str, Sequence[PoolNode]]  # by pool
 
 WorkloadName = tuple[str, str, str]  # kind, namespace and name
 NO_LIMIT = 10**9
-SLOTS_WITHOUT_NUMBER = 20
+SLOTS_WITHOUT_NUMBER = 32
 SENT_SECONDS = 1200.0  # how long a create that no list shows counts for a limit
 HELD_SECONDS = 150.0  # how long room is held for a gang that no tick looks at again
 REST_SECONDS = 60.0  # how long creates of a cluster rest after a 429 without a number

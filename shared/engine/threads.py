@@ -17,7 +17,7 @@ from shared.model.errors import OutOfTime, Unavailable
 K = TypeVar("K")
 T = TypeVar("T")
 DELIVERIES_MAX = 16
-CALLS_AT_ONCE = 16  # assumes: creates-side-by-side
+CALLS_AT_ONCE = 32  # assumes: creates-side-by-side
 REQUEST_SECONDS = 60.0
 SILENT_MAX = 3
 SILENCE_SECONDS = 30.0  # a cluster that gave no answer so many times rests so long

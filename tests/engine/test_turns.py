@@ -58,9 +58,9 @@ def test_while_gke_names_no_number_one_delivery_creates_all_pools_and_stops_once
 
     full = World(slices=50)
     full.wait(*range(50))
-    full.on("create *", lambda: setattr(full.gke, "refusals", [FULL] * (len(full.gke.pools) > 29)), times=50)
+    full.on("create *", lambda: setattr(full.gke, "refusals", [FULL] * (len(full.gke.pools) > 39)), times=50)
     full.provisioner.work()
-    assert (len(full.gke.pools), full.take_calls().count("list pools")) == (30, 2)
+    assert (len(full.gke.pools), full.take_calls().count("list pools")) == (40, 2)
 
 
 def test_the_ends_of_creates_share_a_list_and_the_end_of_what_changes_it_does_not() -> None:
