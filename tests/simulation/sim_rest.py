@@ -60,9 +60,14 @@ def judge_tick(world: World) -> None:
 
 def _is_old(world: World, cluster: SimCluster, since: float) -> bool:
     """Return whether something was so for some ticks, and each delete before it could begin."""
-    ticks, slots = world.ticks[cluster.name], world.scenario.operation_slots
-    deletes = DELETE_TICKS * len(world.gke.pools[cluster.name]) // slots if slots else 0
-    return len(ticks) - bisect(ticks, since) > BOTH_TICKS + deletes
+    ticks = world.ticks[cluster.name]
+    return len(ticks) - bisect(ticks, since) > BOTH_TICKS + _count_delete_ticks(world, cluster)
+
+
+def _count_delete_ticks(world: World, cluster: SimCluster) -> int:
+    """Return how many ticks the deletes of all pools take, where few operations run at once."""
+    slots = world.scenario.operation_slots
+    return DELETE_TICKS * len(world.gke.pools[cluster.name]) // slots if slots else 0
 
 
 def _served_nobody(world: World, cluster: SimCluster, pool: Pool) -> bool:
@@ -101,6 +106,7 @@ def _judge_gangs(world: World, cluster: SimCluster) -> None:
             began_at = now  # a create that hangs holds the last operation slot, and cannot be ended
         entry.part_since = began_at if part else None
         bound = world.scenario.check_seconds + PART_SECONDS
+        bound += _count_delete_ticks(world, cluster) * TICK_SECONDS
         if entry.part_since is not None and now - max(entry.part_since, world.settled_at) > bound:
             world.judge.report("all or nothing", f"{made.name} holds a part of its pools for {bound:.0f} s")
             entry.part_since = None
