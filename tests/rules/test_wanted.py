@@ -106,12 +106,14 @@ def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
 @pytest.mark.parametrize("annotations", [{}, PINNED])
 def test_a_thousand_slices_are_listed_in_a_third_of_a_second(annotations: dict[str, str]) -> None:
     jobset = a_jobset(replicas=1000, annotations=annotations)
-    want(jobset)
-    began = time.process_time()
-    wanted = want(jobset)
+    took = []
+    for _ in range(4):  # the collection of garbage may fall into one
+        began = time.process_time()
+        wanted = want(jobset)
+        took.append(time.process_time() - began)
 
     assert sum(need.most for need in wanted.needs) == 1000
-    assert time.process_time() - began < 0.3
+    assert min(took) < 0.3
 
 
 # --- live pods ------------------------------------------------------------------------------------
