@@ -3,12 +3,17 @@
 The files are readable by this user only, and never seen half-written.
 """
 
+import fcntl
 import json
+import os
 import random
 import secrets
 import socket
 import ssl
+import tempfile
+import threading
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,6 +48,8 @@ others 49152), so that a port that was free when it was drawn is not taken by th
 server listens.
 """
 _TRIES = 500
+_DRAWN: set[int] = set()
+_DRAWING = threading.Lock()
 
 
 class PortTaken(Exception):
@@ -50,7 +57,7 @@ class PortTaken(Exception):
 
 
 def draw_ports(count: int) -> list[int]:
-    """Return different ports of 127.0.0.1 that are free at this moment.
+    """Return different ports of 127.0.0.1 that are free, and that no other process draws.
 
     Raises PortTaken: no free ones were found.
     """
@@ -61,9 +68,33 @@ def draw_ports(count: int) -> list[int]:
         if len(chosen) == count:
             return chosen
         port = draw.randint(_FIRST_PORT, _LAST_PORT)
-        if port not in chosen and is_free(port):
+        if is_free(port) and _reserve(port):
             chosen.append(port)
     raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
+
+
+def _reserve(port: int) -> bool:
+    """Return whether nobody has drawn a port; then it is this process's until that ends.
+
+    The server may listen half a minute later, and the port is free until then. Each port is a byte
+    of one file, which a process locks.
+    """
+    with _DRAWING:
+        if port in _DRAWN:
+            return False
+        try:
+            fcntl.lockf(_open_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except OSError:
+            return False
+        _DRAWN.add(port)
+        return True
+
+
+@cache
+def _open_reservations() -> int:
+    """Return the file of this user's drawn ports. To close it would give all of them back."""
+    path = Path(tempfile.gettempdir()) / f"tpu-provisioner-ports-{os.getuid()}"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def is_free(port: int) -> bool:

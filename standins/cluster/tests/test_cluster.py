@@ -7,6 +7,8 @@ import copy
 import itertools
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE, STDOUT, Popen
@@ -17,6 +19,7 @@ import pytest
 import yaml
 
 from standins.cluster.refusals import PLAYED_OF_JOBS, PLAYED_OF_JOBSETS
+from standins.kit import addresses
 from standins.kit.kubernetes import open_client
 from standins.kit.processes import running_stand_in, wait_until
 
@@ -194,3 +197,22 @@ def test_describe_shows_conditions_and_events_and_delete_removes_everything(kube
     assert "deleted" in kubectl("delete", "jobset", "train", "--timeout=60s")
     nothing = f"No resources found in {kubectl.namespace} namespace.\n"
     wait_until(lambda: kubectl("get", "jobs,pods") == nothing)
+
+
+def test_a_port_that_a_process_has_drawn_is_drawn_by_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = 14_000, 14_003
+    monkeypatch.setattr(addresses, "_FIRST_PORT", first)
+    monkeypatch.setattr(addresses, "_LAST_PORT", last)
+    mine = addresses.draw_ports(2)
+    draws = f"a._FIRST_PORT, a._LAST_PORT = {first}, {last}; print(*a.draw_ports(2))"
+
+    other = subprocess.run(
+        [sys.executable, "-c", f"import standins.kit.addresses as a; {draws}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert sorted([*mine, *map(int, other.stdout.split())]) == list(range(first, last + 1))
+    with pytest.raises(addresses.PortTaken):
+        addresses.draw_ports(3)
