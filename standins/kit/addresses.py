@@ -3,17 +3,13 @@
 The files are readable by this user only, and never seen half-written.
 """
 
-import fcntl
 import json
-import os
 import random
 import secrets
 import socket
 import ssl
-import tempfile
 import threading
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,10 +22,7 @@ STAND_IN = "tpu-provisioner-standin"
 
 
 def check_url(url: str) -> str:
-    """Return the URL that an option names; empty for none. It is the option's callback.
-
-    Raises typer.BadParameter: it is none.
-    """
+    """Return the URL that an option names; empty for none. It is the option's callback."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -42,13 +35,12 @@ def check_url(url: str) -> str:
     return url
 
 
-_FIRST_PORT, _LAST_PORT = 15_000, 29_999
+_BLOCKS, _BLOCK_LENGTH = range(15_000, 30_000, 100), 100
 """Below what systems hand out to connections and to whoever asks for any port (Linux from 32768,
 others 49152), so that a port that was free when it was drawn is not taken by those before its
 server listens.
 """
-_TRIES = 500
-_DRAWN: set[int] = set()
+_GUARDS: list[socket.socket] = []
 _DRAWING = threading.Lock()
 
 
@@ -59,42 +51,27 @@ class PortTaken(Exception):
 def draw_ports(count: int) -> list[int]:
     """Return different ports of 127.0.0.1 that are free, and that no other process draws.
 
-    Raises PortTaken: no free ones were found.
-    """
-    # The system's randomness: two that start together must not draw the same ports.
-    draw = random.SystemRandom()
-    chosen: list[int] = []
-    for _ in range(_TRIES):
-        if len(chosen) == count:
-            return chosen
-        port = draw.randint(_FIRST_PORT, _LAST_PORT)
-        if is_free(port) and _reserve(port):
-            chosen.append(port)
-    raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
-
-
-def _reserve(port: int) -> bool:
-    """Return whether nobody has drawn a port; then it is this process's until that ends.
-
-    The server may listen half a minute later, and the port is free until then. Each port is a byte
-    of one file, which a process locks.
+    A server may listen half a minute later. Raises PortTaken: there are not so many.
     """
     with _DRAWING:
-        if port in _DRAWN:
-            return False
+        return [next(_PORTS) for _ in range(count)]
+
+
+def _yield_ports() -> Iterator[int]:
+    """Yield the free ports of blocks that this process holds by their first port until it ends."""
+    for first in random.SystemRandom().sample(_BLOCKS, len(_BLOCKS)):
+        guard = socket.socket()
         try:
-            fcntl.lockf(_open_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            guard.bind((HOST, first))
         except OSError:
-            return False
-        _DRAWN.add(port)
-        return True
+            guard.close()
+            continue
+        _GUARDS.append(guard)
+        yield from filter(is_free, range(first + 1, first + _BLOCK_LENGTH))
+    raise PortTaken(f"no free ports on {HOST} between {_BLOCKS.start} and {_BLOCKS.stop}")
 
 
-@cache
-def _open_reservations() -> int:
-    """Return the file of this user's drawn ports. To close it would give all of them back."""
-    path = Path(tempfile.gettempdir()) / f"tpu-provisioner-ports-{os.getuid()}"
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+_PORTS = _yield_ports()
 
 
 def is_free(port: int) -> bool:
@@ -135,8 +112,6 @@ def check_writable(path: Path | None) -> Path | None:
     """Return the path that an option names, to which `write_private` will write later.
 
     It is the option's callback, so that a server does not start for nobody to find.
-
-    Raises typer.BadParameter: no file can be written there.
     """
     if path is not None:
         try:
@@ -149,10 +124,7 @@ def check_writable(path: Path | None) -> Path | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user may read, so that a reader sees all of it or nothing.
-
-    Raises NotWritten: it cannot be written.
-    """
+    """Write a file that only this user may read, so that a reader sees all of it or nothing."""
     try:
         draft = _make_draft(path)
         draft.write_text(text, encoding="utf-8")

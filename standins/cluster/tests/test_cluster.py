@@ -199,20 +199,15 @@ def test_describe_shows_conditions_and_events_and_delete_removes_everything(kube
     wait_until(lambda: kubectl("get", "jobs,pods") == nothing)
 
 
-def test_a_port_that_a_process_has_drawn_is_drawn_by_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, last = 14_000, 14_003
-    monkeypatch.setattr(addresses, "_FIRST_PORT", first)
-    monkeypatch.setattr(addresses, "_LAST_PORT", last)
-    mine = addresses.draw_ports(2)
-    draws = f"a._FIRST_PORT, a._LAST_PORT = {first}, {last}; print(*a.draw_ports(2))"
+def test_a_process_draws_no_port_of_a_block_that_another_one_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_BLOCKS", range(14_000, 14_100, 100))
+    monkeypatch.setattr(addresses, "_PORTS", addresses._yield_ports())
+    draws = "import standins.kit.addresses as a; a._BLOCKS = range(14_000, 14_100, 100); print(a.draw_ports(1))"
+    child = [sys.executable, "-c", draws]
+    alone = subprocess.run(child, capture_output=True, text=True, check=True)
+    (mine,) = addresses.draw_ports(1)
 
-    other = subprocess.run(
-        [sys.executable, "-c", f"import standins.kit.addresses as a; {draws}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    beside = subprocess.run(child, capture_output=True, text=True, check=False)
 
-    assert sorted([*mine, *map(int, other.stdout.split())]) == list(range(first, last + 1))
-    with pytest.raises(addresses.PortTaken):
-        addresses.draw_ports(3)
+    assert alone.stdout.split() == [f"[{mine}]"]
+    assert "PortTaken: no free ports" in beside.stderr
