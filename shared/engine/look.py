@@ -21,8 +21,8 @@ from shared.settings import Settings
 AHEAD_SECONDS_MAX = 60.0  # clocks of machines that are synchronised differ by far less
 HOUR = 3600.0  # assumes: permissions, operations-kept
 LIST_SECONDS = 120.0  # how long after the end of its create a pool may be missing in GKE's list
-CLAIMS_MAX = 40_000
-"""So many claims are remembered: each tick asks for the nine or more of each workload again."""
+NEEDS_MAX = 5_000
+"""The claims of so many needs are remembered: each tick asks for the nine or more of each again."""
 SPARE_SLOTS = 8  # so many slots above those that it needs a workload may have used before
 _NOBODY = Owner(kind="", namespace="", name="")
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
@@ -299,11 +299,16 @@ def list_takers(look: Look) -> frozenset[WorkloadName]:
 def list_claims(look: Look) -> Iterator[Claim]:
     """Yield the claims of all slots that the needs of a workload may use."""
     for need in look.wanted.needs:
-        for slot in need.list_slots(need.most + SPARE_SLOTS):
-            yield make_claim(look.key, look.uid, need.key, slot)
+        slots = need.list_slots(need.most + SPARE_SLOTS)
+        yield from _make_claims(look.key, look.uid, need.key, slots)
 
 
-@lru_cache(maxsize=CLAIMS_MAX)
+@lru_cache(maxsize=NEEDS_MAX)
+def _make_claims(key: Key, uid: str, need: str, slots: Sequence[Slot]) -> Sequence[Claim]:
+    return [make_claim(key, uid, need, slot) for slot in slots]
+
+
+@lru_cache
 def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
     """Return the claim of one slot of a need, whose hash is slow to make."""
     return Claim(**structs.asdict(key) | {"uid": uid}, need=need, slot=slot)

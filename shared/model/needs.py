@@ -129,8 +129,8 @@ class Need(Struct, frozen=True, kw_only=True):
     def list_slots(self, most: int) -> Sequence[Slot]:
         """Return the slots that its pools may use, of those with numbers so many."""
         if self.elastic:
-            return [ELASTIC_SLOT]
-        return [self.pin] if self.pin else range(most)
+            return (ELASTIC_SLOT,)
+        return (self.pin,) if self.pin else range(most)
 
     @property
     def chips(self) -> int:
