@@ -3,6 +3,7 @@
 The files are readable by this user only, and never seen half-written.
 """
 
+import atexit
 import json
 import random
 import secrets
@@ -40,7 +41,6 @@ _BLOCKS, _BLOCK_LENGTH = range(15_000, 30_000, 100), 100
 others 49152), so that a port that was free when it was drawn is not taken by those before its
 server listens.
 """
-_GUARDS: list[socket.socket] = []
 _DRAWING = threading.Lock()
 
 
@@ -66,7 +66,7 @@ def _yield_ports() -> Iterator[int]:
         except OSError:
             guard.close()
             continue
-        _GUARDS.append(guard)
+        atexit.register(guard.close)
         yield from filter(is_free, range(first + 1, first + _BLOCK_LENGTH))
     raise PortTaken(f"no free ports on {HOST} between {_BLOCKS.start} and {_BLOCKS.stop}")
 
