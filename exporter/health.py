@@ -134,7 +134,7 @@ class Metrics:
 
 
 class HealthServer:
-    """A small HTTP server in threads of its own; any other page shows the metrics."""
+    """A small HTTP server in threads of its own; any other path is 404."""
 
     def __init__(self, host: str, port: int, health: Health, metrics: Metrics) -> None:
         """Listen; port 0 takes a free one."""
@@ -155,10 +155,14 @@ class HealthServer:
         self._server.server_close()
 
     def _answer(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
-        judge = self._judgements.get(environ["PATH_INFO"])
-        if judge is None:
+        path = environ["PATH_INFO"]
+        if path == "/metrics":
             shown: Iterable[bytes] = self._show_metrics(environ, start)
             return shown
+        judge = self._judgements.get(path)
+        if judge is None:
+            start("404 Not Found", [])
+            return []
         good, facts = judge()
         start("200 OK" if good else "503 Service Unavailable", [("Content-Type", "application/json")])
         return [json.dumps(facts).encode() + b"\n"]

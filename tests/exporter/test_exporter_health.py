@@ -73,3 +73,7 @@ def test_metrics_are_ours_alone(health: Probed) -> None:
     names = {line.split()[2] for line in shown if line.startswith("# HELP")}
     assert names
     assert all(name.startswith("tpu_provisioner_exporter_") for name in names)
+
+
+def test_a_path_that_is_no_page_is_not_found(health: Probed) -> None:
+    assert [health.ask(path).status_code for path in ("/", "/metrics/x", "/healthz/")] == [404] * 3
