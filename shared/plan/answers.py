@@ -92,16 +92,22 @@ def _is_doubled(each: Slice) -> bool:
     return hosts > 1 and min(placed, waiting) >= hosts
 
 
+def _has_too_many(census: Census, need: Need) -> bool:
+    """Return whether more slices have pods than the spec wants, and one of them waits.
+
+    When the spec shrinks, all slices still run for a moment: then nothing waits in vain.
+    """
+    demands = list_demands(census, need)
+    waits = any(each.waiting_since is not None for each in demands)
+    return waits and len(demands) > census.most[need.key]
+
+
 def _list_of_slices(census: Census, need: Need) -> Iterator[Answer]:
     slices = census.slices[need.key]
     mixed = sorted(each.pods[0].slice for each in slices if each.mixed)
     if mixed:
         yield Answer(Reason.SLICE_MIXED, need.key, slices=", ".join(mixed[:5]))
-    demands = list_demands(census, need)
-    # When the spec shrinks, all slices still run for a moment: then nothing waits in vain.
-    waits = any(each.waiting_since is not None for each in demands)
-    too_many = waits and len(demands) > census.most[need.key]
-    if too_many or any(map(_is_doubled, slices)):
+    if _has_too_many(census, need) or any(map(_is_doubled, slices)):
         yield Answer(Reason.SLICE_DOUBLED, need.key)
     if any(each.outside and not each.mixed and each.waiting_since is not None for each in slices):
         yield Answer(Reason.FOLLOWERS_WAIT, need.key)
