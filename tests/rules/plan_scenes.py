@@ -1,183 +1,119 @@
-"""What a scene of the plan is: a row with the acts of both functions and the answers.
+"""What a scene of the plan is: a row of ``golden/scenes.yaml`` as what a look sees.
 
 A row is written in ages and in hosts: a pool is named by its slot and attempt, ``0.1``.
-`read_scene` reads a row of the file, and `build_scene` makes of it what a look sees.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Taint
-from shared.plan import scene as model
+from shared.plan.scene import Asks, Creation, Deletion, Need, Pod, Pool, Scene, Stop, Way, Word
 
+Fields = dict[str, Any]
 NOW = 1_000_000.0
 AN_AGE = 5000
-NO_NEED = -2
 TIERS = {"demand": Tier.ON_DEMAND, "spot": Tier.SPOT, "flex": Tier.FLEX_START, "reservation": Tier.RESERVATION}
+COLUMNS = (
+    "about needs pods pools over unknown owner_age suspended queue quota_lost retried part_held "
+    "limit used slots stop refused operations operation_state deletions refused_useless takers_served "
+    "parent_over warm autoscaled gets"
+)
+NAMES = {
+    "SPOT": "key=b asks=flavor=spot",
+    "ELASTIC": "wants=3 hosts=1",
+    "ELASTIC_LIST": "ELASTIC list=spot+demand",
+    "PART": "wants=1 hosts=1 part=yes",
+    "TWO": "0 on 0.0 x4, 1 on 1.0 x4",
+    "HUNG": "0 on 0.0 age=8000 x3, 0 age=700",
+    "BEGUN": "0 on 0.0, 0",
+    "FOREIGN": "x on 0.0 ours=no",
+    "GO": "go.0",
+    "ERROR": "0.0 ERROR nodes=0 word=cause error=30 age=90",
+    "HALF": "ERROR nodes=1",
+    "EMPTY": "0.0 nodes=0 autoscaled=yes word=cause error=130 age=200",
+    "UNREAD": "EMPTY unread=word",
+    "LOST": "0.0 nodes=3 word=lost error=700 ready=9000 age=9000",
+    "IDLE_READY": "0.0 ready=1000 age=1500",
+    "IDLE": "0.0 idle=700 closed=70",
+    "NEW": "0.1 PROVISIONING nodes=0",
+    "SPOT_POOL": "0.0 key=b labels=flavor=spot",
+    "GPU": "any.0 hosts=0 nodes=3 maximum=3 autoscaled=yes",
+    "STUCK": "GPU nodes=1 maximum=3 word=cause error=130 ready=400 age=900",
+}
+"""What the first word of a need, of pods or of a pool may stand for; fields after it differ."""
+POD: Fields = {"age": 400, "held": "", "shape": "tpu", "ours": True, "group": "", "overdue": False}
+"""`held` says why an unbound pod does not wait. `group` is the number of its need: by default the
+first one of its shape, and none for a pod that the spec has no more."""
+NEED: Fields = {"key": "k1", "shape": "tpu", "hosts": 4, "list": ("demand",), "asks": frozenset(), "wants": None}
+POOL: Fields = {
+    "state": "RUNNING",
+    "key": "k1",
+    "shape": "tpu",
+    "hosts": 4,
+    "nodes": 4,
+    "maximum": 4,
+    "labels": frozenset(),
+}
+POOL |= {"age": AN_AGE, "ready": AN_AGE, "error": 0, "spare_before": True, "unread": "", "taint": "", "word": ""}
+"""`unread` is what was not read of a pool: word or users."""
 
 
-def words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-class Row:
-    """What is written in a row."""
-
-    def but(self, **changes: Any) -> Self:
-        """Return the same with other fields."""
-        return replace(self, **changes)  # type: ignore[type-var]
-
-
-@dataclass(frozen=True)
-class Pod(Row):
-    slice: object
-    pool: str = ""
-    age: int = 400
-    held: str = ""  # why an unbound pod does not wait: gated, nominated, terminating, young
-    shape: str = "tpu"
-    ours: bool = True
-    group: int = -1
-    """Which of the needs it is of; -1: the first of its shape, -2: none that the spec has."""
-    overdue: bool = False  # it terminates for longer than it may
-
-
-@dataclass(frozen=True)
-class Pool(Row):
-    slot: int | str | None = 0
-    attempt: int = 0
-    state: str = "RUNNING"
-    nodes: int = 4
-    candidate: int = 0
-    age: int = AN_AGE
-    ready: int = AN_AGE
-    word: str = ""
-    error: int = 0
-    labels: frozenset[str] = words("")
-    key: str = "k1"
-    shape: str = "tpu"
-    hosts: int = 4
-    owner: str = "ours"
-    autoscaled: bool = False
-    maximum: int = 4
-    busy: bool = False
-    round: int = 0
-    useless: int = 0
-    spare_before: bool = True
-    idle: int = -1
-    closed: int = -1
-    warm: int = 0
-    taint: str = ""
-    machines: int | None = 0  # how many GKE has made or makes; None: it gave no answer
-    unread: str = ""  # what was not read of it: word, users
-
-    @property
-    def name(self) -> str:
-        return self.owner if self.slot is None else f"{self.slot}.{self.attempt}"
-
-
-@dataclass(frozen=True)
-class Need(Row):
-    most: int = 1
-    list: tuple[str, ...] = ("demand",)
-    asks: frozenset[str] = words("")
-    key: str = "k1"
-    shape: str = "tpu"
-    hosts: int = 4
-    pin: str = ""
-    wants: int = -1
-    part: bool = False
-    waits_for: str = ""
-    never: str = ""
-    of_flavor: bool = False
-    apart: bool = False
-    wait: int = 0  # for how long a flex-start pool may wait
-
-
-@dataclass(frozen=True)
-class Scene:
-    needs: tuple[Need, ...] = (Need(),)
-    pods: tuple[Pod, ...] = ()
-    pools: tuple[Pool, ...] = ()
-    over: bool = False
-    unknown: bool = False
-    owner_age: int = 0  # of the workload; 0: it does not say
-    suspended: int = -1
-    queue: str = ""
-    quota_lost: int = 10**6
-    retried: bool = False
-    part_held: int = 0
-    limit: int = 10**6
-    used: int = 0
-    slots: int = 20
-    stop: str = ""
-    refused: tuple[int, ...] = ()
-    operations: tuple[tuple[int, ...], ...] | None = ()
-    """Creates: slot, attempt, age. None: they were not read."""
-    operation_state: str = ""
-    """Of all creates: stands, failed; empty for those whose pool was deleted."""
-    deletions: tuple[tuple[int, ...], ...] = ()
-    """Slot, how many useless pools came before it, age, attempt."""
-    refused_useless: bool = False
-    takers_served: bool = False
-    parent_over: bool = False
-    warm: bool = False
-    autoscaled: int = 0
-    gets: str = ""
-    """The acts of `provision`, those of `collect`, and the answers, as `write_plan` has them."""
-
-
-def build_scene(row: Scene) -> model.Scene:
-    """Return what a look sees of a row."""
-    needs = tuple(_build_need(need, warm=row.warm) for need in row.needs)
-    used = row.used + sum(_measure(pool) for pool in row.pools)
-    return model.Scene(
+def read_scene(row: Fields) -> Scene:
+    """Return the scene that a row writes in short."""
+    needs = tuple(_read_need(each, warm="warm" in row) for each in _split(row.get("needs", "most=1")))
+    pools = tuple(map(_read_pool, _split(row.get("pools", ""))))
+    used = row.get("used", 0) + sum(map(_count_machines, pools))
+    times = {"owner_age": "owner_created_at", "suspended": "suspended_since"}
+    times |= {"quota_lost": "quota_lost_at", "part_held": "part_held_since"}
+    same = ("over", "retried", "slots", "takers_served", "parent_over", "autoscaled")
+    key = needs[0].key if needs else ""  # what failed or went is of the first need
+    return Scene(
         now=NOW,
         needs=needs,
-        pods=tuple(_build_pod(pod, row) for pod in row.pods),
-        pools=tuple(map(_build_pool, row.pools)),
-        over=row.over,
-        owner_known=not row.unknown,
-        owner_created_at=NOW - row.owner_age if row.owner_age else None,
-        suspended_since=None if row.suspended < 0 else NOW - row.suspended,
-        queued=row.queue == "quota",
-        quota_lost_at=NOW - row.quota_lost,
-        retried=row.retried,
-        part_held_since=NOW - row.part_held if row.part_held else None,
-        room=row.limit - used,
-        slots=row.slots,
-        stop=model.Stop(row.stop),
-        refused=frozenset(needs[0].ways[number] for number in row.refused),
-        creations=None
-        if row.operations is None
-        else tuple(
-            model.Creation(
-                need=needs[0].key,
-                slot=slot,
-                attempt=attempt,
-                began_at=NOW - sum(age or [AN_AGE]),
-                pending=row.operation_state == "stands",
-                failed=row.operation_state == "failed",
-            )
-            for slot, attempt, *age in row.operations
-        ),
-        deletions=tuple(
-            model.Deletion(need=needs[0].key, slot=slot, useless=useless, began_at=NOW - age, attempt=sum(attempt))
-            for slot, useless, age, *attempt in (*row.deletions, *[(0, 2, 100)] * row.refused_useless)
-        ),
-        takers_served=row.takers_served,
-        parent_over=row.parent_over,
-        autoscaled=row.autoscaled,
+        pods=tuple(pod for each in _split(row.get("pods", "")) for pod in _read_pods(each, needs)),
+        pools=pools,
+        owner_known="unknown" not in row,
+        queued=row.get("queue") == "quota",
+        room=row.get("limit", 10**6) - used,
+        stop=Stop(row.get("stop", "")),
+        refused=frozenset(needs[0].ways[number] for number in row.get("refused", ())),
+        creations=_read_creations(row, key),
+        deletions=tuple(_read_deletions(row, key)),
+        **_measure_from_now(row, times),
+        **{name: row[name] for name in same if name in row},
     )
 
 
-def _measure(pool: Pool) -> int:
-    failed = pool.state in ("ERROR", "RUNNING_WITH_ERROR") and pool.nodes < pool.hosts
-    return 0 if failed and not pool.nodes else max(pool.maximum, pool.nodes)
+def _split(text: object) -> Iterator[list[str]]:
+    """Yield the words of each need, pod or pool; a name is replaced by what it stands for."""
+    for first, *rest in (part.split() for part in str(text).split(",") if part.strip() not in ("", "none")):
+        for words in _split(NAMES[first]) if first in NAMES else [[first]]:
+            yield [*words, *rest]
+
+
+def _read_fields(words: Sequence[str]) -> Fields:
+    """Return fields by their names; a single word is the state of a pool."""
+    fields = (word.partition("=") if "=" in word else ("state", "=", word) for word in words)
+    return {name: _read_value(name, value) for name, _, value in fields}
+
+
+def _read_value(name: str, text: str) -> Any:
+    if name in ("asks", "labels"):
+        return frozenset((each.partition("=")[0], each.partition("=")[2]) for each in text.split("+"))
+    if name == "list":
+        return tuple(text.split("+"))
+    words = {"yes": True, "no": False, "?": None}
+    return words[text] if text in words else int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def _measure_from_now(row: Fields, times: dict[str, str]) -> Fields:
+    """Return the times of those ages that a row has."""
+    return {field: NOW - row[age] for age, field in times.items() if age in row}
 
 
 def _build_shape(shape: str, hosts: int) -> PoolShape:
@@ -185,166 +121,105 @@ def _build_shape(shape: str, hosts: int) -> PoolShape:
     return PoolShape(accelerator=accelerator, topology=topology, hosts=hosts, units=1)
 
 
-def _build_labels(asked: frozenset[str]) -> frozenset[tuple[str, str]]:
-    return frozenset((each.partition("=")[0], each.partition("=")[2]) for each in asked)
-
-
-def _build_need(need: Need, *, warm: bool) -> model.Need:
-    elastic = need.wants >= 0
-    asks = model.Asks(_build_shape(need.shape, 0 if elastic else need.hosts), _build_labels(need.asks))
-    return model.Need(
-        key=need.key + need.shape,
-        asks=asks,
-        most=need.most,
-        hosts=need.hosts,
-        ways=tuple(
-            model.Way(TIERS[way], zone=str(number * (way != "reservation")))
-            for number, way in enumerate(need.list)
-        ),
-        pin=need.pin,
-        nodes=need.wants if elastic else None,
-        part=need.part,
-        waits_for=Decision(Verdict.WAIT, Reason(need.waits_for), "") if need.waits_for else None,
-        never=Decision(Verdict.REFUSE, Reason(need.never), "") if need.never else None,
-        of_flavor=need.of_flavor,
-        apart=need.apart,
-        flex_wait_seconds=need.wait,
-        warm_seconds=600 if warm else 0,
+def _read_need(words: list[str], *, warm: bool) -> Need:
+    row = NEED | _read_fields(words)
+    key, shape, wants, asks = (row.pop(each) for each in ("key", "shape", "wants", "asks"))
+    ways = tuple(Way(TIERS[way], zone=str(at * (way != "reservation"))) for at, way in enumerate(row.pop("list")))
+    for field, verdict in (("waits_for", Verdict.WAIT), ("never", Verdict.REFUSE)):
+        if field in row:
+            row[field] = Decision(verdict, Reason(row[field]), "")
+    return Need(
+        key=key + shape,
+        asks=Asks(_build_shape(shape, row["hosts"] if wants is None else 0), asks),
+        ways=ways,
+        nodes=wants,
+        flex_wait_seconds=row.pop("wait", 0),
+        warm_seconds=600 * warm,
+        **row,
     )
 
 
-def _build_pod(pod: Pod, row: Scene) -> model.Pod:
-    first = next((each for each in row.needs if each.shape == pod.shape), row.needs[0])
-    need = row.needs[pod.group] if pod.group >= 0 else first
-    key = "-" if pod.group == NO_NEED else need.key + need.shape
-    return model.Pod(
-        need=key if pod.ours else "",
-        slice="" if pod.ours and need.wants >= 0 else str(pod.slice),
-        pool=pod.pool,
-        created_at=NOW - pod.age,
-        waits=not pod.pool and not pod.held,
-        terminating=pod.held == "terminating",
-        ends_by=NOW - 1 if pod.overdue else None,
-    )
-
-
-def _build_pool(pool: Pool) -> model.Pool:
-    return model.Pool(
-        name=pool.name,
-        status=PoolStatus(pool.state),
-        shape=_build_shape(pool.shape, pool.hosts),
-        node_labels=dict(_build_labels(pool.labels)),
-        taints=(Taint(pool.taint, "present", "NoSchedule"),) if pool.taint else (),
-        need=pool.key + pool.shape,
-        slot=pool.slot,
-        attempt=pool.attempt,
-        candidate=pool.candidate,
-        round=pool.round,
-        useless=pool.useless,
-        created_at=NOW - pool.age,
-        autoscaled=pool.autoscaled,
-        maximum=pool.maximum,
-        busy=pool.busy,
-        ready=pool.nodes,
-        nodes=pool.nodes,
-        ready_since=NOW - pool.ready if pool.nodes else None,
-        word=None if pool.unread == "word" else model.Word(pool.word),
-        users_read=pool.unread != "users",
-        warm_seconds=pool.warm,
-        word_at=NOW - pool.error,
-        machines=None if "word" in pool.unread else pool.machines,
-        spare_before=pool.spare_before,
-        idle_since=None if pool.idle < 0 else NOW - pool.idle,
-        closed_since=None if pool.closed < 0 else NOW - pool.closed,
-    )
-
-
-FLAVOR = words("flavor=spot")
-ELASTIC = Need(wants=3, hosts=1)
-NEEDS = {
-    "PLAIN": Need(key="a"),
-    "SPOT": Need(key="b", asks=FLAVOR),
-    "ELASTIC": ELASTIC,
-    "ELASTIC_LIST": ELASTIC.but(list=("spot", "demand")),
-    "PART": Need(wants=1, hosts=1, part=True),
-}
-BOUND, WAITING = Pod(0, "0.0", age=8000), Pod(0, age=700)
-PODS = {
-    "TWO": (*[Pod(0, "0.0")] * 4, *[Pod(1, "1.0")] * 4),
-    "HUNG": (*[BOUND] * 3, WAITING),
-    "BEGUN": (Pod(0, "0.0"), Pod(0)),
-    "FOREIGN": (Pod("x", "0.0", ours=False),),
-}
-ERROR = Pool(0, state="ERROR", nodes=0, word="cause", error=30, age=90)
-EMPTY = Pool(0, nodes=0, autoscaled=True, word="cause", error=130, age=200)
-GPU = Pool("any", hosts=0, nodes=3, maximum=3, autoscaled=True)
-POOLS = {
-    "GO": Pool(None, owner="go"),
-    "ERROR": ERROR,
-    "HALF": ERROR.but(nodes=1),
-    "EMPTY": EMPTY,
-    "UNREAD": EMPTY.but(unread="word"),
-    "LOST": Pool(0, nodes=3, word="lost", error=700, ready=9000, age=9000),
-    "IDLE_READY": Pool(0, ready=1000, age=1500),
-    "IDLE": Pool(0, idle=700, closed=70),
-    "NEW": Pool(0, 1, state="PROVISIONING", nodes=0),
-    "SPOT_POOL": Pool(0, key="b", labels=FLAVOR),
-    "GPU": GPU,
-    "STUCK": GPU.but(nodes=1, maximum=3, word="cause", error=130, ready=400, age=900),
-}
-
-
-def read_scene(row: dict[str, Any]) -> Scene:
-    """Return the scene that a row of ``golden/scenes.yaml`` writes in short."""
-    needs = tuple(_read_need(each) for each in _split(row.get("needs", "most=1")) if each != "none")
-    pods = tuple(pod for each in _split(row.get("pods", "")) for pod in _read_pods(each))
-    pools = tuple(map(_read_pool, _split(row.get("pools", ""))))
-    more = {key: _freeze(value) for key, value in row.items() if key not in ("about", "needs", "pods", "pools")}
-    return Scene(needs, pods, pools, **more)
-
-
-def _split(text: object) -> list[str]:
-    return [each.strip() for each in str(text).split(",") if each.strip()]
-
-
-def _freeze(value: Any) -> Any:
-    return tuple(map(_freeze, value)) if isinstance(value, list) else value
-
-
-def _read_need(text: str) -> Need:
-    first, *rest = text.split()
-    return NEEDS[first].but(**_read_fields(rest)) if first in NEEDS else Need(**_read_fields(text.split()))
-
-
-def _read_pool(text: str) -> Pool:
-    """Return a pool by its name, or by its slot and attempt, with the fields that differ."""
-    first, *rest = text.split()
-    if first in POOLS:
-        return POOLS[first].but(**_read_fields(rest))
-    slot, _, attempt = first.partition(".")
-    return Pool(int(slot) if slot.isdecimal() else slot, int(attempt), **_read_fields(rest))
-
-
-def _read_pods(text: str) -> tuple[Pod, ...]:
-    """Return a group of pods by its name; else ``0 on 0.0 x4``: four of a slice on a pool."""
-    if text in PODS:
-        return PODS[text]
-    key, *rest = text.split()
-    place = rest.pop(1) if rest[:1] == ["on"] else ""
+def _read_pods(words: list[str], needs: tuple[Need, ...]) -> list[Pod]:
+    """Return ``0 on 0.0 x4`` as four pods of a slice on a pool; without a pool they wait."""
+    key, *rest = words
+    pool = rest.pop(1) if rest[:1] == ["on"] else ""
     count = int(rest.pop().removeprefix("x")) if rest and rest[-1].startswith("x") else 1
-    return (Pod(key, place, **_read_fields([each for each in rest if each != "on"])),) * count
+    row = POD | _read_fields([each for each in rest if each != "on"])
+    need = next((each for each in needs if each.key.endswith(row["shape"])), needs[0])
+    if isinstance(row["group"], int):
+        need = needs[row["group"]]
+    pod = Pod(
+        need=("-" if row["group"] == "none" else need.key) * row["ours"],
+        slice="" if row["ours"] and need.elastic else key,
+        pool=pool,
+        created_at=NOW - row["age"],
+        waits=not pool and not row["held"],
+        terminating=row["held"] == "terminating",
+        ends_by=NOW - 1 if row["overdue"] else None,
+    )
+    return [pod] * count
 
 
-def _read_fields(texts: list[str]) -> dict[str, Any]:
-    """Return fields by their names; a single word is the state of a pool."""
-    fields = (text.partition("=") if "=" in text else ("state", "=", text) for text in texts)
-    return {name: _read_value(name, value) for name, _, value in fields}
+def _read_pool(words: list[str]) -> Pool:
+    """Return a pool by its slot and attempt, with the fields that differ."""
+    slot, _, attempt = words[0].partition(".")
+    row = POOL | {"slot": _read_value("slot", slot), "attempt": int(attempt)} | _read_fields(words[1:])
+    name = f"{row['slot']}.{row['attempt']}"
+    if slot == "go":
+        row["slot"], name = None, "go"
+    times = {"age": "created_at", "error": "word_at", "idle": "idle_since", "closed": "closed_since"}
+    times |= {"ready": "ready_since"} if row["nodes"] else {}
+    same = (
+        "slot",
+        "attempt",
+        "candidate",
+        "round",
+        "useless",
+        "autoscaled",
+        "maximum",
+        "busy",
+        "nodes",
+        "spare_before",
+    )
+    return Pool(
+        name=name,
+        status=PoolStatus(row["state"]),
+        shape=_build_shape(row["shape"], row["hosts"]),
+        need=row["key"] + row["shape"],
+        node_labels=dict(row["labels"]),
+        taints=(Taint(row["taint"], "present", "NoSchedule"),) * bool(row["taint"]),
+        ready=row["nodes"],
+        word=None if row["unread"] == "word" else Word(row["word"]),
+        machines=None if row["unread"] == "word" else row.get("machines", 0),
+        users_read=row["unread"] != "users",
+        warm_seconds=row.get("warm", 0),
+        **_measure_from_now(row, times),
+        **{field: row[field] for field in same if field in row},
+    )
 
 
-def _read_value(name: str, text: str) -> Any:
-    if name in ("asks", "labels"):
-        return frozenset(text.split("+"))
-    if name == "list":
-        return tuple(text.split("+"))
-    words = {"yes": True, "no": False, "?": None}
-    return words[text] if text in words else int(text) if text.removeprefix("-").isdecimal() else text
+def _count_machines(pool: Pool) -> int:
+    """Return for how many a pool counts under a limit: as none if it failed without one."""
+    failed = pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+    return 0 if failed and not pool.nodes and pool.shape.hosts else max(pool.maximum, pool.nodes)
+
+
+def _read_creations(row: Fields, key: str) -> tuple[Creation, ...] | None:
+    """Return the creates ``[slot, attempt, age]``; None says that they were not read."""
+    operations, state = row.get("operations", ()), row.get("operation_state")
+    if operations is None:
+        return None
+    ended = {"pending": state == "stands", "failed": state == "failed"}
+    return tuple(
+        Creation(need=key, slot=slot, attempt=attempt, began_at=NOW - sum(age or [AN_AGE]), **ended)
+        for slot, attempt, *age in operations
+    )
+
+
+def _read_deletions(row: Fields, key: str) -> Iterator[Deletion]:
+    """Yield the deletes ``[slot, useless pools before it, age, attempt]``."""
+    for slot, useless, age, *attempt in [
+        *row.get("deletions", ()),
+        *[(0, 2, 100)] * row.get("refused_useless", 0),
+    ]:
+        yield Deletion(need=key, slot=slot, useless=useless, began_at=NOW - age, attempt=sum(attempt))
