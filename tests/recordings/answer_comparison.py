@@ -1,75 +1,56 @@
-"""Compares a recorded answer with a stand-in's, field by field.
+"""Compares a recorded answer with a stand-in's, value by value.
 
-What differs from one run to the next is masked on both sides. A field that a table allows to differ
+What differs from one run to the next is masked on both sides. A path that a table allows to differ
 is left out; the table says why.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-_MASKS = tuple(
-    (re.compile(pattern), mask)
-    for pattern, mask in (
-        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
-        (r"operation-[0-9a-z-]+", "OPERATION"),
-        (r"projects/\d+", "projects/NUMBER"),
-        (r"\bgke-[a-z0-9-]+-[0-9a-f]{8}\b", "gke-GROUP"),
-        (r"\d+\.\d+\.\d+-gke\.\d+", "VERSION"),
-        (r"(googleapis\.com(/compute)?)/(v1|v1beta1|beta)/", r"\1/API/"),
-        (r"abcdef0123A=|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ETAG"),
-    )
-)
+_MASKS = {
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)": "TIME",
+    r"operation-[0-9a-z-]+": "OPERATION",
+    r"projects/\d+": "projects/NUMBER",
+    r"\bgke-[a-z0-9-]+-[0-9a-f]{8}\b": "gke-GROUP",
+    r"\d+\.\d+\.\d+-gke\.\d+": "VERSION",
+    r"(googleapis\.com(/compute)?)/(v1|v1beta1|beta)/": r"\1/API/",
+    r"abcdef0123A=|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "ETAG",
+}
+_NONE = ...  # no JSON value
 
 
-_SHOWN_MAX = 2
-
-
-def compare(recorded: Any, ours: Any, allowed: Mapping[str, str]) -> list[str]:
+def compare(recorded: Any, ours: Any, allowed: Iterable[str]) -> list[str]:
     """Return how our answer differs from a recorded one, but for paths that are `allowed` to."""
-    found = find_differences(recorded, ours)
-    return [f"{path}: {text}" for path, text in found if not is_below(path, allowed)]
+    one, other = flatten(recorded), flatten(ours)
+    pairs = ((path, one.get(path, _NONE), other.get(path, _NONE)) for path in sorted({*one, *other}))
+    return [
+        f"{path}: recorded {there!r}, ours {here!r}"
+        for path, there, here in pairs
+        if mask(there) != mask(here) and not is_below(path, allowed)
+    ]
 
 
-def gather(differences: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return each difference once, with the names of the first exchanges that show it."""
-    found: dict[str, list[str]] = {}
-    for name, text in differences:
-        shown = found.setdefault(mask(text), [])
-        if len(shown) < _SHOWN_MAX:
-            shown.append(name)
-    return found
+def flatten(value: Any, path: str = "") -> dict[str, Any]:
+    """Return what a JSON value has inside, each by its path."""
+    if isinstance(value, dict) and value:
+        parts = [(f"{path}.{key}".removeprefix("."), below) for key, below in value.items()]
+    elif isinstance(value, list) and value:
+        parts = [(f"{path}[{at}]", below) for at, below in enumerate(value)]
+    else:
+        return {path: value}
+    return {leaf: inside for below, each in parts for leaf, inside in flatten(each, below).items()}
 
 
 def is_below(path: str, paths: Iterable[str]) -> bool:
-    """Return whether a path is one of these, or below one of them."""
+    """Return whether a path is one of these, or below one of them; of a list, any item counts."""
+    path = re.sub(r"\[\d+\]", "[]", path)
     return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in paths)
 
 
-def mask(text: str) -> str:
-    """Return a text with the parts that no two runs share replaced by their kind."""
-    for pattern, masked in _MASKS:
-        text = pattern.sub(masked, text)
-    return text
-
-
-def find_differences(recorded: Any, ours: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield where and how two JSON values differ."""
-    if isinstance(recorded, dict) and isinstance(ours, dict):
-        for key in sorted({*recorded, *ours}):
-            below = f"{path}.{key}".removeprefix(".")
-            if key not in ours:
-                yield below, f"recorded {recorded[key]!r}, not in ours"
-            elif key not in recorded:
-                yield below, f"not recorded, ours {ours[key]!r}"
-            else:
-                yield from find_differences(recorded[key], ours[key], below)
-    elif isinstance(recorded, list) and isinstance(ours, list) and len(recorded) == len(ours):
-        for one, other in zip(recorded, ours, strict=True):
-            yield from find_differences(one, other, f"{path}[]")
-    elif _masked(recorded) != _masked(ours):
-        yield path, f"recorded {recorded!r}, ours {ours!r}"
-
-
-def _masked(value: Any) -> Any:
-    return mask(value) if isinstance(value, str) else value
+def mask(value: Any) -> Any:
+    """Return a value; in a text, what no two runs share is replaced by its kind."""
+    if isinstance(value, str):
+        for pattern, masked in _MASKS.items():
+            value = re.sub(pattern, masked, value)
+    return value
