@@ -13,7 +13,7 @@ import msgspec
 
 from shared.edges import kubernetes
 from shared.edges.kubernetes import JsonObject, KubernetesApi
-from shared.edges.pods import MIRROR_POD, Pod, read_workload, view_pod
+from shared.edges.pods import Pod, read_template, read_workload, view_pod
 from shared.edges.process import SYSTEM_CLOCK
 from shared.kinds import read, table
 from shared.kinds.read import Json
@@ -85,18 +85,16 @@ class KubernetesCluster:
         One that cannot be read is left out; whoever reads it by its name learns why.
         """
         entry = table.get_kind(kind)
-        workloads: list[WorkloadView] = []
-        pages = islice(self._api.list_pages(entry.path, msgspec.Raw), len(names))
+
+        def read_named(body: JsonObject) -> WorkloadView | None:
+            name = read.text(body, "metadata", "namespace"), read.text(body, "metadata", "name")
+            return entry.read(body, read_template) if name in names else None
+
+        listed = self._api.read_each(entry.path, JsonObject, read_named)
+        workloads = filter(None, islice(listed, len(names) * kubernetes.PAGE_SIZE))
         with suppress(NotFound):  # the kind is not installed
-            for each in chain.from_iterable(page.items for page in pages):
-                identity = kubernetes.read_identity(each)
-                if (identity.namespace, identity.name) in names:
-                    with suppress(kubernetes.Unreadable):
-                        body = kubernetes.decoder_of(JsonObject).decode(each)
-                        workloads.append(read_workload(entry, body))
-                if len(workloads) == len(names):
-                    break
-        return workloads
+            return list(islice(workloads, len(names)))
+        return []
 
     def explain_parent(self, parent: ObjectName) -> str:
         """Return why a workload's parent keeps it after its own end; empty if it does not."""
@@ -150,7 +148,8 @@ class KubernetesCluster:
         """
         pods = self._list_whole(_PODS, Pod, {"fieldSelector": f"spec.nodeName={node}"})
         with kubernetes.reading(f"a pod on {node}, so it may be in use"):
-            return [view_pod(pod) for pod in pods if holds_node(pod)]
+            views = [view_pod(pod) for pod in pods]
+        return [pod for pod in views if not pod.finished and table.find_kind_of_pod(pod)]
 
     def _list_whole(self, path: str, kind: type[T], query: dict[str, str]) -> Iterator[T]:
         """Yield the objects of a list; raises `Unreadable` if one of them was left out."""
@@ -225,13 +224,6 @@ def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict
         "lastTimestamp": now,
         "count": 1,
     }
-
-
-def holds_node(pod: Pod) -> bool:
-    """Return whether a pod needs its node; DaemonSet and static pods do not count."""
-    of_node = any(each.kind == "DaemonSet" for each in pod.metadata.owner_references or ())
-    static = MIRROR_POD in (pod.metadata.annotations or {})
-    return not (of_node or static or pod.status.phase in ("Succeeded", "Failed"))
 
 
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"

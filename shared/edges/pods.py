@@ -34,7 +34,6 @@ from shared.model.workloads import (
     WorkloadView,
 )
 
-MIRROR_POD = "kubernetes.io/config.mirror"
 _NOBODY = kubernetes.OwnerReference()
 
 

@@ -41,7 +41,7 @@ PODS: dict[str, tuple[str, Body]] = {
     "bare": ("n2", {}),
     "elsewhere": ("n3", {}),
     "daemon": ("n1", owned_by("DaemonSet", "o")),
-    "static": ("n1", {"annotations": {"kubernetes.io/config.mirror": "x"}}),
+    "static": ("n1", owned_by("Node", "n1")),
     "done": ("n2", {}),
     "ending": ("n2", {"finalizers": ["example.com/held"]}),
     "ray-worker": ("n3", {"labels": WORKER}),

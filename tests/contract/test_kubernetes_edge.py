@@ -7,12 +7,11 @@ What every implementation of the port keeps, the fake of the component tests too
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.edges.cluster import NOTICE_FRESH_SECONDS, KubernetesCluster
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi, Page, Unreadable
+from shared.edges.kubernetes import PAGE_SIZE, KubernetesApi, Page, Unreadable
 from shared.model.errors import KindAbsent, Unavailable
 from shared.model.names import ObjectName
 from shared.model.times import format_time
@@ -78,16 +77,17 @@ A_AND_B = {("default", "a"), ("default", "b")}
 
 
 def test_a_list_of_workloads_that_costs_more_pages_than_names_is_broken_off() -> None:
-    api = Pages(*[Page(items=[msgspec.Raw(b'{"metadata": {"name": "other", "namespace": "default"}}')])] * 9)
+    others: list[Any] = [{"metadata": {"name": "other", "namespace": "default"}}] * PAGE_SIZE
+    api = Pages(*[Page(items=others)] * 9)
 
     assert KubernetesCluster(api).list_workloads("JobSet", A_AND_B) == []
     assert api.read == 2
 
 
 def test_a_listed_workload_that_cannot_be_read_is_left_out() -> None:
-    good = b'{"metadata": {"name": "a", "namespace": "default", "uid": "u"}}'
-    bad = b'{"metadata": {"name": "b", "namespace": "default", "uid": "v"}, "spec": 3}'
-    api = Pages(Page(items=[msgspec.Raw(bad), msgspec.Raw(good)]))
+    good: Any = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}}
+    bad: Any = {"metadata": {"name": "b", "namespace": "default", "uid": "v"}, "spec": 3}
+    api = Pages(Page(items=[bad, good]))
 
     assert [each.name for each in KubernetesCluster(api).list_workloads("Job", A_AND_B)] == ["a"]
 
