@@ -12,33 +12,14 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
-from shared.edges.kubernetes import KubernetesApi, ObjectMeta, Record
+from shared.edges.kubernetes import JsonObject, KubernetesApi, reading
+from shared.kinds import read
 from shared.model.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
 
+_GROUP = "coordination.k8s.io/v1"
 _logger = logging.getLogger(__name__)
-
-
-class LeaseSpec(Record):
-    """The holder of a Lease, and for how long."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(Record):
-    """A lock with a lifetime, ``coordination.k8s.io/v1``."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
 class LeaseLost(Exception):
@@ -65,9 +46,10 @@ class LeaseLock:
         alone.
         """
         self._api, self._identity, self._lease_seconds, self._clock = api, identity, lease_seconds, clock
-        self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self._namespace, self._name = namespace, name
-        self._held: Lease | None = None
+        self._folder = f"/apis/{_GROUP}/namespaces/{namespace}/leases"
+        self._path = f"{self._folder}/{name}"
+        self._new = {"apiVersion": _GROUP, "kind": "Lease", "metadata": {"name": name, "namespace": namespace}}
+        self._held: JsonObject | None = None  # as it was written last
         self._valid_until = float("-inf")
         self._version, self._unchanged_since = "", 0.0
 
@@ -88,20 +70,15 @@ class LeaseLock:
         """Take the lease if it is free or expired; return whether this process holds it."""
         started = self._clock()
         try:
-            lease = self._read()
+            lease = self._api.get(self._path, JsonObject)
         except NotFound:
-            lease = Lease(spec=LeaseSpec(lease_transitions=-1))  # its first holder takes it from nobody
-        if not self._may_be_taken(lease, started):
-            return False
-        spec = LeaseSpec(
-            holder_identity=self._identity,
-            lease_duration_seconds=self._lease_seconds,
-            acquire_time=_now(),
-            renew_time=_now(),
-            lease_transitions=(lease.spec.lease_transitions or 0) + 1,
-        )
+            lease = self._new | {"spec": {"leaseTransitions": -1}}  # its first holder takes it from nobody
         try:
-            self._write(lease, spec, started)
+            with reading(self._path):
+                if not self._may_be_taken(lease, started):
+                    return False
+                moves = read.number(lease, "spec", "leaseTransitions") + 1
+                self._write(lease, started, acquireTime=_now(), leaseTransitions=moves)
         except (StaleView, NotFound, AlreadyExists):
             return False
         return True
@@ -112,7 +89,8 @@ class LeaseLock:
         if self._held is None or not self.is_held():
             raise LeaseLost("the lease expired before it was renewed")
         try:
-            self._renew_held(self._held, started)
+            with reading(self._path):
+                self._renew_held(self._held, started)
         except (StaleView, NotFound) as error:
             self._held = None
             raise LeaseLost(f"another process changed or removed the lease: {error}") from error
@@ -130,9 +108,9 @@ class LeaseLock:
         held, self._held = self._held, None
         if held is None:
             return False
-        spec = replace(held.spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
         try:
-            self._api.update(f"{self._folder}/{self._name}", self._body(held, spec), Lease)
+            with reading(self._path):
+                self._update(held, holderIdentity="", leaseDurationSeconds=1, renewTime=_now())
         except ProvisionerError as error:
             _logger.warning(
                 "the lease was not released; a standby takes it when it expires", extra={"problem": str(error)}
@@ -140,54 +118,43 @@ class LeaseLock:
             return False
         return True
 
-    def _renew_held(self, held: Lease, started: float) -> None:
-        spec = replace(
-            held.spec,
-            holder_identity=self._identity,
-            lease_duration_seconds=self._lease_seconds,
-            renew_time=_now(),
-        )
+    def _renew_held(self, held: JsonObject, started: float) -> None:
         try:
-            self._write(held, spec, started)
+            self._write(held, started)
         except StaleView:
             # An earlier renewal whose answer was lost, or an edit of a label, changes the version
             # as well: only the holder's name decides.
-            lease = self._read()
-            if lease.spec.holder_identity != self._identity:
+            lease = self._api.get(self._path, JsonObject)
+            if read.text(lease, "spec", "holderIdentity") != self._identity:
                 raise
-            self._write(lease, spec, started)
+            self._write(lease, started)
 
-    def _may_be_taken(self, lease: Lease, now: float) -> bool:
-        holder = lease.spec.holder_identity or ""
-        if lease.metadata.resource_version != self._version:
-            self._version, self._unchanged_since = lease.metadata.resource_version, now
+    def _may_be_taken(self, lease: JsonObject, now: float) -> bool:
+        holder, version = read.text(lease, "spec", "holderIdentity"), _read_version(lease)
+        if version != self._version:
+            self._version, self._unchanged_since = version, now
         if holder in ("", self._identity):
             return True
-        length = lease.spec.lease_duration_seconds or self._lease_seconds
+        length = read.number(lease, "spec", "leaseDurationSeconds") or self._lease_seconds
         return now - self._unchanged_since >= length
 
-    def _read(self) -> Lease:
-        return self._api.get(f"{self._folder}/{self._name}", Lease)
-
-    def _write(self, read: Lease, spec: LeaseSpec, started: float) -> None:
-        """Replace a lease that was read, or create it if there was none."""
-        body = self._body(read, spec)
-        if read.metadata.resource_version:
-            self._held = self._api.update(f"{self._folder}/{self._name}", body, Lease)
-        else:
-            self._held = self._api.create(self._folder, body, Lease)
+    def _write(self, lease: JsonObject, started: float, **changes: Any) -> None:
+        """Make a lease ours that was read, or that does not exist yet."""
+        of_ours = {"holderIdentity": self._identity, "leaseDurationSeconds": self._lease_seconds}
+        self._held = self._update(lease, **of_ours, renewTime=_now(), **changes)
         # Counted from before the request: for others, the record is unchanged since a later moment.
         self._valid_until = started + self._lease_seconds * 2 / 3
 
-    def _body(self, read: Lease, spec: LeaseSpec) -> Lease:
-        metadata = ObjectMeta(
-            name=self._name,
-            namespace=self._namespace,
-            resource_version=read.metadata.resource_version,
-            labels=read.metadata.labels,
-            annotations=read.metadata.annotations,
-        )
-        return Lease(api_version="coordination.k8s.io/v1", kind="Lease", metadata=metadata, spec=spec)
+    def _update(self, lease: JsonObject, **changes: Any) -> JsonObject:
+        """Replace a lease that was read by one with other fields, or create it if there was none."""
+        body = {**lease, "spec": {**read.fields(lease, "spec"), **changes}}
+        if _read_version(lease):
+            return self._api.update(self._path, body, JsonObject)
+        return self._api.create(self._folder, body, JsonObject)
+
+
+def _read_version(lease: JsonObject) -> str:
+    return read.text(lease, "metadata", "resourceVersion")
 
 
 def _now() -> str:

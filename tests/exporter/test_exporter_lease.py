@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from exporter.lease import LeaseLock, LeaseLost
-from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.model.errors import ProvisionerError, Unavailable
 from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
 
@@ -127,11 +127,11 @@ def test_the_leader_stops_before_the_standby_may_start(leases: Leases) -> None:
 def test_of_two_that_take_a_free_lease_only_one_succeeds(leases: Leases) -> None:
     first, second = leases.lock(taken=True), leases.lock("other")
     first.release()
-    found = second._read()
+    found = leases.api.get(second._path, JsonObject)
     assert first.try_acquire()
     assert second._may_be_taken(found, leases.now)
     with pytest.raises(ProvisionerError):
-        second._write(found, found.spec, leases.now)
+        second._write(found, leases.now)
     assert leases.spec["holderIdentity"] == "me"
 
 
