@@ -48,9 +48,6 @@ class ExporterSettings(Struct, frozen=True, kw_only=True):
     lease_seconds: Annotated[int, between(0, 600)] = 15
     """Seconds without a renewal after which another exporter takes the Lease. 0: no election.
     Kubernetes' own components use 15."""
-    drain_seconds: Annotated[float, between(0, 600)] = 1.5
-    """Seconds to wait at the end until all events are published. The next start reports the rest
-    again."""
 
     @property
     def http_address(self) -> str:

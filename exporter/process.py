@@ -168,21 +168,23 @@ class _Exporter:
         return not self._failed.is_set()
 
     def end(self) -> None:
-        """Stop the parts: first the watches, then the outbox, then the lease; log what is left."""
+        """Stop the parts: first the watches, then the outbox, then the lease.
+
+        What is not published yet is reported by the next leader, or found by the next tick.
+        """
         self._health.role = Role.ENDING
         for follower in self._followers.values():
             follower.stop()
-        left = self._outbox.drain(self._settings.drain_seconds)
         self._outbox.stop()
+        for thread in self._threads:
+            thread.join(JOIN_SECONDS)
         self._topic.close()
         released = self._lease.release() if self._lease else None
         self._metrics.is_leader.set(0)
-        for thread in self._threads:
-            thread.join(JOIN_SECONDS)
         if self._server:
             self._server.stop()
-        log = _logger.warning if left else _logger.info
-        log("ended", extra={"events_left_to_the_next_start": left, "lease_released": released})
+        facts = {"events_left_to_the_next_start": len(self._outbox), "lease_released": released}
+        _logger.info("ended", extra=facts)
 
     def _stand_by(self) -> bool:
         """Wait for the lease; return whether this process got it before the end."""

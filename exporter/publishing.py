@@ -142,7 +142,7 @@ class Outbox:
         self._queue: deque[Waiting] = deque()
         self._merging = Merging()
         self._changed = threading.Condition()
-        self._closed = self._stopped = False
+        self._stopped = False
         self._singly = 0
         """How many of the oldest are sent one by one, because Pub/Sub refused them together."""
 
@@ -152,10 +152,10 @@ class Outbox:
         `beat` is called about once a second meanwhile. `Closed`: the process is ending.
         """
         with self._changed:
-            while len(self) >= self._capacity and not self._closed:
+            while len(self) >= self._capacity and not self._stopped:
                 beat()
                 self._changed.wait(WAIT_SECONDS)
-            if self._closed:
+            if self._stopped:
                 raise Closed
             waiting = Waiting(event, seen_at)
             if self._merging.let_pass(waiting, self._clock()):
@@ -175,22 +175,10 @@ class Outbox:
             else:
                 self._note_success(batch, ids)
 
-    def drain(self, seconds: float) -> int:
-        """Refuse new events, wait until all are stored or time is up; return how many are left."""
-        until = self._clock() + seconds
-        with self._changed:
-            self._closed = True
-            self._queue.extend(self._merging.kept)
-            self._merging = Merging()
-            self._changed.notify_all()
-            while self._queue and (remaining := until - self._clock()) > 0 and not self._stopped:
-                self._changed.wait(remaining)
-            return len(self._queue)
-
     def stop(self) -> None:
-        """End `run` after the batch that is under way, and wake everybody who waits."""
+        """Take no more events, end `run` after the batch under way, and wake whoever waits."""
         with self._changed:
-            self._closed = self._stopped = True
+            self._stopped = True
             self._changed.notify_all()
 
     def __len__(self) -> int:
