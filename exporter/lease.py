@@ -146,7 +146,7 @@ class LeaseLock:
         self._valid_until = started + self._lease_seconds * 2 / 3
 
     def _update(self, lease: JsonObject, **changes: Any) -> JsonObject:
-        """Replace a lease that was read by one with other fields, or create it if there was none."""
+        """Replace a lease that was read by one with other fields, or create it."""
         body = {**lease, "spec": {**read.fields(lease, "spec"), **changes}}
         if _read_version(lease):
             return self._api.update(self._path, body, JsonObject)
