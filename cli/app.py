@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cli.access import open_chosen
-from cli.access.deployment import CHOICE, Choice
+from cli.access.deployment import CHOICE, Choice, open_chosen
 from cli.exit_codes import EPILOG, ExitCode, answering
 from cli.explaining import explain
-from cli.messages.commands import dead_letters, replay
+from cli.messages.replay import dead_letters, replay
 from cli.planning.plan_run import run_plan, show_plan
 from cli.printing import Format, Namespace, Output, Watch, as_data, open_console, print_data
 from cli.printing import watch as show_again

@@ -323,7 +323,7 @@ def find_next_try(scene: Scene, need: Need) -> float:
 
 def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
     """Return what a need asks for, and its highest attempt, that of a planned create too."""
-    scene, creates = one.look.scene, _list_creates(need, one)
+    scene, creates = one.look.scene, list_creates(need, one.plan)
     tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
     numbers = [(each.attempt, each.candidate) for each in (*creates, *tries)]
     attempt, candidate = max(numbers, default=(None, 0))
@@ -343,23 +343,36 @@ def _describe_failures(one: Planned, reading: Reading) -> dict[str, Any]:
     return {"failures": len(failures), "failure": str(classify_failure(last)) if last else "", "error": last}
 
 
-def _list_creates(need: Need, one: Planned) -> list[Act]:
-    return [act for act in one.plan.adds if act.need == need.key and act.verb == Verb.CREATE]
+def list_creates(need: Need, plan: Plan) -> list[Act]:
+    """Return the creates of a plan for a need."""
+    return [act for act in plan.adds if act.need == need.key and act.verb == Verb.CREATE]
 
 
 def decide_need(need: Need, one: Planned) -> Decision:
-    """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
-    answers = [answer for answer in one.plan.answers if answer.need in (need.key, "")]
-    creates = _list_creates(need, one)
+    """Return what the plan does for a need whose pods wait: its answer, its create, or a wait."""
+    creates = list_creates(need, one.plan)
     beside = {Reason.SLICES_MAY_MIX} if creates else set()
-    for answer in answers:
-        if answer.need and answer.reason not in beside:
+    for answer in one.plan.answers:
+        if answer.need == need.key and answer.reason not in beside:
             return explain_answer(answer, one.look)
     if creates:
         return describe_act(creates[0], one.look).decision
-    if answers and not one.look.pools:
-        return explain_answer(answers[0], one.look)
-    return describe_wait(one.look)
+    whole = [answer for answer in one.plan.answers if not answer.need]
+    if whole and not one.look.pools:
+        return explain_answer(whole[0], one.look)
+    lacks = any(want.need is need for want in one.census.demanded.unserved)
+    return (lacks and _explain_other(one.look.scene.needs)) or describe_wait(one.look)
+
+
+def _explain_other(needs: Sequence[Need]) -> Decision | None:
+    """Return why a need gets nothing that itself could be served: another part of its workload."""
+    what = "it gets nothing, because another part of its workload"
+    parts = [need for need in needs if not need.apart]
+    for cause in (need.never for need in parts if need.never):
+        return Decision(Verdict.REFUSE, cause.reason, f"{what} is refused: {cause.message}")
+    for cause in (need.waits_for for need in parts if need.waits_for):
+        return Decision(Verdict.WAIT, cause.reason, f"{what} waits: {cause.message}")
+    return None
 
 
 def list_decisions(one: Planned) -> list[Decision]:

@@ -1,19 +1,24 @@
-"""Delivers messages again: pushes since a time by a seek, dead letters by a new publish."""
+"""The commands `replay`, and `dead-letters list` and `discard`.
+
+Pushes since a time come again by a seek, dead letters by a new publish.
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.deployment import DEAD_LETTERS, PUSHED, name_subscription, name_topic
+from cli.access.deployment import DEAD_LETTERS, PUSHED, name_subscription, name_topic, open_chosen
 from cli.access.log_search import DAY_SECONDS, read_event_records
-from cli.exit_codes import ExitCode
+from cli.exit_codes import EPILOG, BadInput, ExitCode, answering
 from cli.printing import (
     Column,
     Format,
+    Output,
+    Sure,
     as_data,
     count,
     format_exact,
@@ -151,6 +156,32 @@ def confirm(question: str) -> None:
     typer.confirm(question, err=True, abort=True)
 
 
+@answering
+def replay(
+    since: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d."),
+    ] = "",
+    output: Output = Format.TABLE,
+    *,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
+    sure: Sure = False,
+) -> ExitCode:
+    """Deliver messages again. This is always safe.
+
+    A function decides from the present state, never from the content of a message. Give one of
+    --since and --dead-letters. It asks first. `status` shows what would be decided now.
+
+    Example: tpu-provisioner replay --since 2h
+    """
+    if bool(since) == dead_letters:
+        got = "both" if since else "none"
+        raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
+    if dead_letters:
+        return publish_dead_letters(open_chosen(), output, sure=sure)
+    return seek_since(since, open_chosen(), output, sure=sure)
+
+
 def seek_since(since: str, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
     """Let everything that was published since a moment be pushed again.
 
@@ -181,14 +212,61 @@ def publish_dead_letters(deployment: Deployment, form: Format, *, sure: bool) ->
     return ExitCode.FINE
 
 
-def discard(ids: Sequence[str], deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
-    """Take the named dead letters away for good, or all of them."""
+dead_letters = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show or remove the messages that Pub/Sub gave up. `replay --dead-letters` delivers them again.",
+)
+
+
+@dead_letters.command("list", epilog=EPILOG)
+@answering
+def list_dead_letters(output: Output = Format.TABLE) -> ExitCode:
+    """List the dead letters, with the reasons that the functions logged. All of them stay.
+
+    JSON and YAML have the attributes and the data of each.
+
+    Example: tpu-provisioner dead-letters list -o yaml
+    """
+    listed = list_reasons(open_chosen())
+    if output.for_programs:
+        print_data({"dead_letters": [as_data(_COLUMNS, each) for each in listed]}, output)
+        return ExitCode.FINE
+    console = open_console()
+    if listed:
+        print_table(console, _COLUMNS, listed)
+        print_line(console)
+    print_line(console, count(len(listed), "dead letter"))
+    return ExitCode.FINE
+
+
+@dead_letters.command("discard", epilog=EPILOG)
+@answering
+def discard(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID...", help="IDs of messages, as the list shows them.")
+    ] = None,
+    output: Output = Format.TABLE,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
+    sure: Sure = False,
+) -> ExitCode:
+    """Remove dead letters for good. It asks first.
+
+    It takes the named ones, or with --all every one.
+
+    Example: tpu-provisioner dead-letters discard 1234567890
+    """
+    wanted = ids or []
+    if bool(wanted) == everything:
+        raise BadInput("dead-letters discard: needs IDs, or --all alone; valid: one of these")
+    deployment = open_chosen()
     if not sure:
-        confirm(f"Remove {count(len(_choose(_walk(deployment), ids)), 'dead letter')} for good?")
-    present = _walk(deployment, ids, lambda _messages: None)
-    done = _choose(present, ids)
-    _print_done(done, len(present) - len(done), form, "discarded", "removed")
-    absent = sorted(set(ids) - {each.message_id for each in present})
+        confirm(f"Remove {count(len(_choose(_walk(deployment), wanted)), 'dead letter')} for good?")
+    present = _walk(deployment, wanted, lambda _messages: None)
+    done = _choose(present, wanted)
+    _print_done(done, len(present) - len(done), output, "discarded", "removed")
+    absent = sorted(set(wanted) - {each.message_id for each in present})
     for each in absent:
         warn(f"no dead letter has the ID {each[:80]!r}; tpu-provisioner dead-letters list shows them")
     return ExitCode.FINDINGS if absent else ExitCode.FINE
@@ -197,18 +275,6 @@ def discard(ids: Sequence[str], deployment: Deployment, form: Format, *, sure: b
 def list_reasons(deployment: Deployment) -> list[DeadLetter]:
     """Return the dead letters, which all stay, with what the functions logged about them."""
     return add_reasons(_walk(deployment), deployment.open_logs, next(iter(deployment.ports.clusters)))
-
-
-def print_dead_letters(dead_letters: Sequence[DeadLetter], form: Format) -> None:
-    """Print dead letters that all stay."""
-    if form.for_programs:
-        print_data({"dead_letters": [as_data(_COLUMNS, each) for each in dead_letters]}, form)
-        return
-    console = open_console()
-    if dead_letters:
-        print_table(console, _COLUMNS, dead_letters)
-        print_line(console)
-    print_line(console, count(len(dead_letters), "dead letter"))
 
 
 def _walk(deployment: Deployment, *how: Any) -> list[DeadLetter]:

@@ -104,8 +104,6 @@ class Found:
     problems: list[str] = field(default_factory=list)
     """What is wrong with an object, so that it is not planned, and where."""
     unserved: bool = False  # something else asks for accelerators
-    objects: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)
-    """All objects that are not wrong, planned or not."""
     defined: dict[Named, dict[str, Any]] = field(default_factory=dict)
     """All objects, but those whose names are generated."""
 
@@ -189,7 +187,6 @@ def _add_object(contents: Found, where: Place, body: Any) -> None:
     try:
         _check_identity(body)
         _add_one(contents, without_nulls(body))
-        contents.objects.append((where, body))
     except (WrongField, UnexpectedValue, ProvisionerError) as error:
         contents.problems.append(where.explain(error))
     except RecursionError:

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from cli.access.deployment import ANY_REGION, ANY_ZONE, ZONE, accepts
 from cli.exit_codes import say
+from cli.fleet.rows import Planned, decide_need, list_creates
 from cli.prices import MARKET, find_price
 from cli.printing import count
 from shared.edges.cluster import read_disk
@@ -241,17 +242,17 @@ def _list_pods(need: Need) -> Iterator[Pod]:
 
 
 def _plan_need(need: Need, look: Look, outcome: Plan) -> PlannedNeed:
-    creates = tuple(act for act in outcome.adds if act.need == need.key)
-    answers = [answer for answer in outcome.answers if answer.need == need.key]
+    creates = tuple(list_creates(need, outcome))
     demand = look.wanted.demands.get(need.key)
     if not creates or demand is None:
-        decision = explain_answer(answers[0], look) if answers else _explain_other(look.wanted.needs)
+        decision = decide_need(need, Planned(look=look, plan=outcome))
         return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand)
     first = structs.replace(demand, index=creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look)
     except Rejected as error:
         return PlannedNeed(key=look.key, need=need, decision=error.decision, demand=demand)
+    answers = [answer for answer in outcome.answers if answer.need == need.key]
     notes = (_describe_note(answer, look, need, len(creates)) for answer in answers)
     return PlannedNeed(
         key=look.key,
@@ -270,16 +271,6 @@ def _describe_note(answer: Answer, look: Look, need: Need, pools: int) -> str:
         return f"a limit allows only {pools} of its {count(need.most, 'pool')}"
     mixes = answer.reason == Reason.SLICES_MAY_MIX
     return f"warning: {explain_answer(answer, look).message} [{answer.reason}]" if mixes else ""
-
-
-def _explain_other(needs: Sequence[Need]) -> Decision:
-    """Return why a part gets nothing that itself could be served: another part of its workload."""
-    what = "it gets nothing, because another part of its workload"
-    for need in needs:
-        if need.never:
-            return Decision(Verdict.REFUSE, need.never.reason, f"{what} is refused: {need.never.message}")
-    waits = [need.waits_for for need in needs if need.waits_for]
-    return Decision(Verdict.WAIT, waits[0].reason, f"{what} waits: {waits[0].message}")
 
 
 def _build(chosen: Demand, act: Act, look: Look) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access import open_chosen
-from cli.access.deployment import find_log_project, name_services
+from cli.access.deployment import find_log_project, name_services, open_chosen
 from cli.access.log_search import read_all, require_logs
 from cli.exit_codes import BadInput, ExitCode, answering, noting
 from cli.prices import ACCELERATORS, READ_ON, find_chip_price, find_tier

@@ -17,15 +17,14 @@ from msgspec import structs
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from cli import access
 from cli import app as commands
+from cli.access import connections
 from cli.access import deployment as choice
 from cli.access.connections import Deployment, PubsubAdmin
 from cli.access.deployment import OperatorSettings
 from cli.access.log_search import open_logs
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
-from cli.planning import plan_run
 from cli.printing import Format
 from shared.edges.connection import Connection
 from shared.edges.google import GoogleAccount, GoogleSession
@@ -74,8 +73,7 @@ def with_own(deployment: Deployment, **changes: Any) -> Deployment:
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
     """Let every command open this deployment."""
-    for module in (plan_run, access):
-        monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
+    monkeypatch.setattr(connections, "open_deployment", lambda _environ: deployment)
     monkeypatch.setattr(choice, "_find", lambda *_: {})
 
 
