@@ -108,13 +108,6 @@ def plan(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Manifest files or folders, or - for standard input.")
     ],
-    cluster: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Plan for projects/P/locations/L/clusters/C. Default: the first cluster of the settings.",
-        ),
-    ] = "",
     zone: Annotated[
         str,
         typer.Option(metavar="ZONE", help="Zone of new pools. Default: the zone of the cluster in the settings."),
@@ -125,13 +118,14 @@ def plan(
 ) -> ExitCode:
     """Show which node pools a manifest would get.
 
-    No cluster is contacted without --cluster and settings. Without settings, the plan is for an
-    invented cluster where each workload asks to be. The exit code is 1 if a need would be refused,
-    and 2 if a document cannot be read; the others are planned all the same.
+    With an option before the command that chooses a deployment, its first cluster is asked. Without
+    settings, the plan is for an invented cluster where each workload asks to be. The exit code is 1
+    if a need would be refused, and 2 if a document cannot be read; the others are planned all the
+    same.
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
-    planned = run_plan(files, cluster=cluster, zone=zone, prices=price)
+    planned = run_plan(files, zone=zone, prices=price)
     show_plan(planned, output)
     return planned.code
 

@@ -60,18 +60,9 @@ def _plain(text: str) -> str:
     return text.strip().strip("[]").lower()
 
 
-def _complete(incomplete: str) -> list[str]:
-    return [heading for heading in read_sections() if heading.startswith(incomplete) and " " not in heading]
-
-
 @answering
 def explain(
-    reason: Annotated[
-        str,
-        typer.Argument(
-            metavar="REASON", help="A reason or an alert, for example stockout.", autocompletion=_complete
-        ),
-    ],
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="A reason or an alert, for example stockout.")],
 ) -> ExitCode:
     """Print what the runbook says about a reason.
 

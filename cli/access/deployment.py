@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from cli.exit_codes import BadInput
 from shared.model.errors import Misconfigured, Unavailable
 from shared.settings import (
-    CLUSTER,
     OPTIONAL_URL,
     PREFIX,
     URL,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from shared.edges.google import GoogleSession
 
 
+CLUSTERS = name_variable("clusters")
 FUNCTIONS = ("provision", "collect")
 NAME = "tpu-provisioner"  # the default of Terraform's variable ``name``
 DEAD_LETTERS = "dead-letters"
@@ -93,28 +93,20 @@ def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSett
     return settings, own
 
 
-def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -> Settings:
+def read_plan_settings(environ: Mapping[str, str], zone: str) -> Settings:
     """Return the settings to plan with; an environment without a cluster gets an invented one."""
-    variable = name_variable("clusters")
-    for option, text, rule in (("--zone", zone, ZONE), ("--cluster", cluster, CLUSTER)):
-        if text and not accepts(rule, text):
-            raise BadInput(describe_problem(option, "is not valid", text, rule.description or ""))
-    if variable not in environ:
-        return read_environment({**environ, variable: json.dumps(_invent(cluster, zone))})[0]
+    if zone and not accepts(ZONE, zone):
+        raise BadInput(describe_problem("--zone", "is not valid", zone, ZONE.description or ""))
+    if CLUSTERS not in environ:
+        return read_environment({**environ, CLUSTERS: json.dumps(_invent(zone))})[0]
     settings, _ = read_environment(environ)
-    chosen = cluster or next(iter(settings.clusters))
-    if chosen not in settings.clusters:
-        valid = ", ".join(settings.clusters)
-        raise BadInput(describe_problem("--cluster", f"is not in {variable}", chosen, valid))
-    there = settings.clusters[chosen]
-    return replace(settings, clusters={chosen: replace(there, zone=zone or there.zone)})
+    name, there = next(iter(settings.clusters.items()))
+    return replace(settings, clusters={name: replace(there, zone=zone or there.zone)})
 
 
-def _invent(cluster: str, zone: str) -> dict[str, dict[str, str]]:
-    name = cluster or UNNAMED_CLUSTER.format(zone.rpartition("-")[0] or ANY_REGION)
-    location = name.split("/")[3]
-    zone = zone or location + ANY_ZONE * (not accepts(ZONE, location))
-    return {name: {"endpoint": "https://unknown", "zone": zone}}
+def _invent(zone: str) -> dict[str, dict[str, str]]:
+    region = zone.rpartition("-")[0] or ANY_REGION
+    return {UNNAMED_CLUSTER.format(region): {"endpoint": "https://unknown", "zone": zone or region + ANY_ZONE}}
 
 
 def name_subscription(own: OperatorSettings, part: str) -> str:
@@ -151,9 +143,6 @@ def name_services(own: OperatorSettings, *functions: str) -> str:
     return f" AND jsonPayload.service=({services})" if own.project else ""
 
 
-CLUSTERS = name_variable("clusters")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """What the command line says of the deployment; empty for what it does not say."""
@@ -179,15 +168,9 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     return connections.open_deployment(environ)
 
 
-def choose_environment(*, always: bool = True) -> Mapping[str, str]:
-    """Return the variables of the deployment.
-
-    Without `always`, those of the environment alone unless the command line chooses one.
-    """
-    choice = CHOICE.get()
-    if not always and choice == Choice():
-        return os.environ
-    return resolve(os.environ, choice, say=lambda text: typer.echo(text, err=True))
+def choose_environment() -> Mapping[str, str]:
+    """Return the variables of the deployment."""
+    return resolve(os.environ, CHOICE.get(), say=lambda text: typer.echo(text, err=True))
 
 
 def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], None]) -> dict[str, str]:

@@ -355,8 +355,11 @@ def decide_need(need: Need, one: Planned) -> Decision:
     for answer in one.plan.answers:
         if answer.need == need.key and answer.reason not in beside:
             return explain_answer(answer, one.look)
-    if creates:
-        return describe_act(creates[0], one.look).decision
+    return describe_act(creates[0], one.look).decision if creates else _explain_wait(need, one)
+
+
+def _explain_wait(need: Need, one: Planned) -> Decision:
+    """Return why a need waits that has neither an answer of its own nor a create."""
     whole = [answer for answer in one.plan.answers if not answer.need]
     if whole and not one.look.pools:
         return explain_answer(whole[0], one.look)

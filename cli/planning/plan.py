@@ -107,7 +107,7 @@ class Facts:
 
     def _ask(self, what: str, read: Callable[[Cluster], T | None]) -> T | None:
         if self._cluster is None:
-            self._unread[what] = "no cluster was asked; --cluster asks it"
+            self._unread[what] = "no cluster was asked; --cluster before the command asks one"
         if self._cluster is None or what in self._unread:
             return None
         try:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.access.deployment import choose_environment, open_deployment, read_plan_settings
+from cli.access.deployment import CHOICE, Choice, choose_environment, open_deployment, read_plan_settings
 from cli.exit_codes import ExitCode
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import Facts, PlannedNeed, plan, summarize
@@ -24,7 +24,6 @@ from cli.printing import (
     warn,
 )
 from shared.model import labels
-from shared.settings import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -192,14 +191,14 @@ class Planned:
         return ExitCode.FINDINGS if any(each.refused for each in self.needs) else ExitCode.FINE
 
 
-def run_plan(files: Sequence[str], *, cluster: str, zone: str, prices: bool) -> Planned:
-    """Return the plan for some files."""
+def run_plan(files: Sequence[str], *, zone: str, prices: bool) -> Planned:
+    """Return the plan for some files; a cluster is asked if the command line chooses one."""
     contents = read_manifests(files)
-    environ = choose_environment(always=False)
-    settings = read_plan_settings(environ, cluster=cluster, zone=zone)
-    name, asks = next(iter(settings.clusters)), cluster or environ is not os.environ
-    ports = open_deployment(environ).ports if asks and name_variable("clusters") in environ else None
-    facts = Facts(contents.defined, ports.clusters[name] if ports else None)
+    asks = CHOICE.get() != Choice()
+    environ = choose_environment() if asks else os.environ
+    settings = read_plan_settings(environ, zone)
+    name = next(iter(settings.clusters))
+    facts = Facts(contents.defined, open_deployment(environ).ports.clusters[name] if asks else None)
     needs = plan(contents, name, settings, facts)
     return Planned(contents=contents, needs=needs, assumed=facts.assumptions, prices=prices)
 

@@ -29,6 +29,7 @@ from cli.printing import (
     warn,
 )
 from cli.usage.chart import draw_svg, write_html
+from shared.engine.tell import describe_life
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ class Account:
         """Add the pools that clusters have now, as if each was deleted now."""
         for cluster, pool in pools:
             if pool.owner is not None:
-                self.see(now, describe_pool(cluster, pool, now))
+                claim = {"cluster": cluster, "namespace": pool.owner.namespace, "name": pool.owner.name}
+                delete = {"decision": Verdict.DELETE, "pool": pool.name, "claim": claim}
+                self.see(now, delete | describe_life(pool, now))
         self.unknown_pools += len(self.created)
 
     def _add_life(self, ended_at: float, record: Fields) -> None:
@@ -119,10 +122,6 @@ class Account:
         row: Any = self.rows.setdefault(self.group_of(record), Counter())
         row.update(sums)
 
-    def list_rows(self) -> list[tuple[str, Counter[str]]]:
-        """Return the groups with their sums, in the order of their names."""
-        return sorted(self.rows.items())
-
     @property
     def total(self) -> Counter[str]:
         """The sums of all groups."""
@@ -130,24 +129,6 @@ class Account:
         for row in self.rows.values():
             total.update(row)
         return total
-
-
-def describe_pool(cluster: str, pool: NodePool, now: float) -> dict[str, Any]:
-    """Return the record that a delete of a pool would write now."""
-    owner, life = pool.owner, {}
-    if owner and owner.created_at and not pool.elastic:  # GKE sizes an elastic one
-        life = {"chips": pool.units * pool.hosts, "pool_seconds": now - owner.created_at}
-    claim = {"namespace": owner.namespace, "name": owner.name} if owner else {}
-    return {
-        "decision": Verdict.DELETE,
-        "pool": pool.name,
-        "claim": {"cluster": cluster, **claim},
-        "accelerator": pool.accelerator,
-        "machine_type": pool.machine_type,
-        "tier": find_tier(pool.spot, pool.flex_start, pool.reservation),
-        "zone": ",".join(pool.zones),
-        **life,
-    }
 
 
 def list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:
@@ -241,7 +222,7 @@ class Picture(StrEnum):
 
 def show_usage(account: Account, by: str, until: float, form: Picture) -> None:
     """Print an account."""
-    columns, rows = list_columns(by), [*account.list_rows(), ("(all)", account.total)]
+    columns, rows = list_columns(by), [*sorted(account.rows.items()), ("(all)", account.total)]
     if form in (Picture.JSON, Picture.YAML):
         data = {
             "since": format_moment(account.begin),

@@ -23,7 +23,7 @@ from shared.model.errors import Denied
 from shared.model.pools import Operation, PoolStatus
 from shared.model.times import format_time
 from shared.model.workloads import Disk
-from tests.builders import CLUSTER, NOW, a_go_pool, a_pod, a_template
+from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, WorldApi, a_deployment
 from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import World
@@ -219,6 +219,13 @@ def leave(world: World) -> None:
     world.gke.operations.append(Operation(pool=name, creates=False, ended=True, began_at=NOW - 50, ended_at=NOW))
 
 
+def refuse_part(world: World) -> None:
+    """One part of the JobSet waits, and another one can never be served."""
+    good, other = a_jobset(replicas=1), a_jobset(job="odd", replicas=1, template=a_template(topology="9x9"))
+    world.set_jobset(groups=(*good.groups, *other.groups))
+    world.wait(0)
+
+
 def forbid(world: World) -> None:
     """Nobody may read the three JobSets that wait."""
     for jobset in ("train", "other", "third"):
@@ -241,6 +248,7 @@ WORLDS: dict[str, Callable[[World], None]] = {
     "pod opts out": lambda world: add_pod(world, pod_labels={labels.DISABLE_AUTOPROVISIONING: "true"}),
     "pod names its pool": lambda world: add_pod(world, template=a_template(selectors={labels.NODE_POOL: "mine"})),
     "9x9": lambda world: add_pod(world, shape={"topology": "9x9"}),
+    "half refused": refuse_part,
     "waits": lambda world: world.wait(0, 1),
     "stopped": stop,
     "go pool": keep_go_pool,

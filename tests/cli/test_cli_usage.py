@@ -44,7 +44,7 @@ def test_a_pool_that_exists_counts_until_now_and_from_the_begin() -> None:
 
     account.close(NOW, [(CLUSTER, pool), ("another", pool)])
 
-    assert [(group, row["chip_hours"]) for group, row in account.list_rows()] == [("spot", 16.0)]
+    assert [(group, row["chip_hours"]) for group, row in account.rows.items()] == [("spot", 16.0)]
     assert account.unknown_pools == 0
 
 
