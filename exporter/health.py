@@ -55,13 +55,7 @@ class Health:
         self._beats[loop] = self._clock()
 
     def note_listed(self, resource: str) -> None:
-        """Note that a kind has been listed in full."""
-        with self._lock:
-            self._listed.add(resource)
-            self._lacks[resource] = ""
-
-    def note_unneeded(self, resource: str) -> None:
-        """Note that a kind is not installed in the cluster, and does not have to be."""
+        """Note that a kind has been listed in full, or does not have to be in the cluster."""
         with self._lock:
             self._listed.add(resource)
 

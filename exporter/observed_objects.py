@@ -168,7 +168,9 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
         self._entries[item.uid] = now
         if now.over not in ("", before.over):
             return (self._over(now.name, now.over),)
-        if not now.over and wants_fewer(before.wanted, now.wanted):
+        # A group that was removed wants none.
+        fewer = any(now.wanted.get(name, 0) < count for name, count in before.wanted.items())
+        if fewer and not now.over:
             return (self._over(now.name, f"scaled, generation {item.generation}"),)
         return ()
 
@@ -278,11 +280,6 @@ def quota_of(queued: QueuedWorkload) -> str:
     return f"quota since {format_time(queued.reserved_at)}"
 
 
-def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
-    """Return whether some group needs fewer slices than before. A removed group needs none."""
-    return any(now.get(group, 0) < count for group, count in before.items())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedKind(Generic[Seen]):
     """One list of the Kubernetes API and what its objects mean to us."""
@@ -328,7 +325,7 @@ def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
         name=kind.plural,
         path=kind.path,
         shape=msgspec.Raw,
-        read=partial(_read, kind),
+        read=lambda raw: kind.read(_BODY.decode(raw), read_template),
         observed=partial(ObservedWorkloads, kind=kind),
         operator=kind.name,
         optional=not kind.install,
@@ -342,7 +339,7 @@ def watch_queues() -> WatchedKind[QueuedWorkload]:
         name="Kueue's workloads",
         path=f"/apis/{API_VERSION}/workloads",
         shape=msgspec.Raw,
-        read=_read_queued,
+        read=lambda raw: read_queued(_BODY.decode(raw)),
         observed=ObservedQueues,
         operator="Kueue",
         optional=True,
@@ -358,11 +355,3 @@ def list_watched(kinds: Iterable[Kind], *, queues: bool = False) -> tuple[Watche
     listed = tuple(kinds)
     workloads = (watch_workloads(kind) for kind in listed if kind.watched)
     return (*map(watch_pods, listed), *workloads, *([watch_queues()] if queues else ()))
-
-
-def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:
-    return kind.read(_BODY.decode(raw), read_template)
-
-
-def _read_queued(raw: msgspec.Raw) -> QueuedWorkload:
-    return read_queued(_BODY.decode(raw))

@@ -31,7 +31,6 @@ from shared.edges.google import CLIENT, PubsubTopic
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Misconfigured, ProvisionerError
-from shared.model.messages import Event
 from shared.settings import describe_problem, name_variable
 
 USER_AGENT = "tpu-provisioner-exporter"
@@ -121,7 +120,7 @@ class _Exporter:
                 self._api,
                 kind,
                 self._observed[kind.name],
-                report=partial(self._report, kind.name),
+                report=self._outbox.put,
                 metrics=self._metrics,
                 health=self._health,
             )
@@ -240,9 +239,6 @@ class _Exporter:
 
     def _count_standing(self, of: type[Any]) -> float:
         return float(sum(each.standing for each in self._observed.values() if isinstance(each, of)))
-
-    def _report(self, name: str, event: Event, seen_at: float) -> None:
-        self._outbox.put(event, seen_at, partial(self._health.beat, name))
 
 
 def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:

@@ -171,7 +171,9 @@ class Outbox:
                 self._note_refusal(batch, error)
             except ProvisionerError as error:
                 self._note_failure(batch, error)
-                self._wait(self._pauses.next_seconds(getattr(error, "retry_after_seconds", None)))
+                pause = self._pauses.next_seconds(getattr(error, "retry_after_seconds", None))
+                with self._changed:
+                    self._changed.wait_for(lambda: self._stopped, pause)
             else:
                 self._note_success(batch, ids)
 
@@ -203,10 +205,6 @@ class Outbox:
             if self._stopped:
                 return []
             return list(islice(self._queue, 1 if self._singly else BATCH_MAX))
-
-    def _wait(self, seconds: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped, seconds)
 
     def _note_success(self, batch: list[Waiting], ids: list[str]) -> None:
         now = self._clock()

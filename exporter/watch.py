@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
@@ -59,22 +58,6 @@ _LINE = msgspec.json.Decoder(WatchLine)
 _STORED = kubernetes.decoder_of(kubernetes.Stored)
 
 
-def open_watch(
-    api: kubernetes.KubernetesApi,
-    path: str,
-    params: Mapping[str, str],
-    kind: type[T],
-    *,
-    silence_seconds: float = 90.0,
-) -> Watch[T]:
-    """Open a watch from the ``resourceVersion`` in `params` and return its events.
-
-    `Silence` follows if nothing comes for so long, not even a bookmark (about one a minute).
-    """
-    query = {"watch": "1", "allowWatchBookmarks": "true", **params}
-    return Watch(f"WATCH {path}", api.stream(path, query, silence_seconds=silence_seconds), kind)
-
-
 class Silence(errors.Unavailable):
     """The other side kept the connection open and said nothing for longer than was agreed."""
 
@@ -88,17 +71,25 @@ class Watch(Generic[T]):
     another thread and ends the iteration.
     """
 
-    def __init__(self, what: str, response: urllib3.BaseHTTPResponse, kind: type[T]) -> None:
-        self._what, self._response = what, response
-        self._decoder = kubernetes.decoder_of(kind)
+    def __init__(
+        self,
+        api: kubernetes.KubernetesApi,
+        path: str,
+        params: Mapping[str, str],
+        kind: type[T],
+        *,
+        silence_seconds: float = 90.0,
+    ) -> None:
+        """Open a watch from the ``resourceVersion`` in `params`."""
+        query = {"watch": "1", "allowWatchBookmarks": "true", **params}
+        self._what, self._decoder = f"WATCH {path}", kubernetes.decoder_of(kind)
+        self._response = api.stream(path, query, silence_seconds=silence_seconds)
         self._closing = False
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._response.close()
 
     def close(self) -> None:
@@ -192,7 +183,7 @@ class Follower(Generic[T]):
         watched: WatchedKind[T],
         observed: ObservedObjects[T, Any],
         *,
-        report: Callable[[Event, float], None],
+        report: Callable[[Event, float, Callable[[], None]], None],
         metrics: Metrics,
         health: Health,
         silence_seconds: float = SILENCE_SECONDS,
@@ -201,7 +192,8 @@ class Follower(Generic[T]):
     ) -> None:
         """Prepare; `run` does the work.
 
-        `report` takes an event and when its cause arrived (monotonic seconds); it may block.
+        `report` takes an event and when its cause arrived (monotonic seconds). It may block, so it
+        gets what shows meanwhile that this thread lives.
         """
         self._api, self._watched, self._observed = api, watched, observed
         self._report, self._metrics, self._health = report, metrics, health
@@ -294,7 +286,7 @@ class Follower(Generic[T]):
         """Follow one watch to its end; tell whether it was a healthy one."""
         started, heard = time.monotonic(), False
         params = {**self._watched.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
-        with open_watch(
+        with Watch(
             self._api, self._watched.path, params, self._watched.shape, silence_seconds=self._silence_seconds
         ) as watch:
             self._open = watch
@@ -345,7 +337,7 @@ class Follower(Generic[T]):
     def _send_on(self, events: Iterable[Event]) -> None:
         arrived = time.monotonic()
         for event in events:
-            self._report(event, arrived)
+            self._report(event, arrived, self._beat)
 
     def _note_failure(self, error: errors.ProvisionerError) -> None:
         reason = next((word for kind, word in _REASONS if isinstance(error, kind)), "disconnected")
@@ -370,7 +362,7 @@ class Follower(Generic[T]):
         self._health.note_lack(watched.name, self._advise(reason, error))
         absent = reason == "absent" and watched.optional
         if absent or (reason == "denied" and watched.role):
-            self._health.note_unneeded(watched.name)
+            self._health.note_listed(watched.name)
         facts = {"resource": watched.name, "reason": reason, "problem": str(error)}
         log = _logger.debug if absent else _logger.warning
         log("watch interrupted", extra=facts | {"pause_seconds": round(pause, 2)})

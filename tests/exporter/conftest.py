@@ -51,7 +51,7 @@ class Following:
             api,
             kind,
             kind.observed(CLUSTER),
-            report=lambda event, _seen_at: self.reported.append(event),
+            report=lambda event, *_: self.reported.append(event),
             metrics=self.metrics,
             health=self.health,
             silence_seconds=silence_seconds,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from exporter.watch import open_watch
+from exporter.watch import Watch
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Unreadable
 from shared.model.errors import Denied, InvalidRequest, Rejected, StaleView, Throttled, Unavailable
@@ -123,7 +123,7 @@ def test_a_watch_that_fails_says_how(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
 ) -> None:
     kubernetes.watches["pods"].append(stream)
-    with open_watch(api, PODS, {}, Thing) as watch, pytest.raises(error) as caught:
+    with Watch(api, PODS, {}, Thing) as watch, pytest.raises(error) as caught:
         list(watch)
     assert type(caught.value) is error
 
@@ -133,7 +133,7 @@ def test_events_are_put_together_from_any_pieces(api: KubernetesApi, kubernetes:
     kubernetes.watches["pods"].append(
         Stream((line[:30], line[30:70], line[70:] + "\n" + line + "\n" + line, "\n\n"), END)
     )
-    with open_watch(api, PODS, {}, Thing) as watch:
+    with Watch(api, PODS, {}, Thing) as watch:
         found: list[Any] = [each.object.metadata.name for each in watch if each.object]
     assert found == ["ä"] * 3
 
@@ -142,7 +142,7 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
     api: KubernetesApi, kubernetes: ScriptedKubernetes
 ) -> None:
     kubernetes.watches["pods"].append(Stream((bookmark("1"),)))
-    with open_watch(api, PODS, {}, Thing, silence_seconds=30) as watch:
+    with Watch(api, PODS, {}, Thing, silence_seconds=30) as watch:
         events = iter(watch)
         next(events)
         threading.Timer(0.05, watch.close).start()

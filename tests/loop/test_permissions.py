@@ -17,7 +17,7 @@ from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
 from exporter.lease import LeaseLock
 from exporter.observed_objects import list_watched, watch_queues
-from exporter.watch import open_watch
+from exporter.watch import Watch
 from shared.deliver import build_ports
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
@@ -72,7 +72,7 @@ class Account:
             with contextlib.suppress(NotFound):
                 list(self.api.list_pages(kind.path, kind.shape, kind.params))
             with contextlib.suppress(NotFound):
-                open_watch(self.api, kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
+                Watch(self.api, kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
         if exists(self.plane.api, f"{LEASES}/{LEASE}"):
             self.plane.api.delete(f"{LEASES}/{LEASE}")
         lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
