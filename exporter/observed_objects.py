@@ -41,6 +41,9 @@ class WatchedPod(Record):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
+_POD = msgspec.json.Decoder(WatchedPod)
+
+
 class ObservedObjects(ABC, Generic[Seen, Entry]):
     """What a watch tells, and the events that follow from it.
 
@@ -286,11 +289,8 @@ class WatchedKind(Generic[Seen]):
 
     name: str  # the name in logs, metrics and health
     path: str
-    shape: type[Any]
-    """What the API's objects are decoded to; `msgspec.Raw` leaves that to `read`, one object at a
-    time."""
-    read: Callable[[Any], Seen]
-    """Turns a decoded object into what the memory take; raises `UnexpectedValue`."""
+    read: Callable[[msgspec.Raw], Seen]
+    """Decodes one object to what the memory takes; may raise anything for one of another shape."""
     observed: Callable[[str], ObservedObjects[Seen, Any]]  # builds the memory for one cluster
     operator: str  # what must be installed for this list to exist
     optional: bool = False  # whether a cluster that does not know the list is as it should be
@@ -310,8 +310,7 @@ def watch_pods(kind: Kind) -> WatchedKind[WatchedPod]:
     return WatchedKind(
         name=f"pods of {kind.plural}" if kind.watched else "bare pods",
         path="/api/v1/pods",
-        shape=WatchedPod,
-        read=lambda pod: pod,
+        read=_POD.decode,
         observed=partial(ObservedPods, kind=kind),
         operator=kind.name,
         params={"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="},
@@ -324,7 +323,6 @@ def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
     return WatchedKind(
         name=kind.plural,
         path=kind.path,
-        shape=msgspec.Raw,
         read=lambda raw: kind.read(_BODY.decode(raw), read_template),
         observed=partial(ObservedWorkloads, kind=kind),
         operator=kind.name,
@@ -338,7 +336,6 @@ def watch_queues() -> WatchedKind[QueuedWorkload]:
     return WatchedKind(
         name="Kueue's workloads",
         path=f"/apis/{API_VERSION}/workloads",
-        shape=msgspec.Raw,
         read=lambda raw: read_queued(_BODY.decode(raw)),
         observed=ObservedQueues,
         operator="Kueue",

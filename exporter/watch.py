@@ -27,34 +27,23 @@ from shared.model.messages import Event
 T = TypeVar("T")
 
 
-class WatchLine(kubernetes.Record):
-    """One line of a watch before its object is decoded."""
-
-    type: str = ""
-    object: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class WatchEvent(kubernetes.Record, Generic[T]):
-    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` without object.
+class WatchEvent(kubernetes.Record):
+    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK``.
 
     Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then
     the old one
     (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
     """
 
-    type: str
-    object: T | None
-    resource_version: str  # the version to resume from after this event
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")  # of a bookmark one that has a version only
 
 
 CHUNK_BYTES = 64 * 1024
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """etcd refuses objects over 1.5 MiB by default; ten times that is not an object any more
 (https://etcd.io/docs/v3.5/dev-guide/limit/)."""
-UNREADABLE = "UNREADABLE"
-"""The type of an event whose object has not the expected shape; it is logged, and its version is
-kept."""
-_LINE = msgspec.json.Decoder(WatchLine)
+_EVENT = msgspec.json.Decoder(WatchEvent)
 _STORED = kubernetes.decoder_of(kubernetes.Stored)
 
 
@@ -62,8 +51,8 @@ class Silence(errors.Unavailable):
     """The other side kept the connection open and said nothing for longer than was agreed."""
 
 
-class Watch(Generic[T]):
-    """The events of one watch connection, in order, until the server ends it.
+class Watch:
+    """The events of one watch connection, in order, each with the version to resume from after it.
 
     Iterating raises `Expired` (the version is too old, over HTTP or in the stream), `Silence`
     (nothing came for the agreed time, not even a bookmark), `Unavailable` (the connection broke,
@@ -72,19 +61,12 @@ class Watch(Generic[T]):
     """
 
     def __init__(
-        self,
-        api: kubernetes.KubernetesApi,
-        path: str,
-        params: Mapping[str, str],
-        kind: type[T],
-        *,
-        silence_seconds: float = 90.0,
+        self, api: kubernetes.KubernetesApi, path: str, params: Mapping[str, str], *, silence_seconds: float = 90.0
     ) -> None:
         """Open a watch from the ``resourceVersion`` in `params`."""
         query = {"watch": "1", "allowWatchBookmarks": "true", **params}
-        self._what, self._decoder = f"WATCH {path}", kubernetes.decoder_of(kind)
         self._response = api.stream(path, query, silence_seconds=silence_seconds)
-        self._closing = False
+        self._what, self._closing = f"WATCH {path}", False
 
     def __enter__(self) -> Self:
         return self
@@ -100,10 +82,10 @@ class Watch(Generic[T]):
         except (OSError, ValueError, RuntimeError):
             return  # It has ended by itself meanwhile.
 
-    def __iter__(self) -> Iterator[WatchEvent[T]]:
+    def __iter__(self) -> Iterator[tuple[WatchEvent, str]]:
         try:
             for line in self._lines():
-                yield self._event(line)
+                yield self._read(line)
         except urllib3.exceptions.ReadTimeoutError as error:
             raise Silence(f"{self._what}: nothing was heard for the agreed time") from error
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
@@ -130,23 +112,16 @@ class Watch(Generic[T]):
         if pending and not self._closing:
             raise errors.Unavailable(f"{self._what}: connection lost in the middle of an event")
 
-    def _event(self, line: bytes) -> WatchEvent[T]:
+    def _read(self, line: bytes) -> tuple[WatchEvent, str]:
         try:
-            envelope = _LINE.decode(line)
-            version = _STORED.decode(envelope.object).metadata.resource_version
+            event = _EVENT.decode(line)
+            version = _STORED.decode(event.object).metadata.resource_version
         except errors.JSON_ERRORS as error:
             problem = f"{self._what}: not JSON, or an event without metadata: {error}"
             raise kubernetes.Unreadable(problem) from error
-        if envelope.type == "ERROR":
-            raise kubernetes.classify_refusal(f"{self._what} (in the stream)", 0, bytes(envelope.object))
-        if envelope.type == "BOOKMARK":
-            return WatchEvent(type="BOOKMARK", object=None, resource_version=version)
-        try:
-            item = self._decoder.decode(envelope.object)
-        except errors.JSON_ERRORS as error:
-            kubernetes.report_unreadable(self._what, envelope.object, error)
-            return WatchEvent(type=UNREADABLE, object=None, resource_version=version)
-        return WatchEvent(type=envelope.type, object=item, resource_version=version)
+        if event.type == "ERROR":
+            raise kubernetes.classify_refusal(f"{self._what} (in the stream)", 0, bytes(event.object))
+        return event, version
 
 
 SILENCE_SECONDS = 90.0
@@ -200,7 +175,7 @@ class Follower(Generic[T]):
         self._silence_seconds, self._absent_seconds = silence_seconds, absent_seconds
         self._pauses = pauses or Pauses()
         self._stop = threading.Event()
-        self._open: Watch[Any] | None = None
+        self._open: Watch | None = None
         self._version = ""  # the version to resume from; empty when only a listing can tell
 
     def run(self) -> None:
@@ -261,13 +236,10 @@ class Follower(Generic[T]):
         started, version, objects = time.monotonic(), "", 0
         self._observed.begin_listing()
         for page in self._api.list_pages(
-            self._watched.path, self._watched.shape, self._watched.params, page_size=PAGE_SIZE
+            self._watched.path, msgspec.Raw, self._watched.params, page_size=PAGE_SIZE
         ):
             version = version or page.metadata.resource_version
             self._beat()
-            self._metrics.unreadable.labels(self._watched.name).inc(len(page.left_out))
-            for uid in page.left_out:
-                self._observed.miss(uid)
             objects += len(page.items)
             self._show_page(page.items)
         self._send_on(self._observed.finish_listing())
@@ -276,29 +248,26 @@ class Follower(Generic[T]):
         _logger.info("listed", extra={"resource": name, "objects": objects, "seconds": seconds})
         return version
 
-    def _show_page(self, items: list[Any]) -> None:
+    def _show_page(self, items: list[msgspec.Raw]) -> None:
         for item in items:
             self._show(item, self._observed.see)
-        # What is undecoded keeps the bytes of its page, and the next one is read now.
-        items.clear()
+        items.clear()  # each keeps the bytes of its page, and the next one is read now
 
     def _watch(self) -> bool:
         """Follow one watch to its end; tell whether it was a healthy one."""
         started, heard = time.monotonic(), False
         params = {**self._watched.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
-        with Watch(
-            self._api, self._watched.path, params, self._watched.shape, silence_seconds=self._silence_seconds
-        ) as watch:
+        with Watch(self._api, self._watched.path, params, silence_seconds=self._silence_seconds) as watch:
             self._open = watch
             if self._stop.is_set():
                 return True
             self._health.note_lack(self._watched.name, "")
             try:
-                for event in watch:
+                for event, version in watch:
                     heard = True
                     self._take(event)
                     # Only now: had `_take` been interrupted, the event would have to come again.
-                    self._version = event.resource_version or self._version
+                    self._version = version or self._version
             finally:
                 # However a good one ended, what failed before it has nothing to do with it.
                 good = heard or time.monotonic() - started >= SHORT_SECONDS
@@ -306,22 +275,19 @@ class Follower(Generic[T]):
                     self._pauses.reset()
         return good
 
-    def _take(self, event: WatchEvent[Any]) -> None:
+    def _take(self, event: WatchEvent) -> None:
         self._beat()
-        if event.object is None:
-            if event.type == UNREADABLE:
-                self._metrics.unreadable.labels(self._watched.name).inc()
-        elif event.type in ("ADDED", "MODIFIED"):
+        if event.type in ("ADDED", "MODIFIED"):
             self._show(event.object, self._observed.see)
         elif event.type == "DELETED":
             self._show(event.object, self._observed.lose)
-        else:
+        elif event.type != "BOOKMARK":
             _logger.warning(
                 "watch event of an unknown type skipped",
                 extra={"resource": self._watched.name, "type": event.type},
             )
 
-    def _show(self, item: Any, look: Callable[[T], Iterable[Event]]) -> None:
+    def _show(self, item: msgspec.Raw, look: Callable[[T], Iterable[Event]]) -> None:
         """Pass one object to the memory.
 
         An object about which anything is raised is counted, logged and skipped: the others go on.

@@ -9,13 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pytest
 
 from exporter.watch import Watch
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Unreadable
+from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Unreadable, read_identity
 from shared.model.errors import Denied, InvalidRequest, Rejected, StaleView, Throttled, Unavailable
 from tests.exporter.scripted_kubernetes import END, Listing, Refusal, ScriptedKubernetes, Stream, bookmark, event
 
@@ -123,7 +122,7 @@ def test_a_watch_that_fails_says_how(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
 ) -> None:
     kubernetes.watches["pods"].append(stream)
-    with Watch(api, PODS, {}, Thing) as watch, pytest.raises(error) as caught:
+    with Watch(api, PODS, {}) as watch, pytest.raises(error) as caught:
         list(watch)
     assert type(caught.value) is error
 
@@ -133,8 +132,8 @@ def test_events_are_put_together_from_any_pieces(api: KubernetesApi, kubernetes:
     kubernetes.watches["pods"].append(
         Stream((line[:30], line[30:70], line[70:] + "\n" + line + "\n" + line, "\n\n"), END)
     )
-    with Watch(api, PODS, {}, Thing) as watch:
-        found: list[Any] = [each.object.metadata.name for each in watch if each.object]
+    with Watch(api, PODS, {}) as watch:
+        found = [read_identity(each.object).name for each, _ in watch]
     assert found == ["ä"] * 3
 
 
@@ -142,7 +141,7 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
     api: KubernetesApi, kubernetes: ScriptedKubernetes
 ) -> None:
     kubernetes.watches["pods"].append(Stream((bookmark("1"),)))
-    with Watch(api, PODS, {}, Thing, silence_seconds=30) as watch:
+    with Watch(api, PODS, {}, silence_seconds=30) as watch:
         events = iter(watch)
         next(events)
         threading.Timer(0.05, watch.close).start()

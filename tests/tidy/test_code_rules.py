@@ -30,11 +30,11 @@ BUDGETS = {
     "tests/infra": (2_231, 1_900),
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_283, 2_300),
-    "tests/rules": (5_772, 5_800),
+    "tests/rules": (5_652, 5_800),
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (721, 600),
     "tests/simulation": (4_931, 4_000),
-    " ".join(DEPLOYED): (14_381, 14_000),
+    " ".join(DEPLOYED): (14_323, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
