@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.access.deployment import CHOICE, Choice, open_chosen
+from cli.access import open_chosen
+from cli.access.deployment import CHOICE, Choice
 from cli.exit_codes import EPILOG, ExitCode, answering
 from cli.explaining import explain
 from cli.messages.replay import dead_letters, replay

@@ -36,7 +36,6 @@ from shared.settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cli.access.connections import Deployment
     from shared.edges.google import GoogleSession
 
 
@@ -154,18 +153,6 @@ class Choice:
 
 CHOICE = ContextVar("choice", default=Choice())  # noqa: B039 -- it is frozen
 """What the command line says of the deployment."""
-
-
-def open_chosen() -> Deployment:
-    """Return the deployment that the command line or the environment chooses."""
-    return open_deployment(choose_environment())
-
-
-def open_deployment(environ: Mapping[str, str]) -> Deployment:
-    """Return a deployment. Its libraries take half a second to load, and a plan needs none."""
-    from cli.access import connections  # noqa: PLC0415 -- see above
-
-    return connections.open_deployment(environ)
 
 
 def choose_environment() -> Mapping[str, str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.deployment import DEAD_LETTERS, PUSHED, name_subscription, name_topic, open_chosen
+from cli.access import open_chosen
+from cli.access.deployment import DEAD_LETTERS, PUSHED, name_subscription, name_topic
 from cli.access.log_search import DAY_SECONDS, read_event_records
 from cli.exit_codes import EPILOG, BadInput, ExitCode, answering
 from cli.printing import (

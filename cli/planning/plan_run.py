@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.access.deployment import CHOICE, Choice, choose_environment, open_deployment, read_plan_settings
+from cli.access import open_deployment
+from cli.access.deployment import CHOICE, Choice, choose_environment, read_plan_settings
 from cli.exit_codes import ExitCode
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import Facts, PlannedNeed, plan, summarize

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.deployment import find_log_project, name_services, open_chosen
+from cli.access import open_chosen
+from cli.access.deployment import find_log_project, name_services
 from cli.access.log_search import read_all, require_logs
 from cli.exit_codes import BadInput, ExitCode, answering, noting
 from cli.prices import ACCELERATORS, READ_ON, find_chip_price, find_tier
@@ -29,7 +30,6 @@ from cli.printing import (
     warn,
 )
 from cli.usage.chart import draw_svg, write_html
-from shared.engine.tell import describe_life
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from cli.access.connections import Deployment
     from cli.access.log_search import Record
+    from shared.model.names import Owner
     from shared.model.pools import NodePool
 
     Fields = Mapping[str, Any]
@@ -99,9 +100,7 @@ class Account:
         """Add the pools that clusters have now, as if each was deleted now."""
         for cluster, pool in pools:
             if pool.owner is not None:
-                claim = {"cluster": cluster, "namespace": pool.owner.namespace, "name": pool.owner.name}
-                delete = {"decision": Verdict.DELETE, "pool": pool.name, "claim": claim}
-                self.see(now, delete | describe_life(pool, now))
+                self.see(now, describe_pool(cluster, pool, pool.owner, now))
         self.unknown_pools += len(self.created)
 
     def _add_life(self, ended_at: float, record: Fields) -> None:
@@ -129,6 +128,21 @@ class Account:
         for row in self.rows.values():
             total.update(row)
         return total
+
+
+def describe_pool(cluster: str, pool: NodePool, owner: Owner, now: float) -> dict[str, Any]:
+    """Return the record that a delete of a pool would write now."""
+    life = {"chips": pool.units * pool.hosts, "pool_seconds": now - owner.created_at}
+    return {
+        "decision": Verdict.DELETE,
+        "pool": pool.name,
+        "claim": {"cluster": cluster, "namespace": owner.namespace, "name": owner.name},
+        "machine_type": pool.machine_type,
+        "tier": find_tier(pool.spot, pool.flex_start, pool.reservation),
+        "accelerator": pool.accelerator,
+        "zone": ",".join(pool.zones),
+        **(life if owner.created_at and not pool.elastic else {}),  # GKE sizes an elastic one
+    }
 
 
 def list_pools(deployment: Deployment) -> list[tuple[str, NodePool]]:

@@ -22,7 +22,7 @@ from shared.model.failures import classify_failure
 from shared.model.messages import EndedOperation
 from shared.model.names import Claim, build_name
 from shared.model.needs import Asks
-from shared.model.pools import NodePool, PoolShape, PoolStatus
+from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Notice, PodView, WorkloadView
 from shared.needs.nodepool import Demand
 from shared.plan.counting import Census
@@ -108,25 +108,20 @@ def find_demand(act: Act, look: Look) -> Demand:
 
 
 def describe_act(act: Act, look: Look) -> Outcome:
-    """Return what an act does, and why."""
+    """Return what an act does, and why; of a delete with what `usage` sums."""
     facts: dict[str, Any] = {"attempt": act.attempt, "slot": str(act.slot)}
     if act.verb == Verb.CREATE:
         return _describe_create(act, look, facts)
     if act.verb == Verb.DELETE:
-        facts |= describe_life(look.pools[act.pool], look.scene.now)
+        pool = look.pools[act.pool]
+        facts |= {field: getattr(pool, field) for field in _PRICED} | {"zone": ",".join(pool.zones)}
+        if pool.owner and pool.owner.created_at and not pool.elastic:  # GKE sizes an elastic one
+            facts["chips"] = pool.units * pool.hosts
+            facts["pool_seconds"] = round(look.scene.now - pool.owner.created_at, 1)
         return note(explain_delete(act.pool, look), look, pool=act.pool, **facts)
     reason, state = _ACTS[act.verb]
     decision = say(reason, pool=act.pool, maximum=act.maximum, state=state)
     return note(decision, look, pool=act.pool, **facts)
-
-
-def describe_life(pool: NodePool, now: float) -> dict[str, Any]:
-    """Return what `usage` sums of a pool that ends now."""
-    facts = {field: getattr(pool, field) for field in _PRICED} | {"zone": ",".join(pool.zones)}
-    if pool.owner and pool.owner.created_at and not pool.elastic:  # GKE sizes an elastic one
-        facts["chips"] = pool.units * pool.hosts
-        facts["pool_seconds"] = round(now - pool.owner.created_at, 1)
-    return facts
 
 
 def _describe_create(act: Act, look: Look, facts: dict[str, Any]) -> Outcome:

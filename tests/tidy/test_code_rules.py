@@ -26,7 +26,7 @@ BUDGETS = {
     "standins/google": (6_329, 6_350),
     "standins/kit": (1_570, 1_600),
     OUTSIDE: (19_320, 20_000),
-    "cli": (5_057, 5_000),
+    "cli": (5_084, 5_000),
     "tests/infra": (2_231, 1_900),
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_283, 2_300),
