@@ -9,7 +9,6 @@ from msgspec import structs
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.jobset import JOBSET
 from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, WORKER_INDEX
-from shared.kinds.table import KIND_NAMES
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
@@ -20,7 +19,7 @@ from tests.refusals import expect_words
 from tests.rows import rows
 from tests.rules.kind_bodies import CHIPLESS, OF_CPU, SEVERAL_HOSTS, Json, a_leaderworkerset, a_member
 from tests.rules.kind_bodies import read as read_kind
-from tests.rules.live_pods import ONE_HOST, a_body, a_gpu_body, a_leader, a_workload, change, decide, plan
+from tests.rules.live_pods import a_body, a_gpu_body, a_workload, change, plan
 from tests.slices import list_slices
 
 # --- leaders and workers ---
@@ -143,44 +142,6 @@ def having(body: Json, **spec: Any) -> Json:
 def expect_refusals(found: list[Demand | Decision], *words: str) -> None:
     for each in found:
         expect_words(each, Reason.SHAPE_UNSUPPORTED, *words)
-
-
-WITHOUT = having(a_body(chips=0, selectors=ONE_HOST["spec"]["nodeSelector"]), tolerations=[])
-
-
-@pytest.mark.parametrize("kind", KIND_NAMES)
-def test_pods_that_could_not_run_on_tpu_nodes_get_none_in_plan_and_live(kind: str) -> None:
-    workload = a_workload(kind, WITHOUT, hosts=1)
-    (planned,) = plan(workload)
-
-    expect_refusals([planned, decide(a_leader(kind, WITHOUT), workload)], *MESSAGES)
-
-
-@pytest.mark.parametrize("kind", KIND_NAMES)
-@pytest.mark.parametrize(
-    "toleration",
-    [
-        {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"},
-        {"key": "google.com/tpu", "operator": "Equal", "value": "present"},
-        {"operator": "Exists"},
-    ],
-)
-def test_pods_that_tolerate_the_taint_are_served_as_ever(kind: str, toleration: Json) -> None:
-    expect_demand(*plan(a_workload(kind, having(WITHOUT, tolerations=[toleration]), hosts=1)))
-
-
-@pytest.mark.parametrize("kind", KIND_NAMES)
-@pytest.mark.parametrize("tolerations", [[], [{"operator": "Exists"}]])
-def test_pods_that_claim_their_chips_are_told_what_to_change(kind: str, tolerations: list[Json]) -> None:
-    body = having(WITHOUT, tolerations=tolerations, resourceClaims=CLAIMS)
-    workload = a_workload(kind, body, hosts=1)
-    words = ("spec.resourceClaims", "google.com/tpu in the limits", labels.NODE_POOL)
-
-    expect_refusals([*plan(workload), decide(a_leader(kind, body), workload)], *words)
-
-
-def test_claims_beside_requested_chips_are_for_other_devices() -> None:
-    expect_demand(*plan(a_workload("Job", having(a_body(), resourceClaims=CLAIMS))))
 
 
 def led(head: Json) -> WorkloadView:

@@ -94,9 +94,14 @@ def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None
         initContainers=[of_gpus(2, "8"), of_gpus(1, "1", restartPolicy="Always")],
     )
     wrong = read_template(containers=[of_gpus("many", "1")])
+    huge = {"resources": {"limits": {"hugepages-2Mi": "1Gi"}}}
 
     assert (found.gpus, found.cpu_millis, found.memory_bytes) == (4, 8000, 3 * 1024**3)
     assert wrong.unreadable_amounts == (f"{labels.GPU_RESOURCE}=many",)
+    assert read_template(containers=[container(4), huge]).unreadable_amounts == ("hugepages-2Mi=1Gi",)
+    assert read_template(containers=[huge]).unreadable_amounts == (), (
+        "those of other pods are none of our business"
+    )
 
 
 Term = Sequence[tuple[str, str, list[str] | None]]
@@ -136,6 +141,9 @@ def test_a_required_value_is_a_selector(spec: Json, selects: bool, value: str | 
     found = read_template(**spec)
 
     assert (found.selects("k"), found.find_selector("k")) == (selects, value)
+    both = read_template(affinity=affinity([("k", "In", ["b"]), ("l", "NotIn", ["b"])], [("k", "Exists", None)]))
+    in_b, not_b = Requirement("k", "In", ("b",)), Requirement("l", "NotIn", ("b",))
+    assert both.node_terms == ((in_b, not_b), (Requirement("k", "Exists"),))
     with refuses(Reason.SELECTOR_UNSUPPORTED, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
         read_template(affinity=affinity(AMBIGUOUS)).find_selector("k")
 
@@ -145,7 +153,11 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
     away = [{"topologyKey": "row"}, {"topologyKey": "row", "labelSelector": {}}]
     spread = {"topologyKey": "hall", "whenUnsatisfiable": "DoNotSchedule"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    beside = {required: [{"topologyKey": "rack", "labelSelector": selector}]}
+    wished = [{"weight": 1, "podAffinityTerm": away[0]}]
+    beside = {
+        required: [{"topologyKey": "rack", "labelSelector": selector}],
+        "preferredDuringSchedulingIgnoredDuringExecution": wished,
+    }
     found = read_template(
         affinity={"podAffinity": beside, "podAntiAffinity": {required: away}},
         topologySpreadConstraints=[spread, spread | {"whenUnsatisfiable": "ScheduleAnyway"}],
