@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from cli.exit_codes import noting, say
 from cli.prices import find_pool_price, find_tier
 from shared.engine.budget import Key
 from shared.engine.kueue import list_queued
 from shared.engine.look import LIVE, list_claims
-from shared.engine.reads import read_lists, read_stop
+from shared.engine.reads import list_operations, read_lists, read_stop
 from shared.engine.reconcile import plan_for
 from shared.engine.tell import describe_act, describe_wait, explain_answer
 from shared.engine.wakes import list_owners
@@ -95,7 +97,8 @@ def read_cluster(
     reading = Reading(cluster=cluster, now=ports.clock.now())
     reading.stop = read_stop(cluster, ports.settings.own_namespace, ports)[1]
     try:
-        reading.lists = read_lists(cluster, ports)
+        lists = read_lists(cluster, ports)
+        reading.lists = structs.replace(lists, operations=list_operations(cluster, ports))
     except ProvisionerError as error:
         reading.errors.append(say(error))
         return reading

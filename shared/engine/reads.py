@@ -73,9 +73,10 @@ def list_inventory(cluster: str, ports: Ports) -> Inventory:
 def read_lists(cluster: str, ports: Ports) -> Lists:
     """Return what a tick reads once for all of its looks: pools, then pods, then their nodes."""
     began_at, live = ports.clock.now(), ports.clusters[cluster]
-    operations = ports.crew.fork(partial(list_operations, cluster, ports))
     inventory = list_inventory(cluster, ports)
     listed = list(live.list_accelerator_pods())
+    rests = any(pod.waits for pod in listed) or ports.queues  # a create rests on GKE's operations
+    operations = list_operations(cluster, ports) if rests else None
     nodes = sort_nodes(live.list_nodes())
     ports.books[cluster].note_nodes(inventory.pools, nodes)
     pools_of = map_nodes(nodes)
@@ -92,7 +93,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
         nodes=nodes,
         pods=pods,
         users=users,
-        operations=operations(),
+        operations=operations,
         began_at=began_at,
         until=began_at + ACT_SECONDS,
     )

@@ -39,6 +39,22 @@ def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_messa
     assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
 
 
+def test_a_tick_reads_gkes_operations_once_and_only_while_a_pod_waits() -> None:
+    world = World()
+    world.run_all()
+    world.take_calls()
+    world.provisioner.tick()
+    assert "list operations" not in world.take_calls()
+
+    world.add("second", "third")
+    world.clock.time += 600
+    world.provisioner.tick()
+
+    calls = world.take_calls()
+    assert calls.count("list operations") == 1
+    assert sum(call.startswith("create") for call in calls) == 2
+
+
 def test_one_workload_that_cannot_be_read_stops_no_other() -> None:
     world = World()
     world.add("train", "second")
