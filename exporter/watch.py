@@ -145,7 +145,6 @@ _REASONS: tuple[tuple[type[errors.ProvisionerError], str], ...] = (
     (errors.Throttled, "throttled"),
     (errors.InvalidRequest, "refused"),
 )
-_VERSION_OF_LIST = kubernetes.Page[msgspec.Raw]
 _logger = logging.getLogger(__name__)
 
 
@@ -220,7 +219,7 @@ class Follower(Generic[T]):
         """
         # A list without `resourceVersion` is a consistent read, never older than what was seen
         # (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
-        newest = self._api.get(self._watched.path, _VERSION_OF_LIST, {"limit": "1"})
+        newest = self._api.get(self._watched.path, kubernetes.Page, {"limit": "1"})
         shown = newest.metadata.resource_version
         if shown.isdecimal() and self._version.isdecimal() and int(shown) >= int(self._version):
             return False
@@ -235,9 +234,7 @@ class Follower(Generic[T]):
         """Pass every object to the memory, then those that left; return the list's version."""
         started, version, objects = time.monotonic(), "", 0
         self._observed.begin_listing()
-        for page in self._api.list_pages(
-            self._watched.path, msgspec.Raw, self._watched.params, page_size=PAGE_SIZE
-        ):
+        for page in self._api.list_pages(self._watched.path, self._watched.params, page_size=PAGE_SIZE):
             version = version or page.metadata.resource_version
             self._beat()
             objects += len(page.items)

@@ -126,12 +126,12 @@ def read_events(api: KubernetesApi, namespace: str, name: str, *, logged: bool) 
     warnings about its pods and Jobs it is the first with the same words.
     """
     messages: set[str] = set()
-    for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
-        for event in page.items:
-            new = event.message not in messages
-            if _is_of(event, name, logged=logged) or (new and _warns_of_part(event, name)):
-                messages.add(event.message)
-                yield from _read_event(event)
+    path = f"/api/v1/namespaces/{namespace}/events"
+    for event in api.read_each(path, _Event, lambda event: event):
+        new = event.message not in messages
+        if _is_of(event, name, logged=logged) or (new and _warns_of_part(event, name)):
+            messages.add(event.message)
+            yield from _read_event(event)
 
 
 def _is_of(event: _Event, name: str, *, logged: bool) -> bool:

@@ -137,7 +137,7 @@ class KubernetesCluster:
         parts = [pools[start : start + _POOLS_PER_LIST] for start in starts]
         selectors = [f"{labels.NODE_POOL} in ({','.join(part)})" for part in parts] or [_OURS]
         lists = [self._list_whole(_NODES, Node, {"labelSelector": each}) for each in selectors]
-        with kubernetes.reading("a node, so it may be in use"):
+        with kubernetes.reading("a node cannot be read, so it may be in use"):
             return [view_node(node) for node in chain.from_iterable(lists)]
 
     def list_bound_pods(self, node: str) -> list[PodView]:
@@ -147,17 +147,15 @@ class KubernetesCluster:
         move hundreds of megabytes.
         """
         pods = self._list_whole(_PODS, Pod, {"fieldSelector": f"spec.nodeName={node}"})
-        with kubernetes.reading(f"a pod on {node}, so it may be in use"):
+        with kubernetes.reading(f"a pod on {node} cannot be read, so it may be in use"):
             views = [view_pod(pod) for pod in pods]
         return [pod for pod in views if not pod.finished and table.find_kind_of_pod(pod)]
 
     def _list_whole(self, path: str, kind: type[T], query: dict[str, str]) -> Iterator[T]:
-        """Yield the objects of a list; raises `Unreadable` if one of them was left out."""
-        for page in self._api.list_pages(path, kind, query):
-            if page.left_out:
-                problem = f"{len(page.left_out)} pods or nodes cannot be read"
-                raise kubernetes.Unreadable(f"{problem}, so it may be in use")
-            yield from page.items
+        """Yield the objects of a list. One that cannot be read is an error, and not left out."""
+        decode = kubernetes.decoder_of(kind).decode
+        for page in self._api.list_pages(path, query):
+            yield from map(decode, page.items)
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Put our taint on a node, in place of an earlier one, or take it off.
@@ -165,14 +163,12 @@ class KubernetesCluster:
         The list of taints is written whole, with the version that was read: what others change
         meanwhile is a `StaleView`, and the next tick's.
         """
-        for item in self._list_whole(_NODES, Node, {"fieldSelector": f"metadata.name={node}"}):
-            with kubernetes.reading(f"node {node}"):
+        with kubernetes.reading(f"node {node}"):
+            for item in self._list_whole(_NODES, Node, {"fieldSelector": f"metadata.name={node}"}):
                 taints = format_taints(item, since, closed=closed)
-            body = {
-                "metadata": {"resourceVersion": item.metadata.resource_version},
-                "spec": {"taints": taints},
-            }
-            self._api.patch(f"{_NODES}/{node}", body)
+                version = {"resourceVersion": item.metadata.resource_version}
+                body = {"metadata": version, "spec": {"taints": taints}}
+                self._api.patch(f"{_NODES}/{node}", body)
 
     def write_notice(self, notice: Notice) -> None:
         """Write an Event, unless the same was written a moment ago.

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -95,15 +95,12 @@ class ListMeta(Record):
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class Page(Record, Generic[T]):
-    """One page of a list."""
+class Page(Record):
+    """One page of a list. Its objects are decoded one by one, so that one stops no other."""
 
-    items: list[T]
+    items: list[msgspec.Raw]
     """Required: an answer without it is no list, and must never be read as an empty one."""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    left_out: tuple[str, ...] = ()
-    """The UIDs of the objects that were unreadable and are not in `items`, empty where the UID is
-    unreadable too; never in an answer."""
 
 
 class Status(Record):
@@ -137,10 +134,10 @@ def read_values(expression: Mapping[str, Any]) -> tuple[str, ...]:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Raise `Unreadable`, with the name of an object, for a field of it that is of another type."""
+    """Raise `Unreadable`, with the name of an object, if that or a field of it cannot be read."""
     try:
         yield
-    except UnexpectedValue as error:
+    except (UnexpectedValue, *JSON_ERRORS) as error:
         raise Unreadable(f"{what}: {error}") from error
 
 
@@ -159,8 +156,7 @@ JsonObject = dict[str, Any]
 Body = Mapping[str, Any] | msgspec.Struct
 Params = Mapping[str, str]
 Answer = tuple[urllib3.BaseHTTPResponse, bytes]
-_PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {Stored: msgspec.json.Decoder(Stored)}
+_DECODERS: dict[Any, Any] = {kind: msgspec.json.Decoder(kind) for kind in (Stored, Page, Status)}
 _BUILDING = threading.Lock()
 _logger = logging.getLogger(__name__)
 
@@ -178,19 +174,11 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
-def read_identity(item: Any) -> ObjectMeta:
-    """Return the identity of an object, decoded or not; empty if even that is unreadable."""
-    try:
-        if isinstance(item, msgspec.Raw):
-            return decoder_of(Stored).decode(item).metadata
-        return msgspec.convert(item, Stored, from_attributes=True).metadata
-    except JSON_ERRORS:
-        return ObjectMeta()
-
-
-def report_unreadable(what: str, item: Any, error: Exception) -> str:
-    """Log that one object is skipped because it cannot be read, and return its UID."""
-    named = read_identity(item)
+def report_unreadable(what: str, item: msgspec.Raw, error: Exception) -> str:
+    """Log that one object is skipped because it cannot be read, and return its UID, if it can."""
+    named = ObjectMeta()
+    with suppress(*JSON_ERRORS):
+        named = decoder_of(Stored).decode(item).metadata
     problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     facts = {"request": what, "namespace": named.namespace, "name_of_object": named.name}
     _logger.error("object skipped: it cannot be read", extra=facts | {"problem": problem})
@@ -254,20 +242,18 @@ class KubernetesApi:
         return self._answer("GET", path, kind, params=params)
 
     def list_pages(
-        self, path: str, kind: type[T], params: Params | None = None, *, page_size: int = PAGE_SIZE
-    ) -> Iterator[Page[T]]:
+        self, path: str, params: Params | None = None, *, page_size: int = PAGE_SIZE
+    ) -> Iterator[Page]:
         """Return the pages of a list one by one, so that never more than one is held.
 
         The first page's ``metadata.resource_version`` is the version that the whole list shows; no
         ``resourceVersion`` is sent, because the server would ignore `page_size` with ``0``
-        (https://github.com/kubernetes/kubernetes/issues/118394). Objects of an unexpected shape are
-        logged as errors and left out. `Expired`: the continue token aged away between two pages;
-        start again.
+        (https://github.com/kubernetes/kubernetes/issues/118394). `Expired`: the continue token aged
+        away between two pages; start again.
         """
         query = {**(params or {}), "limit": str(page_size)}
         for _ in range(OBJECTS_MAX // page_size):
-            # The page's bytes have no name here, so they are gone while its reader works.
-            page = _decode_page(f"GET {path}", self._send("GET", path, params=query)[1], kind)
+            page = self.get(path, Page, query)
             yield page
             if not page.metadata.continue_:
                 return
@@ -281,11 +267,12 @@ class KubernetesApi:
 
         One that cannot be read is logged as an error and left out.
         """
-        for page in self.list_pages(path, kind, params):
+        decode = decoder_of(kind).decode
+        for page in self.list_pages(path, params):
             for item in page.items:
                 try:
-                    value = read(item)
-                except UnexpectedValue as error:
+                    value = read(decode(item))
+                except (UnexpectedValue, *JSON_ERRORS) as error:
                     report_unreadable(path, item, error)
                     continue
                 yield value
@@ -389,21 +376,3 @@ def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
             response.close()
             raise errors.Unavailable(f"{what}: the answer takes more than {CALL_SECONDS:.0f} s")
     return b"".join(pieces)
-
-
-def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
-    """Return a page; if it cannot be read as a whole, its readable objects, and log the others."""
-    with suppress(*JSON_ERRORS):
-        page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
-        return page
-    try:
-        raw = decoder_of(Page[msgspec.Raw]).decode(body)
-    except JSON_ERRORS as error:
-        raise Unreadable(f"{what}: not the JSON of a list: {error}") from error
-    items, left_out = [], []
-    for piece in raw.items:
-        try:
-            items.append(decoder_of(kind).decode(piece))
-        except JSON_ERRORS as error:
-            left_out.append(report_unreadable(what, piece, error))
-    return Page(metadata=raw.metadata, items=items, left_out=tuple(left_out))

@@ -101,7 +101,7 @@ class WorldApi(KubernetesApi):
         metadata = {"name": view.name, "namespace": view.namespace, "creationTimestamp": format_time(NOW - 60)}
         return kind({"metadata": metadata, "spec": {"suspend": view.suspended}})
 
-    def list_pages(self, path: str, kind: Any, params: Any = None, *, page_size: int = 0) -> Iterator[Any]:
+    def list_pages(self, path: str, params: Any = None, *, page_size: int = 0) -> Iterator[Any]:
         """Yield the Events as one page."""
         events = [
             {
@@ -113,7 +113,7 @@ class WorldApi(KubernetesApi):
             }
             for each in self._world.cluster.notices
         ]
-        yield SimpleNamespace(items=msgspec.convert(events, list[kind]))
+        yield SimpleNamespace(items=list(map(msgspec.json.encode, events)))
 
 
 class CannedRest(GoogleSession):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from msgspec import Raw
 
 from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
@@ -71,7 +70,7 @@ class Account:
         for kind in (*list_watched(KINDS), watch_queues()):
             # Kubernetes checks the right first, so NotFound of a kind not installed is fine.
             with contextlib.suppress(NotFound):
-                list(self.api.list_pages(kind.path, Raw, kind.params))
+                list(self.api.list_pages(kind.path, kind.params))
             with contextlib.suppress(NotFound):
                 Watch(self.api, kind.path, kind.params | {"timeoutSeconds": "1"}).close()
         if exists(self.plane.api, f"{LEASES}/{LEASE}"):

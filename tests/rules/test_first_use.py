@@ -27,8 +27,8 @@ READERS = {
         "read_ways('[{spot: true, location: {zones: [us-east5-b]}}, {}]')",
     ),
     "the identity of an object": (
-        "from types import SimpleNamespace as Object; from shared.edges.kubernetes import read_identity",
-        "read_identity(Object(metadata=Object(name='a', namespace='b', uid='c')))",
+        "from shared.edges.kubernetes import report_unreadable",
+        "report_unreadable('a list', b'{}', ValueError())",
     ),
 }
 
