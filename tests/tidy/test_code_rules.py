@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
-    "exporter": (1_726, 2_000),
+    "exporter": (1_659, 2_000),
     "shared/model": (1_730, 1_600),
     "shared/needs": (1_461, 1_300),
     "shared/plan": (1_690, 1_900),
     "shared/engine": (2_417, 1_950),
-    "shared/edges": (2_386, 2_100),
+    "shared/edges": (2_351, 2_100),
     "shared/kinds": (1_299, 1_300),
     "shared/shapes": (755, 760),
     "demo": (2_499, 2_500),
@@ -34,7 +34,7 @@ BUDGETS = {
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (721, 600),
     "tests/simulation": (4_931, 4_000),
-    " ".join(DEPLOYED): (14_290, 14_000),
+    " ".join(DEPLOYED): (14_286, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
