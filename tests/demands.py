@@ -9,8 +9,9 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Claim, Try
 from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.nodepool import Demand, build_body
+from shared.needs.nodepool import build_body
 from shared.needs.wanted import Wanted, list_wanted
+from shared.needs.ways import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, settings
 
@@ -83,7 +84,7 @@ def a_pool_body(
 ) -> dict[str, Any]:
     """The request for a pool of a demand; an elastic one has at most the nodes of the spec."""
     if use is not None:
-        demand = structs.replace(demand, wish=structs.replace(demand.wish, settings=use))
+        demand = structs.replace(demand, settings=use)
     plain = {"maximum": demand.shape.node_count, "cluster_uid": "", "on_channel": True}
     return build_body(
         structs.replace(demand, index=candidate, empty=empty),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from shared.engine.look import StopAndCause
     from shared.engine.outside import Cluster
     from shared.model.workloads import Disk, WorkloadView
-    from shared.needs.nodepool import Demand
+    from shared.needs.ways import Demand
     from shared.plan.scene import Act, Answer, Plan
     from shared.settings import Settings
 

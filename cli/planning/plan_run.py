@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
-    from shared.needs.nodepool import Demand
+    from shared.needs.ways import Demand
 
 
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}

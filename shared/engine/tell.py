@@ -24,7 +24,7 @@ from shared.model.names import Claim, build_name
 from shared.model.needs import Asks
 from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Notice, PodView, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from shared.plan.counting import Census
 from shared.plan.scene import Act, Answer, Need, Plan, Verb
 from shared.plan.short import Trouble

@@ -11,77 +11,51 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import refuse
 from shared.model.names import Claim, Try, build_name, build_owner_labels
-from shared.model.needs import Need, Tier, Way
+from shared.model.needs import Tier, Way
 from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT, PodTemplate
 from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
-from shared.needs.selectors import check_affinity
-from shared.needs.ways import Wish, find_unbound, list_ways
+from shared.needs.selectors import check_affinity, read_node_labels
+from shared.needs.ways import Demand, find_unbound, list_ways
 from shared.settings import Settings
-from shared.shapes.catalogue import GPUS, Placement, Shape
+from shared.shapes.catalogue import GPUS, Placement
 from shared.shapes.slices import find_disk
 
 Json = dict[str, Any]
 
 
-class Demand(Struct, frozen=True, kw_only=True):
-    """What one need asks of GKE: everything that a body is built from, and nothing else."""
+def complete(demand: Demand) -> Demand:
+    """Return a demand with all that its pods and the settings say.
 
-    need: Need
-    wish: Wish
-    shape: Shape
-    index: int = 0  # of the way that was chosen
-    empty: bool = False  # GKE's autoscaler makes the nodes of the pool, and not its creation
-    node_labels: dict[str, str]
-    """Labels that the pods select or copy, or that the setting copies from them; none of ours."""
-    networks: tuple[str, ...]  # ``network:subnetwork`` pairs
-    node_service_account: str
-    disk_gb: int  # size of the boot disk; 0: GKE's default
-
-    @property
-    def way(self) -> Way:
-        """Return the way that was chosen."""
-        return self.need.ways[self.index]
-
-    @property
-    def place(self) -> str:
-        """Return the tier; where there is a choice, ``candidate 2 of 5, spot in us-east5-b``."""
-        choices = len(self.need.ways)
-        if choices == 1:
-            return str(self.way.tier)
-        return f"candidate {self.index + 1} of {choices}, {self.way}"
-
-
-def build_demand(wish: Wish, need: Need) -> Demand:
-    """Return the demand of a need; what is refused first is what its owner should mend first."""
-    template, shape, settings = wish.template, wish.shape, wish.settings
-    check_workload(wish.workload, template, settings)
-    check_own_keys(template, wish.workload)
+    What is refused first is what its owner should mend first.
+    """
+    template, workload, settings = demand.template, demand.workload, demand.settings
+    check_workload(workload, template, settings)
+    check_own_keys(template, workload)
     check_resources(template, settings)
     check_affinity(template)
-    node_labels = wish.node_labels
+    node_labels = read_node_labels(template, demand.shape, demand.selected, settings)
+    demand = structs.replace(demand, node_labels=node_labels)
     need = structs.replace(
-        need,
-        flex_wait_seconds=wish.flex_wait,
-        ways=list_ways(wish),
-        part=wish.group.elastic and 2 * template.units < shape.units_per_host,
-        waits_for=find_unbound(template, wish.workload),
-        warm_seconds=_read_idle_seconds(wish),
+        demand.need,
+        flex_wait_seconds=demand.flex_wait,
+        ways=list_ways(demand),
+        part=demand.group.elastic and 2 * template.units < demand.shape.units_per_host,
+        waits_for=find_unbound(template, workload),
+        warm_seconds=_read_idle_seconds(demand),
     )
-    return Demand(
+    return structs.replace(
+        demand,
         need=need,
-        wish=wish,
-        shape=shape,
-        node_labels=node_labels,
         networks=_read_networks(template, settings) or settings.node_additional_networks,
         node_service_account=_read_service_account(template, settings),
-        disk_gb=find_disk(template, shape, settings.room, settings.node_disk_size_gb),
+        disk_gb=find_disk(template, demand.shape, settings.room, settings.node_disk_size_gb),
     )
 
 
@@ -107,18 +81,18 @@ def _read_service_account(template: PodTemplate, settings: Settings) -> str:
     return account or settings.node_service_account
 
 
-def _read_idle_seconds(wish: Wish) -> int:
+def _read_idle_seconds(demand: Demand) -> int:
     """Return for how long the annotation, else the setting, asks that the pool stays.
 
     A pool that no other workload may use never stays: a pinned one, an elastic one, and one of
     several hosts whose pods nothing keeps together, because pods like these could be spread over
     several idle pools.
     """
-    group, settings = wish.group, wish.settings
-    text = wish.template.annotations.get(labels.IDLE_SECONDS, str(settings.idle_seconds))
+    group, settings = demand.group, demand.settings
+    text = demand.template.annotations.get(labels.IDLE_SECONDS, str(settings.idle_seconds))
     most = max(settings.idle_seconds, settings.idle_seconds_max)
     seconds = read_seconds(text, f"annotation {labels.IDLE_SECONDS}", most=most)
-    together = group.whole or wish.template.node_pool_affinity or wish.shape.node_count == 1
+    together = group.whole or demand.template.node_pool_affinity or demand.shape.node_count == 1
     return seconds if together and not (group.pinned or group.elastic) else 0
 
 
@@ -141,7 +115,7 @@ def build_body(
     owner = build_owner_labels(
         claim, tried, created_at=created_at, cluster_uid=cluster_uid, warm_seconds=warm
     )
-    settings = demand.wish.settings
+    settings = demand.settings
     # Owner labels last, so that no label of a pod can overwrite them.
     node_labels = demand.node_labels | owner
     pool: Json = {
@@ -196,7 +170,7 @@ def _build_placement(demand: Demand) -> Json:
     if shape.placement == Placement.COMPACT:
         return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
     if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
-        prefix = demand.wish.settings.workload_policy_prefix
+        prefix = demand.settings.workload_policy_prefix
         return {"policyName": f"{prefix}{shape.topology}"}
     gang = shape.gpus and shape.node_count > 1 and not demand.need.elastic
     return {"type": "COMPACT"} if gang and GPUS[shape.family.accelerator].compact else {}
@@ -244,7 +218,7 @@ def _build_accelerators(demand: Demand) -> list[Json]:
 
 
 def _build_config(demand: Demand, claim: Claim, node_labels: dict[str, str]) -> Json:
-    settings = demand.wish.settings
+    settings = demand.settings
     config: Json = {
         "machineType": demand.shape.machine.name,
         "labels": node_labels,
@@ -292,7 +266,7 @@ def _build_taints(demand: Demand, claim: Claim) -> list[Json]:
     https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
     """
     keys = []
-    if demand.way.tier == Tier.SPOT and demand.wish.template.tolerates(SPOT_TAINT):
+    if demand.way.tier == Tier.SPOT and demand.template.tolerates(SPOT_TAINT):
         keys.append(labels.SPOT)  # assumes: spot-taint
     if demand.need.pin:
         keys.append(get_kind(claim.kind).pin_taint)

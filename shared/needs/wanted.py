@@ -23,11 +23,11 @@ from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import PodView, SliceGroup, Toleration, WorkloadView
-from shared.needs.nodepool import Demand, build_demand
+from shared.needs.nodepool import complete
 from shared.needs.pods import KEY_CHARACTERS, Place, make_key, place_pods
 from shared.needs.refusals import check_resources, find_other_owner, find_other_server
 from shared.needs.selectors import list_required
-from shared.needs.ways import Wish
+from shared.needs.ways import Demand
 from shared.settings import Settings
 from shared.shapes.catalogue import Placement, Shape
 from shared.shapes.slices import find_slice_shape
@@ -71,8 +71,7 @@ def list_wanted(
     places = place_pods(pods, groups, workload, settings)
     unclear += [each.refusal for each in places if each.refusal and each.lost]
     refused = [Need(key="unclear", asks=_NOWHERE, never=never) for never in unclear[:1]]
-    asker = _Asker(cluster, workload, settings)
-    answers = asker.answer_all(list_parts(workload, groups, places))
+    answers = _answer_all(cluster, workload, list_parts(workload, groups, places), settings)
     views, refusals = _view_pods(places, answers, pools_of)
     return Wanted(
         needs=(*refused, *_merge(answers.values())),
@@ -197,62 +196,54 @@ class Answer(Struct, frozen=True):
 Answers = dict[tuple[str, str, str], Answer]  # by `Place.part`
 
 
-class _Asker(Struct, frozen=True):
-    """Whose needs are asked for, and by whose settings."""
+def _answer_all(
+    cluster: str, workload: WorkloadView, parts: Sequence[Part], settings: Settings
+) -> Answers:
+    """Return what each part needs. Pinned slices differ by their pin alone."""
+    answers: Answers = {}
+    for part in parts:
+        answer, name = _answer(cluster, workload, part, settings), part.group.name
+        for pin in part.pins or ("",):
+            answers[name, part.key, pin] = _pin(answer, workload, pin) if pin else answer
+    return answers
 
-    cluster: str
-    workload: WorkloadView
-    settings: Settings
 
-    def answer_all(self, parts: Sequence[Part]) -> Answers:
-        """Return what each part needs. Pinned slices differ by their pin alone."""
-        answers: Answers = {}
-        for part in parts:
-            answer, name = self.answer(part), part.group.name
-            for pin in part.pins or ("",):
-                answers[name, part.key, pin] = self.pin(answer, pin) if pin else answer
-        return answers
+def _answer(cluster: str, workload: WorkloadView, part: Part, settings: Settings) -> Answer:
+    """Return what a part needs.
 
-    def answer(self, part: Part) -> Answer:
-        """Return what a part needs.
+    What a setting forbids is still a need: another setting of `collect` must delete nothing.
+    """
+    group, template, kind = part.group, part.group.template, get_kind(workload.kind)
+    apart = kind.groups_apart or (part.added and not kind.whole)
+    need = Need(key=part.key, asks=_NOWHERE, most=part.most, apart=apart)
+    other = find_other_server(template) or find_other_owner(workload, template)
+    if other is not None:
+        return Answer(need, other=other)
+    try:
+        if not template.units:
+            check_resources(template, settings)  # it may be a misspelt accelerator
+        shape = find_slice_shape(group, template, workload, settings.room)
+        need = _shape(need, part, shape, list_required(template, settings))
+        demand = complete(Demand(cluster, workload, group, settings, shape, need))
+    except Rejected as error:
+        return Answer(structs.replace(need, never=error.decision, of_flavor=part.added))
+    return Answer(demand.need, demand)
 
-        What a setting forbids is still a need: another setting of `collect` must delete nothing.
-        """
-        group, template, workload = part.group, part.group.template, self.workload
-        kind = get_kind(workload.kind)
-        apart = kind.groups_apart or (part.added and not kind.whole)
-        need = Need(key=part.key, asks=_NOWHERE, most=part.most, apart=apart)
-        other = find_other_server(template) or find_other_owner(workload, template)
-        if other is not None:
-            return Answer(need, other=other)
-        settings = self.settings
-        try:
-            if not template.units:
-                check_resources(template, settings)  # it may be a misspelt accelerator
-            shape = find_slice_shape(group, template, workload, settings.room)
-            need = _shape(need, part, shape, list_required(template, settings))
-            wish = Wish(self.cluster, workload, group, template, shape, settings)
-            demand = build_demand(wish, need)
-        except Rejected as error:
-            need = structs.replace(need, never=error.decision, of_flavor=part.added)
-            return Answer(need)
-        return Answer(demand.need, demand)
 
-    def pin(self, answer: Answer, pin: str) -> Answer:
-        """Return the answer for one slice whose pods select nodes with the label of their slice."""
-        kind, need, demand = get_kind(self.workload.kind), answer.need, answer.demand
-        own = {kind.pin_label: f"{self.workload.namespace}_{pin}"}
-        asks = Asks(
-            need.asks.shape,
-            need.asks.labels | frozenset(own.items()),
-            (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
-        )
-        key = labels.hash_text(f"{need.key}:{pin}", KEY_CHARACTERS)
-        need = structs.replace(need, key=key, asks=asks, pin=pin)
-        if demand is not None:
-            node_labels = demand.node_labels | own
-            demand = structs.replace(demand, need=need, node_labels=node_labels)
-        return Answer(need, demand, answer.other)
+def _pin(answer: Answer, workload: WorkloadView, pin: str) -> Answer:
+    """Return the answer for one slice whose pods select nodes with the label of their slice."""
+    kind, need, demand = get_kind(workload.kind), answer.need, answer.demand
+    own = {kind.pin_label: f"{workload.namespace}_{pin}"}
+    asks = Asks(
+        need.asks.shape,
+        need.asks.labels | frozenset(own.items()),
+        (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
+    )
+    key = labels.hash_text(f"{need.key}:{pin}", KEY_CHARACTERS)
+    need = structs.replace(need, key=key, asks=asks, pin=pin)
+    if demand is not None:
+        demand = structs.replace(demand, need=need, node_labels=demand.node_labels | own)
+    return Answer(need, demand, answer.other)
 
 
 def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, str]]) -> Need:

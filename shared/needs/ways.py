@@ -22,7 +22,7 @@ from shared.capacity_texts import FLEX_SECONDS_MAX, FLEX_SECONDS_MIN, Unreadable
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected, refuse
-from shared.model.needs import Reservation, Tier, Way
+from shared.model.needs import Need, Reservation, Tier, Way
 from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT, Disk, PodTemplate, SliceGroup, WorkloadView
 from shared.needs.refusals import check_listed
@@ -32,7 +32,6 @@ from shared.needs.selectors import (
     check_nodes,
     list_offered_labels,
     list_tiers,
-    read_node_labels,
 )
 from shared.settings import WAIT_SECONDS_MAX, Settings, is_allowed
 from shared.shapes.catalogue import Shape
@@ -43,15 +42,40 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 _FIELD = f"annotation {labels.CAPACITY}"
 
 
-class Wish(Struct, frozen=True, dict=True):
-    """What some slices ask for, and by whose settings they get it."""
+class Demand(Struct, frozen=True, dict=True):
+    """What one need asks of GKE: everything that a body is built from, and nothing else."""
 
     cluster: str
     workload: WorkloadView
-    group: SliceGroup
-    template: PodTemplate  # of the group, with what live pods add
-    shape: Shape
+    group: SliceGroup  # its template has what live pods add
     settings: Settings
+    shape: Shape
+    need: Need
+    index: int = 0  # of the way that was chosen
+    empty: bool = False  # GKE's autoscaler makes the nodes of the pool, and not its creation
+    node_labels: dict[str, str] = {}
+    """Labels that the pods select or copy, or that the setting copies from them; none of ours."""
+    networks: tuple[str, ...] = ()  # ``network:subnetwork`` pairs
+    node_service_account: str = ""
+    disk_gb: int = 0  # size of the boot disk; 0: GKE's default
+
+    @property
+    def template(self) -> PodTemplate:
+        """Return what the pods ask of their node."""
+        return self.group.template
+
+    @property
+    def way(self) -> Way:
+        """Return the way that was chosen."""
+        return self.need.ways[self.index]
+
+    @property
+    def place(self) -> str:
+        """Return the tier; where there is a choice, ``candidate 2 of 5, spot in us-east5-b``."""
+        choices = len(self.need.ways)
+        if choices == 1:
+            return str(self.way.tier)
+        return f"candidate {self.index + 1} of {choices}, {self.way}"
 
     @cached_property
     def disks(self) -> list[Disk]:
@@ -76,11 +100,6 @@ class Wish(Struct, frozen=True, dict=True):
         """Return why the pods cannot run in a zone: their disks are in others."""
         zones = " or ".join(self.disk_zones)
         return refuse("disk_in_another_zone", zone, field=field, disks=self.disks, zones=zones)
-
-    @cached_property
-    def node_labels(self) -> dict[str, str]:
-        """Return the labels that their pool gets, without those of its owner."""
-        return read_node_labels(self.template, self.shape, self.selected, self.settings)
 
     @cached_property
     def selected(self) -> Way:
@@ -191,21 +210,21 @@ class Wish(Struct, frozen=True, dict=True):
         return None
 
 
-def list_ways(wish: Wish) -> tuple[Way, ...]:
+def list_ways(demand: Demand) -> tuple[Way, ...]:
     """Return the ways of pods, at least one, and at most `WAYS_MAX`.
 
     Those in whose zone the pods cannot use their disks are left out: the author of an annotation
     does not know where the disks are made that the pods create.
     """
-    settings = wish.settings
-    if labels.CAPACITY in wish.template.annotations and not settings.force_on_demand:
-        return _list_annotated(wish)
-    listed = [] if settings.force_on_demand else _list_policy(wish)
-    fitting = [way for way in listed if wish.reaches(way.zone) and not wish.find_misfit(way)]
+    settings = demand.settings
+    if labels.CAPACITY in demand.template.annotations and not settings.force_on_demand:
+        return _list_annotated(demand)
+    listed = [] if settings.force_on_demand else _list_policy(demand)
+    fitting = [way for way in listed if demand.reaches(way.zone) and not demand.find_misfit(way)]
     if fitting:
         return tuple(fitting)
-    only = dataclasses.replace(wish.selected, zone=wish.zone)
-    wish.check(only)
+    only = dataclasses.replace(demand.selected, zone=demand.zone)
+    demand.check(only)
     return (only,)
 
 
@@ -218,31 +237,31 @@ def read_list(template: PodTemplate) -> tuple[Way, ...]:
         raise refuse("list_unreadable", problem=error) from error
 
 
-def _list_annotated(wish: Wish) -> tuple[Way, ...]:
+def _list_annotated(demand: Demand) -> tuple[Way, ...]:
     checked: list[Way] = []
-    for way in map(wish.complete, read_list(wish.template)):
+    for way in map(demand.complete, read_list(demand.template)):
         number = len(checked) + 1
         if number > WAYS_MAX:
             raise refuse("too_many_candidates", most=WAYS_MAX)
-        wish.check_listed(way.reservation)
-        misfit = wish.find_misfit(way)
+        demand.check_listed(way.reservation)
+        misfit = demand.find_misfit(way)
         if misfit is not None:
             raise refuse("candidate_unfit", number=number, way=way, misfit=misfit)
         checked.append(way)
-    reached = tuple(way for way in checked if wish.reaches(way.zone))
+    reached = tuple(way for way in checked if demand.reaches(way.zone))
     if not reached:
-        raise wish.refuse_zone(checked[0].zone, f"{_FIELD}: candidate 1, {checked[0]}")
+        raise demand.refuse_zone(checked[0].zone, f"{_FIELD}: candidate 1, {checked[0]}")
     return reached
 
 
-def _list_policy(wish: Wish) -> list[Way]:
+def _list_policy(demand: Demand) -> list[Way]:
     """Return the ways of the operator's first policy for these pods."""
-    key = labels.GPU_ACCELERATOR if wish.template.gpus else labels.ACCELERATOR
-    accelerator = wish.template.find_selector(key) or ""
-    for policy in wish.settings.capacity_policies:
-        of_namespace = is_allowed(wish.workload.namespace, policy.namespaces)
+    key = labels.GPU_ACCELERATOR if demand.template.gpus else labels.ACCELERATOR
+    accelerator = demand.template.find_selector(key) or ""
+    for policy in demand.settings.capacity_policies:
+        of_namespace = is_allowed(demand.workload.namespace, policy.namespaces)
         if of_namespace and is_allowed(accelerator, policy.accelerators):
-            return [wish.complete(way) for way in policy.ways]
+            return [demand.complete(way) for way in policy.ways]
     return []
 
 

@@ -13,7 +13,7 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, settings
 from tests.demands import decide_demand, plan_demands

@@ -10,7 +10,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.needs import Tier, Way
 from shared.model.workloads import PodView, TermKind, TopologyTerm, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, decide_demand, want

@@ -11,7 +11,7 @@ from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from shared.shapes.catalogue import GIB, GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
 from standins.google.gke.machines import BUILT_IN

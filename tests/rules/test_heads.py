@@ -12,7 +12,7 @@ from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, WORKER_INDEX
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from tests.builders import a_pod, a_template
 from tests.demands import expect_demand, want
 from tests.refusals import expect_words

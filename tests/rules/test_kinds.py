@@ -17,7 +17,7 @@ from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, s
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from tests.demands import expect_demand, want
 from tests.refusals import expect_words, refuses
 from tests.rows import read_rows, rows

@@ -16,7 +16,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Owner, Try, build_name, build_owner_labels, parse_owner
 from shared.model.needs import Tier
 from shared.model.workloads import Disk, PodTemplate, Requirement, TermKind, Toleration, TopologyTerm
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from shared.settings import ClusterSettings, Settings
 from shared.shapes.catalogue import GIB
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_jobset, a_pod, a_template, settings

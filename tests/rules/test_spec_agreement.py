@@ -10,7 +10,7 @@ from shared.kinds import leaderworkerset, raycluster
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.nodepool import Demand
+from shared.needs.ways import Demand
 from tests.builders import settings
 from tests.demands import expect_demand, want
 from tests.refusals import expect_words
