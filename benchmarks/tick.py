@@ -146,7 +146,7 @@ def _add_pool(name: str, uid: str, gke: FakeGke, live: FakeCluster) -> str:
         labels=build_owner_labels(claim, Try(), created_at=int(created_at)),
         machine_type="ct6e-standard-4t",
         topology="4x4",
-        node_count=HOSTS,
+        maximum=HOSTS,
         zones=(ZONE,),
     )
     gke.pools[pool.name] = pool

@@ -203,7 +203,7 @@ def a_pool(
             "name": build_name(claim, attempt),
             "status": PoolStatus(status),
             "labels": {key: value for key, value in pool_labels.items() if value is not None},
-            "node_count": 4,
+            "maximum": 4,
             "machine_type": "ct6e-standard-4t",
             "topology": "4x4",
             **overrides,
@@ -226,7 +226,7 @@ def read_created(body: Mapping[str, Any]) -> NodePool:
         gpus_per_node=sum(int(each["acceleratorCount"]) for each in gpus),
         topology=placement.get("tpuTopology", ""),
         policy=placement.get("policyName", ""),
-        node_count=autoscaling.get("maxNodeCount", body["initialNodeCount"]),
+        maximum=autoscaling.get("maxNodeCount", body["initialNodeCount"]),
         zones=tuple(body["locations"]),
         spot=bool(config.get("spot")),
         flex_start=bool(config.get("flexStart")),
@@ -247,7 +247,7 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
         labels.JOBSET_NAMESPACE: "default",
     }
     return NodePool(
-        name=name, status=PoolStatus(status), labels=pool_labels, node_count=4, machine_type="ct6e-standard-4t"
+        name=name, status=PoolStatus(status), labels=pool_labels, maximum=4, machine_type="ct6e-standard-4t"
     )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Lists, Look
     from shared.engine.outside import Ports
     from shared.model.needs import Need
-    from shared.model.pools import NodePool, Operation
+    from shared.model.pools import Operation
     from shared.plan.scene import Act, Plan, Pool, Scene
 
 
@@ -59,7 +59,7 @@ class Planned:
         slots = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in list_claims(self.look)}
         for pool in self.look.scene.pools:
             if parsed := parse_name(pool.name):
-                slots.setdefault(parsed.hash, "" if pool.slot is None else str(pool.slot))
+                slots.setdefault(parsed.hash, "" if pool.owner.slot is None else str(pool.owner.slot))
         return slots
 
 
@@ -218,12 +218,10 @@ class WaitingRow(Row):
 def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
     """Yield a row for each pool of a workload."""
     for pool in one.look.scene.pools:
-        listed = one.look.pools.get(pool.name)
-        if listed is not None:
-            yield _build_pool_row(pool, listed, one, reading)
+        yield _build_pool_row(pool, one, reading)
 
 
-def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading) -> PoolRow:
+def _build_pool_row(pool: Pool, one: Planned, reading: Reading) -> PoolRow:
     trouble, (nodes, busy) = one.census.troubles.get(pool.name, Trouble.NONE), reading.count_hosts(pool.name)
     decision, reason, message = decide_pool(pool, one)
     return PoolRow(
@@ -233,21 +231,21 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         message=message,
         stuck=(bool(trouble) and decision == KEPT) or reason in _NEEDS_A_PERSON,
         pool=pool.name,
-        slot="" if pool.slot is None else str(pool.slot),
-        attempt=pool.attempt,
+        slot="" if pool.owner.slot is None else str(pool.owner.slot),
+        attempt=pool.owner.attempt,
         state=str(pool.status),
         nodes=nodes,
         hosts_busy=busy,
-        chips=listed.units * (listed.node_count if listed.elastic else listed.hosts),
-        chips_idle=listed.units * max(0, nodes - busy),
-        machine_type=listed.machine_type,
-        topology=listed.topology,
-        tier=str(find_tier(listed.spot, listed.flex_start, listed.reservation)),
-        age_seconds=reading.measure_age(pool.created_at or None),
-        failure=str(classify_failure(listed.error)) if listed.error and trouble else str(trouble),
-        error=listed.error,
+        chips=pool.units * (pool.maximum if pool.elastic else pool.hosts),
+        chips_idle=pool.units * max(0, nodes - busy),
+        machine_type=pool.machine_type,
+        topology=pool.topology,
+        tier=str(find_tier(pool.spot, pool.flex_start, pool.reservation)),
+        age_seconds=reading.measure_age(pool.owner.created_at or None),
+        failure=str(classify_failure(pool.error)) if pool.error and trouble else str(trouble),
+        error=pool.error,
         idle_seconds=reading.measure_age(pool.idle_since),
-        dollars_per_hour=find_pool_price(listed, one.look.key.cluster.split("/")[3], chips=listed.units * nodes),
+        dollars_per_hour=find_pool_price(pool, one.look.key.cluster.split("/")[3], chips=pool.units * nodes),
     )
 
 
@@ -269,7 +267,7 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
     trouble = one.census.troubles.get(pool.name, Trouble.NONE)
     if trouble:
         reason, what = _TROUBLES[trouble]
-        error = one.look.pools[pool.name].error
+        error = pool.error
         return KEPT, str(reason), f"{what}, and is the record of its attempt" + (f": {error}" if error else "")
     return KEPT, "", _PLAIN_STATE.get(pool.status, "its workload needs it, or uses it")
 
@@ -319,7 +317,7 @@ def find_next_try(scene: Scene, need: Need) -> float:
     census = Census(scene)
     slot = next(iter(list_free_slots(census, need)), None)
     record = None if slot is None else find_record(census, need, slot)
-    if record is None or record.candidate + 1 < len(need.ways):
+    if record is None or record.owner.candidate + 1 < len(need.ways):
         return 0.0
     return find_failure_time(record, census) + find_pause(count_rounds(record, census))
 
@@ -327,8 +325,8 @@ def find_next_try(scene: Scene, need: Need) -> float:
 def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
     """Return what a need asks for, and its highest attempt, that of a planned create too."""
     scene, creates = one.look.scene, list_creates(need, one.plan)
-    tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
-    numbers = [(each.attempt, each.candidate) for each in (*creates, *tries)]
+    tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.owner.slot is not None]
+    numbers = [(each.attempt, each.candidate) for each in (*creates, *(pool.owner for pool in tries))]
     attempt, candidate = max(numbers, default=(None, 0))
     next_try = 0.0 if creates else find_next_try(scene, need)
     demand = one.look.wanted.demands.get(need.key)
@@ -396,6 +394,6 @@ def list_failures(one: Planned, reading: Reading) -> list[str]:
     creates = [each for each in reading.list_operations(one.slots) if each.creates]
     ended = {each.pool: each.error for each in creates if each.ended and each.error}
     failed = [pool for pool in one.look.scene.pools if one.census.troubles.get(pool.name)]
-    for pool in sorted(failed, key=lambda pool: pool.created_at):
-        ended.setdefault(pool.name, one.look.pools[pool.name].error or str(pool.status))
+    for pool in sorted(failed, key=lambda pool: pool.owner.created_at):
+        ended.setdefault(pool.name, pool.error or str(pool.status))
     return list(ended.values())

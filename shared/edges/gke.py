@@ -255,7 +255,7 @@ def read_pool(pool: Any) -> NodePool:
         sharing=_read_sharing(gpus[0]) if gpus else "",
         topology=pool.placement_policy.tpu_topology,
         policy=pool.placement_policy.policy_name.rpartition("/")[2],
-        node_count=max(0, nodes),
+        maximum=max(0, nodes),
         zones=tuple(pool.locations),
         spot=config.spot,
         flex_start=config.flex_start,
@@ -307,7 +307,7 @@ class InstanceGroups(GoogleSession):
         present, coming, errors = 0, 0, list[FillError]()
         try:
             for url in pool.group_urls:
-                machines = self._read_group(url, max(pool.node_count, 1) - present)
+                machines = self._read_group(url, max(pool.maximum, 1) - present)
                 present, coming = present + machines.present, coming + machines.coming
                 errors += machines.errors
         except (UnexpectedValue, *JSON_ERRORS) as error:

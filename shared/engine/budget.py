@@ -92,7 +92,7 @@ class Entry(Struct, kw_only=True):
         if self.answered_at is None or inventory.began_at < self.answered_at:
             return True
         pool = inventory.pools.get(self.pool)
-        return pool is None or pool.node_count < self.maximum
+        return pool is None or pool.maximum < self.maximum
 
 
 class Books(Struct):
@@ -177,8 +177,8 @@ class Books(Struct):
 
     def _count_pool(self, pool: NodePool) -> int:
         status, nodes = self._nodes.get(pool.name, (None, 0))
-        present = nodes if status == pool.status else max(nodes, pool.node_count)
-        return count_nodes(pool.status, pool.node_count, present) * max(pool.units, 1)
+        present = nodes if status == pool.status else max(nodes, pool.maximum)
+        return count_nodes(pool.status, pool.maximum, present) * max(pool.units, 1)
 
     def count_room(self, key: Key, now: float, operations: Operations | None = None) -> Means:
         """Return what limits and slots leave beside all pools that are listed, sent and held.

@@ -24,7 +24,7 @@ LIST_SECONDS = 120.0  # how long after the end of its create a pool may be missi
 NEEDS_MAX = 5_000
 """The claims of so many needs are remembered: each tick asks for the nine or more of each again."""
 SPARE_SLOTS = 8  # so many slots above those that it needs a workload may have used before
-_NOBODY = Owner(kind="", namespace="", name="")
+_NOBODY = Owner()
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 StopAndCause = tuple[Stop, str]  # what the label of a namespace forbids, and where it is
 FREE: StopAndCause = Stop.NOTHING, ""
@@ -168,7 +168,7 @@ def _find_held_since(queued: QueuedWorkload | None, pools: Sequence[Pool]) -> fl
     if queued is None or not pools:
         return None
     reserved_at = queued.reserved_at or 0.0
-    held = (pool.created_at for pool in pools if pool.status != PoolStatus.ERROR)
+    held = (pool.owner.created_at for pool in pools if pool.status != PoolStatus.ERROR)
     return max(min(held, default=reserved_at), reserved_at)
 
 
@@ -187,7 +187,7 @@ def _find_suspension(
     # To wait until a time far ahead is past would wait for as long as that clock is wrong.
     if since is not None and since <= now + AHEAD_SECONDS_MAX:
         return min(since, now)
-    return max((pool.created_at for pool in pools), default=now)
+    return max((pool.owner.created_at for pool in pools), default=now)
 
 
 def _are_served(look: Look) -> bool:
@@ -201,26 +201,16 @@ def _are_served(look: Look) -> bool:
 
 def _view_pool(pool: NodePool, look: Look) -> Pool:
     """Return a pool with what its labels say of it, and with what was read of its nodes."""
-    owner, nodes = pool.owner or _NOBODY, look.nodes.get(pool.name, ())
+    nodes = look.nodes.get(pool.name, ())
     ready = [node.ready_at or 0.0 for node in nodes if node.ready]
     idle, closed = _list_marks(nodes)
     word, word_at, cause = _find_word(pool, ready, look)
     machines = look.machines.get(pool.name)
     return Pool(
-        name=pool.name,
-        status=pool.status,
+        **structs.asdict(pool),
+        owner=pool.owner or _NOBODY,
         shape=pool.shape,
         node_labels=pool.node_labels,
-        taints=pool.taints,
-        need=owner.need,
-        slot=owner.slot,
-        attempt=owner.attempt,
-        candidate=owner.candidate,
-        round=owner.round,
-        useless=owner.useless,
-        created_at=float(owner.created_at),
-        autoscaled=pool.autoscaled,
-        maximum=pool.node_count,
         busy=pool.name in look.unread,
         ready=len(ready),
         nodes=len(nodes),
@@ -233,7 +223,6 @@ def _view_pool(pool: NodePool, look: Look) -> Pool:
         spare_before=pool.name in look.spare,
         idle_since=min(idle, default=None),
         closed_since=min(closed, default=None),
-        warm_seconds=owner.warm_seconds,
     )
 
 
@@ -267,7 +256,7 @@ def has_lost_nodes(pool: NodePool, nodes: Sequence[PoolNode]) -> bool:
     ready = sum(node.ready for node in nodes)
     if pool.elastic or pool.status not in _COMPLETE or ready >= pool.hosts:
         return False
-    comes_whole = pool.node_count > 0 and not pool.autoscaled
+    comes_whole = pool.maximum > 0 and not pool.autoscaled
     return ready > 0 or (comes_whole and pool.status == PoolStatus.RUNNING)
 
 

@@ -241,7 +241,7 @@ def count_entry(act: Act, look: Look, pool: str) -> Entry | None:
     entry = Entry(pool=pool, key=look.key)
     if act.verb == Verb.RAISE:
         entry.maximum = act.maximum
-        entry.chips = (act.maximum - look.pools[act.pool].node_count) * need.chips
+        entry.chips = (act.maximum - look.pools[act.pool].maximum) * need.chips
     else:
         entry.way = need.ways[act.candidate]
         entry.chips = (act.maximum if need.elastic else need.hosts) * need.chips

@@ -149,15 +149,15 @@ def explain_delete(pool: str, look: Look) -> Decision:
 
 def _describe_failure(name: str, look: Look) -> str:
     """Return what is wrong with a pool of a live workload; empty if nothing is."""
-    pool, viewed = look.pools[name], next(each for each in look.scene.pools if each.name == name)
+    pool = next(each for each in look.scene.pools if each.name == name)
     if pool.error and pool.status != PoolStatus.RUNNING:
         return f"failed: {pool.error}"
     trouble = Census(look.scene).troubles.get(name)
     if trouble == Trouble.USELESS:
         return "was whole for long, and the scheduler placed no waiting pod on it"
-    if viewed.nodes or trouble != Trouble.SHORT:
+    if pool.nodes or trouble != Trouble.SHORT:
         return ""
-    return f"got no machines: {viewed.cause}" if viewed.cause else "got no machines"
+    return f"got no machines: {pool.cause}" if pool.cause else "got no machines"
 
 
 def list_outcomes(done: Sequence[Outcome], look: Look, plan: Plan, ports: Ports) -> list[Outcome]:
@@ -237,7 +237,7 @@ def find_error(look: Look, need: Need = _WHOLE) -> str:
     Else those about the last pool of the workload that failed; empty if there are none.
     """
     errors = [pool.cause for pool in look.scene.pools if pool.cause]
-    errors += [pool.error for pool in look.pools.values() if pool.error]
+    errors += [pool.error for pool in look.scene.pools if pool.error]
     refused = [way for way in need.ways if way in look.refusals]
     errors += [look.refusals[way] for way in refused[:1]]
     return errors[-1] if errors else ""

@@ -115,12 +115,12 @@ class Try(Struct, frozen=True, kw_only=True):
 class Owner(Try, frozen=True, kw_only=True):
     """The owner of a pool, by its labels. Of the Go TPU Provisioner it has the first three."""
 
-    kind: str
-    namespace: str
-    name: str
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
     uid: str = ""
-    need: str = ""
-    slot: Slot | None = None
+    need: str = ""  # the key of the need that the pool was made for
+    slot: Slot | None = None  # None for those of the Go TPU Provisioner
     created_at: int = 0  # unix seconds, which GKE does not record; 0: not said
     cluster_uid: str = ""
     warm_seconds: int = 0  # how long the pool may stay without use after its workload is finished

@@ -73,7 +73,7 @@ class NodePool(Struct, frozen=True, kw_only=True, dict=True):
     sharing: str = ""
     topology: str = ""  # of its placement; empty for a single host
     policy: str = ""  # the name of the resource policy of its placement
-    node_count: int = 0
+    maximum: int = 0
     """As requested at creation; for an autoscaled pool the most nodes that it may have."""
     zones: tuple[str, ...] = ()
     spot: bool = False
@@ -99,7 +99,7 @@ class NodePool(Struct, frozen=True, kw_only=True, dict=True):
     def hosts(self) -> int:
         """Return how many nodes a whole pool has; one that is switched off may have no number."""
         chips = math.prod(map(int, _NUMBER.findall(self.topology))) if self.topology else 0
-        return chips // self.units if chips and self.units else max(self.node_count, 1)
+        return chips // self.units if chips and self.units else max(self.maximum, 1)
 
     @property
     def elastic(self) -> bool:

@@ -35,7 +35,7 @@ def list_tries(census: Census, need: Need, slot: Slot) -> list[Pool]:
 def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
     """Yield the slots in which no pool counts, the lowest first. A slot that pauses stays one."""
     counted = census.counted.values()
-    used = {pool.slot for pool in counted if census.belongs(pool, need)}
+    used = {pool.owner.slot for pool in counted if census.belongs(pool, need)}
     return (slot for slot in need.list_slots(len(counted) + need.most + 1) if slot not in used)
 
 
@@ -46,7 +46,7 @@ def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]
 
 def number_attempt(census: Census, need: Need, slot: Slot) -> int:
     """Return the number of the next attempt: never one that GKE still lists."""
-    used = {pool.attempt for pool in list_tries(census, need, slot)}
+    used = {pool.owner.attempt for pool in list_tries(census, need, slot)}
     used |= {each.attempt for each in list_creations(census, need, slot)}
     highest = max(used, default=-1)
     if highest + 1 < ATTEMPTS_MAX:
@@ -56,7 +56,7 @@ def number_attempt(census: Census, need: Need, slot: Slot) -> int:
 
 def find_record(census: Census, need: Need, slot: Slot) -> Pool | None:
     """Return the newest pool of a slot if it does not help: it says which way is next."""
-    newest = max(list_tries(census, need, slot), key=lambda pool: pool.attempt, default=None)
+    newest = max(list_tries(census, need, slot), key=lambda pool: pool.owner.attempt, default=None)
     return newest if newest and census.troubles[newest.name] else None
 
 
@@ -124,7 +124,7 @@ def _range_after(record: Pool, ways: int, census: Census) -> range:
     """Return the numbers that may follow a record: the rest of its list, later the next list."""
     pause = find_pause(count_rounds(record, census))
     passed = census.scene.now - find_failure_time(record, census) >= pause
-    return range(min(record.candidate + 1, ways), 2 * ways if passed else ways)
+    return range(min(record.owner.candidate + 1, ways), 2 * ways if passed else ways)
 
 
 def _range_without_record(census: Census, need: Need, slot: Slot) -> range:
@@ -163,7 +163,7 @@ def find_pause(rounds: int) -> int:
 
 def count_rounds(record: Pool, census: Census) -> int:
     """Return how many lists of a slot have ended since a pool of it was whole."""
-    return 0 if _was_whole(record, census) else record.round
+    return 0 if _was_whole(record, census) else record.owner.round
 
 
 def count_gone(census: Census, need: Need, slot: Slot) -> int:
@@ -200,8 +200,8 @@ def _find_oldest_wait(census: Census, need: Need) -> float:
 def count_useless(record: Pool, census: Census) -> int:
     """Return how many pools of a slot have helped nobody, up to a record."""
     if census.troubles[record.name] == Trouble.USELESS:
-        return record.useless + 1
-    return 0 if _was_whole(record, census) else record.useless
+        return record.owner.useless + 1
+    return 0 if _was_whole(record, census) else record.owner.useless
 
 
 def _was_whole(record: Pool, census: Census) -> bool:
@@ -214,7 +214,7 @@ def find_failure_time(record: Pool, census: Census) -> float:
         return record.word_at
     if census.troubles[record.name] == Trouble.USELESS:
         return (record.ready_since or 0.0) + USELESS_SECONDS
-    return record.created_at
+    return record.owner.created_at
 
 
 def is_last_useless(pool: Pool, census: Census) -> bool:
@@ -222,7 +222,7 @@ def is_last_useless(pool: Pool, census: Census) -> bool:
     if census.troubles[pool.name] != Trouble.USELESS:
         return False
     home = census.homes[pool.name]
-    return pool.useless + 1 >= USELESS_MAX or is_refused_useless(census, home)
+    return pool.owner.useless + 1 >= USELESS_MAX or is_refused_useless(census, home)
 
 
 def is_refused_useless(census: Census, need: Need) -> bool:
@@ -248,7 +248,7 @@ def waits_for_end(census: Census, need: Need, slot: Slot, following: Way, means:
     """
     if following.tier == Tier.RESERVATION and any(
         pool.status == PoolStatus.STOPPING
-        and need.ways[pool.candidate % len(need.ways)] == following
+        and need.ways[pool.owner.candidate % len(need.ways)] == following
         for pool in list_tries(census, need, slot)
     ):
         return True
@@ -262,7 +262,7 @@ def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:
     It is only so where the successor needs what the pool holds: a part of the same reservation, or
     machines that leave no room under the limit.
     """
-    now, chips = need.ways[record.candidate % len(need.ways)], need.hosts * need.chips
+    now, chips = need.ways[record.owner.candidate % len(need.ways)], need.hosts * need.chips
     if now == following and now.tier == Tier.RESERVATION:
         return True
     freed = means.chips + count_nodes(record.status, record.maximum, record.nodes) * need.chips

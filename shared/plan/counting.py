@@ -96,7 +96,7 @@ class Census:
     @cached_property
     def by_slot(self) -> Mapping[Slot | None, Sequence[Pool]]:
         """The pools by their slot, of whichever need."""
-        return _group(self.scene.pools, lambda pool: pool.slot)
+        return _group(self.scene.pools, lambda pool: pool.owner.slot)
 
     @cached_property
     def creations(self) -> Mapping[tuple[str, Slot], Sequence[Creation]]:
@@ -162,13 +162,13 @@ class Census:
         for pool in self.scene.pools:
             needs = list(filter(None, map(by_asks.get, self.answered[pool.name])))
             if needs:
-                own = next((need for need in needs if need.key == pool.need), None)
+                own = next((need for need in needs if need.key == pool.owner.need), None)
                 homes[pool.name] = own or max(needs, key=lambda need: len(need.asks.labels))
         return homes
 
     def belongs(self, pool: Pool, need: Need) -> bool:
         """Return whether a pool is one of the tries for a need, by its label, else by its fit."""
-        return pool.need == need.key or self.homes.get(pool.name) is need
+        return pool.owner.need == need.key or self.homes.get(pool.name) is need
 
     @cached_property
     def _waiting(self) -> Mapping[Asks, float]:
@@ -231,10 +231,10 @@ class Census:
         An elastic one keeps its nodes, and gets no more.
         """
         return any(
-            each.need == pool.need
-            and each.attempt > pool.attempt
+            each.owner.need == pool.owner.need
+            and each.owner.attempt > pool.owner.attempt
             and each.status != PoolStatus.STOPPING
-            for each in self.by_slot.get(pool.slot, ())
+            for each in self.by_slot.get(pool.owner.slot, ())
         )
 
     @cached_property
@@ -308,9 +308,9 @@ class Census:
 
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
         """Return the order of pools, those first that do not help, are not whole, have no pods."""
-        slot = pool.slot if isinstance(pool.slot, int) else -1
+        slot = pool.owner.slot if isinstance(pool.owner.slot, int) else -1
         helps = not self.troubles[pool.name]
-        return helps, is_whole(pool), pool.name in self.users, -slot, -pool.attempt
+        return helps, is_whole(pool), pool.name in self.users, -slot, -pool.owner.attempt
 
 
 def _group(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -395,5 +395,5 @@ def _queue_pools(census: Census, pools: Sequence[Pool]) -> dict[tuple[str, Asks]
     for pool in pools:
         for asks in census.answered[pool.name]:
             fitting.setdefault(("", asks), []).append(pool)
-            fitting.setdefault((pool.need, asks), []).append(pool)
+            fitting.setdefault((pool.owner.need, asks), []).append(pool)
     return {key: iter(each) for key, each in fitting.items()}

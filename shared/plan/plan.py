@@ -237,7 +237,8 @@ def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
         return False
     if any(act.verb == Verb.LOWER and act.pool == pool.name for act in plan.takes):
         return True
-    return census.scene.now - pool.created_at >= YOUNG_SECONDS and _is_waited_beside(pool, census)
+    is_young = census.scene.now - pool.owner.created_at < YOUNG_SECONDS
+    return not is_young and _is_waited_beside(pool, census)
 
 
 def _is_waited_beside(pool: Pool, census: Census) -> bool:

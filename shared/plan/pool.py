@@ -112,9 +112,10 @@ def plan_records(census: Census) -> list[Act]:
 def has_successor(pool: Pool, census: Census) -> bool:
     """Return whether a later attempt of a pool's slot is listed."""
     home = census.homes.get(pool.name)
-    if home is None or pool.slot is None:
+    if home is None or pool.owner.slot is None:
         return False
-    return any(each.attempt > pool.attempt for each in list_tries(census, home, pool.slot))
+    tries = list_tries(census, home, pool.owner.slot)
+    return any(each.owner.attempt > pool.owner.attempt for each in tries)
 
 
 def is_needless(pool: Pool, census: Census) -> bool:
@@ -135,7 +136,7 @@ def is_in_the_way(pool: Pool, census: Census) -> bool:
     It has no slot, so it is the record of no attempt, and nothing is lost with it.
     """
     home, scene = census.homes[pool.name], census.scene
-    if pool.slot is not None or scene.stop or not pool.nodes:
+    if pool.owner.slot is not None or scene.stop or not pool.nodes:
         return False
     lacking = any(want.need is home for want in census.demanded.unserved)
     return lacking and goes_first(pool, home, home.ways[0], Means(scene.room, scene.slots))
@@ -176,7 +177,7 @@ def _find_warm_seconds(pool: Pool, census: Census) -> int:
     home = census.homes.get(pool.name)
     if census.scene.retried or not is_whole(pool) or not pool.nodes:
         return 0
-    return max(pool.warm_seconds, home.warm_seconds if home else 0)
+    return max(pool.owner.warm_seconds, home.warm_seconds if home else 0)
 
 
 def plan_ends(census: Census) -> list[Act]:

@@ -6,16 +6,14 @@ read, or could not be read, and never counts as absent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
 from shared.model.decisions import Reason
-from shared.model.names import Slot, Try
+from shared.model.names import Owner, Slot, Try
 from shared.model.needs import Asks, Need, Pod, Way
-from shared.model.pools import PoolShape, PoolStatus
-from shared.model.workloads import Taint
+from shared.model.pools import NodePool, PoolShape, PoolStatus
 
 __all__ = ["Asks", "Need", "Pod", "Way"]
 
@@ -28,19 +26,12 @@ class Word(StrEnum):
     LOST = "lost"  # they existed, and GKE has lost them
 
 
-class Pool(Try, frozen=True, kw_only=True):
+class Pool(NodePool, frozen=True, kw_only=True):
     """One node pool of the workload, as GKE lists it, with what was read of its nodes."""
 
-    name: str
-    status: PoolStatus = PoolStatus.RUNNING
+    owner: Owner
     shape: PoolShape
-    node_labels: Mapping[str, str] = {}  # of its nodes, with those that GKE sets
-    taints: tuple[Taint, ...] = ()
-    need: str = ""  # the key of the need that it was made for, by its label
-    slot: Slot | None = None  # None for those of the Go TPU Provisioner
-    created_at: float = 0.0
-    autoscaled: bool = False
-    maximum: int = 0  # the most nodes that GKE may make
+    node_labels: dict[str, str]
     busy: bool = False  # it may be in use: not all of its nodes could be read
     ready: int = 0  # Ready nodes
     nodes: int = 0  # all of its nodes
@@ -55,19 +46,12 @@ class Pool(Try, frozen=True, kw_only=True):
     spare_before: bool = False  # the tick before this one found it too many
     idle_since: float | None = None  # by the taint of a warm pool
     closed_since: float | None = None
-    warm_seconds: int = 0
-    """How long it may stay without use after its workload is finished, by its label."""
 
     @property
     def at_rest(self) -> bool:
         """Return whether it may be changed at all: GKE works on no other change."""
         at_rest = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
         return not self.busy and self.status in at_rest
-
-    @property
-    def elastic(self) -> bool:
-        """Return whether GKE's autoscaler may give it any number of nodes."""
-        return not self.shape.hosts
 
 
 class Stop(StrEnum):

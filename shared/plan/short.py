@@ -82,7 +82,7 @@ def is_short(pool: Pool, need: Need, service: Service, scene: Scene) -> bool:
     if patience is None or service.waiting_since is None or not lacks_nodes(pool):
         return False
     began = min(service.waiting_since, pool.word_at) if pool.word else service.waiting_since
-    return scene.now - max(began, pool.created_at, pool.ready_since or 0.0) >= patience
+    return scene.now - max(began, pool.owner.created_at, pool.ready_since or 0.0) >= patience
 
 
 def find_patience(pool: Pool, need: Need, scene: Scene) -> int | None:
@@ -91,7 +91,7 @@ def find_patience(pool: Pool, need: Need, scene: Scene) -> int | None:
     Flex-start has a wait of its own, and a pool that GKE's autoscaler fills and that has no other
     way stays.
     """
-    way = need.ways[min(pool.candidate, len(need.ways) - 1)]
+    way = need.ways[min(pool.owner.candidate, len(need.ways) - 1)]
     if way.tier == Tier.FLEX_START:
         return need.flex_wait_seconds or None
     if pool.autoscaled and len(need.ways) == 1:

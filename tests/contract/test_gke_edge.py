@@ -59,7 +59,7 @@ LIVES = {
 def describe(pool: NodePool | None, what: str) -> str:
     if pool is None:
         return "absent"
-    bound = str(pool.node_count) if pool.autoscaled else "none"
+    bound = str(pool.maximum) if pool.autoscaled else "none"
     return bound if what == "bound" else str(pool.status)
 
 
@@ -114,7 +114,7 @@ def test_a_pool_that_may_grow_counts_what_it_may_grow_to(gke: Gke) -> None:
     pool = gke.edge.get(CLUSTER, body["name"])
 
     assert pool is not None
-    assert (pool.node_count, pool.owner is not None) == (4, True)
+    assert (pool.maximum, pool.owner is not None) == (4, True)
 
 
 TIMES = {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}}
@@ -165,7 +165,7 @@ def test_every_kind_of_body_is_accepted_and_read_alike_by_the_official_client(gk
 
     assert ours is not None
     assert ours.labels == dict(theirs.config.labels) == body["config"]["labels"]
-    assert ours.node_count == theirs.initial_node_count == body["initialNodeCount"]
+    assert ours.maximum == theirs.initial_node_count == body["initialNodeCount"]
     assert ours.machine_type == theirs.config.machine_type == body["config"]["machineType"]
     assert ours.topology == body.get("placementPolicy", {}).get("tpuTopology", "")
     assert (str(ours.status), ours.gpus_per_node) == (theirs.status.name, 0)

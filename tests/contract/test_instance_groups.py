@@ -47,7 +47,7 @@ def read(answers: Mapping[str, object], groups: str = "us-a/g-grp", nodes: int =
     places = (each.split("/") for each in groups.split())
     urls = tuple(f"{ROOT}/{zone}/instanceGroupManagers/{group}" for zone, group in places)
     compute = _Compute(answers)
-    pool = NodePool(name="p", status=PoolStatus.RUNNING, group_urls=urls, node_count=nodes)
+    pool = NodePool(name="p", status=PoolStatus.RUNNING, group_urls=urls, maximum=nodes)
     return compute.read_machines(pool), compute.asked
 
 

@@ -287,7 +287,7 @@ def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(rea
 def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:
     world = two(limit_chips=20)
     (name,) = world.run_all()
-    world.change(name, node_count=1, autoscaled=True)
+    world.change(name, maximum=1, autoscaled=True)
 
     world.clock.time += 10
     assert "pool_absent" not in list_reasons(world.provisioner.tick())
@@ -301,7 +301,7 @@ def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
     off = NodePool(name="off", status=PoolStatus.RUNNING, machine_type="ct4p-hightpu-4t")
 
     assert not has_lost_nodes(off, [])
-    assert has_lost_nodes(structs.replace(off, node_count=1), [])
+    assert has_lost_nodes(structs.replace(off, maximum=1), [])
 
 
 @pytest.mark.parametrize(("seconds", "pools"), [(60, 0), (600, 1)])

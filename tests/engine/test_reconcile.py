@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
@@ -13,7 +14,8 @@ from shared.engine.reconcile import explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
-from shared.model.pools import PoolShape
+from shared.model.names import Owner
+from shared.model.pools import PoolShape, PoolStatus
 from shared.needs.wanted import Wanted
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW
@@ -98,7 +100,8 @@ def look_at(**scene: Any) -> Look:
 
 
 def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines() -> None:
-    short = Pool(name="p", shape=PoolShape(""), word=Word.CAUSE, cause="ZONE_RESOURCE_POOL_EXHAUSTED")
+    empty = Pool(name="p", status=PoolStatus.RUNNING, owner=Owner(), shape=PoolShape(""), node_labels={})
+    short = structs.replace(empty, word=Word.CAUSE, cause="ZONE_RESOURCE_POOL_EXHAUSTED")
 
     decision = explain_answer(Answer(Reason.PAUSED), look_at(pools=(short,)))
 

@@ -94,7 +94,7 @@ def test_a_go_pool_is_proven_by_a_node_of_its_own_and_one_that_failed_by_any_nod
     world.finish(replicas=1)
     for name in (go.name, "static"):
         world.gke.pools[name] = go
-        world.change(name, name=name, machine_type="ct6e-standard-4t", topology="4x4", node_count=4)
+        world.change(name, name=name, machine_type="ct6e-standard-4t", topology="4x4", maximum=4)
     world.change("static", status=PoolStatus.RUNNING, labels={})
     assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
 

@@ -75,11 +75,11 @@ class FakeGke:
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         self.note(f"raise {name} {nodes}")
-        self.pools[name] = structs.replace(self.pools[name], node_count=nodes)
+        self.pools[name] = structs.replace(self.pools[name], maximum=nodes)
 
     def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
         self.note(f"lower {name} {nodes}")
-        self.pools[name] = structs.replace(self.pools[name], node_count=nodes)
+        self.pools[name] = structs.replace(self.pools[name], maximum=nodes)
 
     def delete(self, cluster: str, name: str) -> None:
         self.note(f"delete {name}")

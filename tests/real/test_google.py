@@ -196,7 +196,7 @@ def test_bad_node_count(lab: Lab) -> None:
 def test_stockout(lab: Lab, asked: SimpleNamespace) -> None:
     """GKE tries for 35 minutes to make the machines. Meanwhile the instance group tells why not."""
     found, (machine, _, topology) = _describe_slice(lab), lab.tpu.partition(":")
-    sort: dict[str, Any] = {"machine_type": machine, "topology": topology, "node_count": _count_hosts(lab)}
+    sort: dict[str, Any] = {"machine_type": machine, "topology": topology, "maximum": _count_hosts(lab)}
     spot = NodePool(name="", status=PoolStatus.RUNNING, spot=True, **sort)
     price = find_pool_price(spot, lab.zone, chips=spot.units * spot.hosts)
     if price is None or price * PAID_HOURS > float(asked.dollars):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.names import Owner
 from shared.model.needs import Tier
 from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Taint
@@ -167,32 +168,26 @@ def _read_pool(words: list[str]) -> Pool:
     name = f"{row['slot']}.{row['attempt']}"
     if slot == "go":
         row["slot"], name = None, "go"
-    times = {"age": "created_at", "error": "word_at", "idle": "idle_since", "closed": "closed_since"}
+    times = {"error": "word_at", "idle": "idle_since", "closed": "closed_since"}
     times |= {"ready": "ready_since"} if row["nodes"] else {}
-    same = (
-        "slot",
-        "attempt",
-        "candidate",
-        "round",
-        "useless",
-        "autoscaled",
-        "maximum",
-        "busy",
-        "nodes",
-        "spare_before",
-    )
+    owned = ("slot", "attempt", "candidate", "round", "useless")
+    same = ("autoscaled", "maximum", "busy", "nodes", "spare_before")
     return Pool(
         name=name,
         status=PoolStatus(row["state"]),
         shape=_build_shape(row["shape"], row["hosts"]),
-        need=row["key"] + row["shape"],
+        owner=Owner(
+            need=row["key"] + row["shape"],
+            created_at=int(NOW) - row["age"],
+            warm_seconds=row.get("warm", 0),
+            **{field: row[field] for field in owned if field in row},
+        ),
         node_labels=dict(row["labels"]),
         taints=(Taint(row["taint"], "present", "NoSchedule"),) * bool(row["taint"]),
         ready=row["nodes"],
         word=None if row["unread"] == "word" else Word(row["word"]),
         machines=None if row["unread"] == "word" else row.get("machines", 0),
         users_read=row["unread"] != "users",
-        warm_seconds=row.get("warm", 0),
         **_measure_from_now(row, times),
         **{field: row[field] for field in same if field in row},
     )

@@ -57,7 +57,7 @@ def list_constant_rules() -> Iterator[tuple[str, str, object]]:
 
 def number_from_listed(census: Census, need: Need, slot: Slot) -> int:
     tries = attempts.list_tries(census, need, slot)
-    return max([each.attempt + 1 for each in tries if each.status != "STOPPING"] + [0])
+    return max([each.owner.attempt + 1 for each in tries if each.status != "STOPPING"] + [0])
 
 
 def count_operations(census: Census, need: Need, slot: Slot) -> int:
@@ -74,11 +74,11 @@ def stop_when_refused(census: Census, need: Need, slot: Slot, record: Pool | Non
 
 
 def try_refused(_census: Census, _need: Need, _slot: Slot, record: Pool | None) -> int:
-    return record.candidate + 1 if record else 0
+    return record.owner.candidate + 1 if record else 0
 
 
 def fit_by_key(pool: Pool, asks: Asks) -> bool:
-    return pool.shape == asks.shape and pool.need == "k1tpu"
+    return pool.shape == asks.shape and pool.owner.need == "k1tpu"
 
 
 def spare_at_once(census: Census) -> frozenset[str]:
@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "refusals are not seen": ("find_candidate", try_refused),
     "a refused way stops the slot": ("find_candidate", stop_when_refused),
     "the pause does not double": ("find_pause", always(60)),
-    "lists that ended are never forgotten": ("count_rounds", lambda record, census: record.round),
+    "lists that ended are never forgotten": ("count_rounds", lambda record, census: record.owner.round),
     # short and useless
     "a lost host has no patience of its own": ("is_short", forget_word),
     "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.scene.deletions)),

@@ -18,7 +18,7 @@ MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4
 """Accelerator, topology of one host, and chips."""
 RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LIVE = (*RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
-DEFAULT_POOL = NodePool(name="default-pool", status=PoolStatus.RUNNING, machine_type="e2-standard-4", node_count=1)
+DEFAULT_POOL = NodePool(name="default-pool", status=PoolStatus.RUNNING, machine_type="e2-standard-4", maximum=1)
 """Each cluster has one for its own pods, as GKE lists it; no pod of a story can run there."""
 
 
@@ -129,7 +129,7 @@ def read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
         cluster=cluster,
         listed=listed,
         made_at=now,
-        size=listed.node_count,
+        size=listed.maximum,
         begins=body["initialNodeCount"],
         smallest=autoscaling.get("minNodeCount", 0),
         whole=listed.owner is None or listed.owner.slot != ELASTIC_SLOT,

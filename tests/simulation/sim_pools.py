@@ -141,7 +141,7 @@ class GkePools:
             truth.recall_machines(self.world.time.now - self.world.faults.stale_seconds) if truth else Machines()
         )
         # The errors that a group remembers are read only if machines are absent and none comes.
-        remembers = not said.coming and said.present < max(pool.node_count, 1)
+        remembers = not said.coming and said.present < max(pool.maximum, 1)
         return replace(said, errors=tuple(error for error in said.errors if error.at is None or remembers))
 
     def find_channel(self, cluster: str) -> str:
@@ -203,7 +203,7 @@ class GkePools:
             self.world.judge.see_bound(pool, nodes, adds=method == "raise_maximum")
             self.world.tell(f"GKE bounds {name} to {nodes} nodes")
             pool.off = nodes == 0
-            pool.listed = replace(pool.listed, node_count=nodes, autoscaled=nodes > 0)
+            pool.listed = replace(pool.listed, maximum=nodes, autoscaled=nodes > 0)
             if nodes:
                 pool.size = nodes
                 pool.smallest = least
