@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
@@ -14,7 +13,6 @@ from shared.engine.reconcile import explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
-from shared.model.names import Owner
 from shared.model.pools import PoolShape, PoolStatus
 from shared.needs.wanted import Wanted
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
@@ -100,8 +98,8 @@ def look_at(**scene: Any) -> Look:
 
 
 def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines() -> None:
-    empty = Pool(name="p", status=PoolStatus.RUNNING, owner=Owner(), shape=PoolShape(""), node_labels={})
-    short = structs.replace(empty, word=Word.CAUSE, cause="ZONE_RESOURCE_POOL_EXHAUSTED")
+    listed: dict[str, Any] = {"name": "p", "status": PoolStatus.RUNNING, "shape": PoolShape(""), "node_labels": {}}
+    short = Pool(**listed, word=Word.CAUSE, cause="ZONE_RESOURCE_POOL_EXHAUSTED")
 
     decision = explain_answer(Answer(Reason.PAUSED), look_at(pools=(short,)))
 
