@@ -14,7 +14,6 @@ from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Busy
 from shared.model.pools import PoolShape, PoolStatus
-from shared.needs.wanted import Wanted
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW
 from tests.engine.world import World, list_reasons
@@ -93,8 +92,7 @@ def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
 
 
 def look_at(**scene: Any) -> Look:
-    key = Key(CLUSTER, "JobSet", "default", "train")
-    return Look(key=key, workload=None, wanted=Wanted(), scene=Scene(now=NOW, **scene), began_at=NOW)
+    return Look(key=Key(CLUSTER, "JobSet", "default", "train"), scene=Scene(now=NOW, **scene), began_at=NOW)
 
 
 def test_an_answer_quotes_what_gke_says_of_a_pool_without_machines() -> None:
