@@ -325,8 +325,8 @@ def find_next_try(scene: Scene, need: Need) -> float:
 def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
     """Return what a need asks for, and its highest attempt, that of a planned create too."""
     scene, creates = one.look.scene, list_creates(need, one.plan)
-    tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.owner.slot is not None]
-    numbers = [(each.attempt, each.candidate) for each in (*creates, *(pool.owner for pool in tries))]
+    tries = [pool.owner for pool in scene.pools if pool.shape == need.asks.shape and pool.owner.slot is not None]
+    numbers = [(each.attempt, each.candidate) for each in (*creates, *tries)]
     attempt, candidate = max(numbers, default=(None, 0))
     next_try = 0.0 if creates else find_next_try(scene, need)
     demand = one.look.wanted.demands.get(need.key)
