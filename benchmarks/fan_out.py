@@ -17,7 +17,7 @@ SECTION = "fan-out: leaders of one host at once, virtual time; the baseline is t
 OPERATION_SECONDS, PENDING_SECONDS = 60.0, 1.0
 ROUNDS, QUICK_ROUNDS = 8, 5
 """Leaders for each operation that may run. More take so long that the first pools are replaced."""
-SPEEDS = {100: 3.0, 20: 8.0, 5: 30.0}
+SPEEDS = {100: 3.0, 20: 8.0, 5: 8.0}
 """The limits, each with virtual seconds per real second: at the best 3 to 5 creates are accepted in
 a second, which two cores can do."""
 QUICK_LIMIT = 5
