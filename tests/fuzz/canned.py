@@ -18,12 +18,18 @@ from shared.kinds.kind import Kind
 from shared.settings import Credentials
 
 Pools = TypeVar("Pools", bound=GkePools)
-NODE = (
+_NODE = (
     b'{"metadata": {"name": "node-0", "uid": "uid-of-node-0", "resourceVersion": "9",'
     b' "labels": {"cloud.google.com/gke-nodepool": "POOL"}},'
     b' "spec": {"taints": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}]}}'
 )
-NAMESPACE = b'{"metadata": {"name": "default", "uid": "uid-of-default", "labels": {"team": "a"}}}'
+SHARED = {
+    "node": _NODE,
+    "namespace": b'{"metadata": {"name": "default", "uid": "uid-of-default", "labels": {"team": "a"}}}',
+    "metadata": b'{"resourceVersion": "100", "continue": ""}',
+}
+"""What the neighbour needs too: nothing of it can be read or told without."""
+_NAMESPACES = ("default", "kube-system", "tpu-provisioner")
 _NOT_FOUND = b'{"kind": "Status", "code": 404, "reason": "NotFound", "message": "jobsets \\"x\\" not found"}'
 
 
@@ -81,60 +87,37 @@ class Scene:
     name: str
     workload: bytes
     pod: bytes
+    pod_name: str
 
 
-@dataclass(slots=True)
-class CannedKubernetes:
-    """A scene and a steady neighbour, answered by path; a part of an answer may be spoilt."""
+def open_kubernetes(scene: Scene, steady: Scene, parts: Mapping[str, bytes], pool: str) -> KubernetesApi:
+    """Return a client of an API with a scene and a steady neighbour, where parts have other texts.
 
-    scene: Scene
-    workload: bytes
-    pod: bytes
-    steady: Scene
-    node: bytes = NODE
-    namespace: bytes = NAMESPACE
-    metadata: bytes = b'{"resourceVersion": "100"}'
-    bound: bytes = b""  # the pod that runs on the pool's node
-    pool_name: str = "POOL"  # what the node says of its pool
+    There is one node, of that pool. The part `bound` is a pod that runs on it.
+    """
+    text = {"workload": scene.workload, "pod": scene.pod, "bound": b"", **SHARED, **parts}
+    pods = {each.pod_name: body for each, body in ((scene, text["pod"]), (steady, steady.pod))}
+    workloads = {scene: text["workload"], steady: steady.workload}
+    objects = {f"/api/v1/namespaces/{name}": text["namespace"] for name in _NAMESPACES}
+    objects |= {f"/api/v1/namespaces/default/pods/{name}": pod for name, pod in pods.items()}
+    objects |= {each.kind.path_of("default", each.name): body for each, body in workloads.items()}
+    lists = {each.kind.path: [body] for each, body in workloads.items()}
+    lists["/api/v1/pods"] = lists["/api/v1/namespaces/default/pods"] = list(pods.values())
+    lists["/api/v1/nodes"] = [text["node"].replace(b"POOL", pool.encode())]
 
-    def open(self) -> KubernetesApi:
-        """Return a client of this API."""
-        connection = Connection(url="http://canned")
-        pool: Any = CannedHttp(self._answer)
-        connection.pool = pool
-        return KubernetesApi(connection)
-
-    def _answer(self, method: str, url: str) -> Canned:
+    def answer(method: str, url: str) -> Canned:
         parts = urlsplit(url)
-        of_a_node = "spec.nodeName=" in parse_qs(parts.query).get("fieldSelector", [""])[0]
+        items = lists.get(parts.path)
+        if "spec.nodeName=" in parse_qs(parts.query).get("fieldSelector", [""])[0]:
+            items = [text["bound"]] * bool(text["bound"])
         if method != "GET":
             return Canned()
-        lists = {
-            self.steady.kind.path: [self.steady.workload],
-            self.scene.kind.path: [self.workload],
-            "/api/v1/pods": [self.bound] * bool(self.bound) if of_a_node else self._pods(),
-            "/api/v1/nodes": [self.node.replace(b"POOL", self.pool_name.encode())],
-        }
-        if parts.path in lists:
-            return self._list(*lists[parts.path])
-        if parts.path.startswith("/api/v1/namespaces/"):
-            return self._find_in_namespace(parts.path.split("/")[5:])
-        for scene, body in ((self.scene, self.workload), (self.steady, self.steady.workload)):
-            if parts.path == scene.kind.path_of("default", scene.name):
-                return Canned(body)
-        return Canned(_NOT_FOUND.replace(b"x", parts.path.rpartition("/")[2].encode()), 404)
+        if items is not None:
+            return Canned(b'{"metadata": %b, "items": [%b]}' % (text["metadata"], b", ".join(items)))
+        missing = _NOT_FOUND.replace(b"x", parts.path.rpartition("/")[2].encode())
+        return Canned(objects[parts.path]) if parts.path in objects else Canned(missing, 404)
 
-    def _pods(self) -> list[bytes]:
-        return [self.pod, self.steady.pod]
-
-    def _find_in_namespace(self, rest: list[str]) -> Canned:
-        if rest == ["pods"]:
-            return self._list(*self._pods())
-        if not rest:
-            return Canned(self.namespace)
-        if self.scene.kind.name == "Pod" and rest[-1] == self.scene.name:
-            return Canned(self.workload)
-        return Canned(self.steady.pod if f'"{rest[-1]}"'.encode() in self.steady.pod else self.pod)
-
-    def _list(self, *items: bytes) -> Canned:
-        return Canned(b'{"metadata": ' + self.metadata + b', "items": [' + b", ".join(items) + b"]}")
+    connection = Connection(url="http://canned")
+    http: Any = CannedHttp(answer)
+    connection.pool = http
+    return KubernetesApi(connection)

@@ -1,18 +1,16 @@
 """Spoils real objects: any node is replaced, deleted, doubled, renamed or given another type.
 
-A spoilt object becomes JSON text, because much of what goes wrong is a matter of its bytes. What is
-spoilt, and how, is read from a recipe, a few bytes that hypothesis draws: they repeat a finding.
+A spoilt object becomes JSON text, because much of what goes wrong is a matter of its bytes.
 """
 
 import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from random import Random
+from typing import Any
 
 Json = Any
-T = TypeVar("T")
-RECIPE_BYTES = 40
 CHANGES_MAX = 3
 DEEP = 20_000  # levels of nesting that no stack of ours holds
 _MARK, _AGAIN = "@raw:", "@again:"
@@ -24,7 +22,7 @@ _RAW: tuple[bytes, ...] = (
     *(b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP),
 )
 """Pieces of JSON, or of what is none, that Python's own writer does not write."""
-_TEXTS: tuple[str, ...] = (
+TEXTS: tuple[str, ...] = (
     *("", " ", "0", "1", "-1", "1.5", "true", "null", "NaN", "Infinity", "None"),
     *("9" * 400, "9" * 5_000, "9" * 400 + "%", "150%", "-5%", "1e99", "1e-99", "9" * 30 + "Ei", "4500m", "٤", "²"),
     *("4x4", "4x4x4", "0x0", "9999999x9999999", "x".join(["9"] * 200), "tpu-v6e-slice", "tpu7x", "nvidia-l4"),
@@ -37,47 +35,25 @@ _TEXTS: tuple[str, ...] = (
 _ODD: tuple[Json, ...] = (
     *(None, True, False, 0, 1, -1, 3, 100_000, 2**31, 2**63 - 1, 2**63, 10**18, -(10**18), 10**400),
     *(0.1, -0.0, 1e308, [], {}, [None], [[]], {"a": 1}, {"": ""}, [{"kind": "x"}, 1, "y"], [{}, {}], ["a", "b"]),
-    *_TEXTS,
+    *TEXTS,
     *(f"{_MARK}{number}" for number in range(len(_RAW))),
 )
 _SOURCES = [path.read_text() for path in (Path(__file__).parents[2] / "shared").rglob("*.py")]
-_KEYS = sorted({word for source in _SOURCES for word in re.findall(r'"([a-z][\w./-]+)"', source)})
-_KEYS += sorted(
-    {
-        re.sub("_([a-z])", lambda at: at[1].upper(), name)
-        for each in _SOURCES
-        for name in re.findall(r"^    (\w+): ", each, re.MULTILINE)
-    }
-)
+_WORDS = {word for source in _SOURCES for word in re.findall(r'"([a-z][\w./-]+)"', source)}
+_FIELDS = {name for source in _SOURCES for name in re.findall(r"^    (\w+): ", source, re.MULTILINE)}
+_KEYS = sorted(_WORDS | {re.sub("_([a-z])", lambda at: at[1].upper(), name) for name in _FIELDS})
 """What some reader looks for: the texts of the product, and the fields of its structs."""
 _CHANGES = (*("replace",) * 3, "delete", "double", "rename", "retype", "swap", "wrap", "grow", "insert")
 
 
-class Recipe:
-    """Choices read from bytes, two bytes each; what is missing counts as zero."""
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw, self._read = raw, 0
-
-    def number(self, below: int) -> int:
-        """Return the next choice: a number from 0, less than `below`."""
-        pair = self._raw[self._read : self._read + 2].ljust(2, b"\0")
-        self._read += 2
-        return int.from_bytes(pair, "big") % below
-
-    def choose(self, options: Sequence[T]) -> T:
-        """Return one of some options."""
-        return options[self.number(len(options))]
-
-
-def spoil(recipe: Recipe, example: bytes, *, changes_max: int = CHANGES_MAX) -> Json:
+def spoil(chance: Random, example: bytes, *, changes_max: int = CHANGES_MAX) -> Json:
     """Return the object of a JSON text, changed in up to `changes_max` nodes; see `write`."""
     body = {"": json.loads(example)}
-    for _ in range(recipe.number(changes_max + 1)):
+    for _ in range(chance.randrange(changes_max + 1)):
         places = list(_list_places(body))
         if not places:
             break
-        _change(recipe, places)
+        _change(chance, places)
     return body.get("", [])
 
 
@@ -90,9 +66,9 @@ def write(body: Json) -> bytes:
     return text.replace(f'"{_AGAIN}'.encode(), b'"')
 
 
-def spoil_text(recipe: Recipe, text: bytes) -> bytes:
+def spoil_text(chance: Random, text: bytes) -> bytes:
     """Return a text: mostly as it was, else cut, with a byte changed, or with a part doubled."""
-    change, first, length = recipe.number(16), recipe.number(len(text) + 1), recipe.number(64)
+    change, first, length = chance.randrange(16), chance.randrange(len(text) + 1), chance.randrange(64)
     if change == 1:
         return text[:first]
     if change == 2:
@@ -100,13 +76,8 @@ def spoil_text(recipe: Recipe, text: bytes) -> bytes:
     if change == 3:
         return text[: first + length] + text[first:]
     if change == 4:
-        return text[:first] + recipe.choose(_RAW) + text[first:]
+        return text[:first] + chance.choice(_RAW) + text[first:]
     return text
-
-
-def odd_text(recipe: Recipe) -> str:
-    """Return a text that few expect."""
-    return recipe.choose(_TEXTS)
 
 
 def _list_places(node: Json) -> Iterator[tuple[Json, Any]]:
@@ -117,36 +88,36 @@ def _list_places(node: Json) -> Iterator[tuple[Json, Any]]:
             yield from _list_places(value)
 
 
-def _change(recipe: Recipe, places: Sequence[tuple[Json, Any]]) -> None:
-    holder, key = recipe.choose(places)
-    change, value = recipe.choose(_CHANGES), holder[key]
+def _change(chance: Random, places: Sequence[tuple[Json, Any]]) -> None:
+    holder, key = chance.choice(places)
+    change, value = chance.choice(_CHANGES), holder[key]
     if change == "replace":
-        holder[key] = _copy(recipe.choose(_ODD))
+        holder[key] = _copy(chance.choice(_ODD))
     elif change == "delete":
         del holder[key]
     elif change == "double":
-        _double(recipe, holder, key)
+        _double(chance, holder, key)
     elif change == "rename" and isinstance(holder, dict):
-        holder[recipe.choose(_TEXTS)] = holder.pop(key)
+        holder[chance.choice(TEXTS)] = holder.pop(key)
     elif change == "retype":
         holder[key] = _retype(value)
     elif change == "swap":
-        other, index = recipe.choose(places)
+        other, index = chance.choice(places)
         holder[key] = _copy(other[index])
     elif change == "insert" and isinstance(value, dict):
-        value[recipe.choose(_KEYS)] = _copy(recipe.choose(_ODD))
+        value[chance.choice(_KEYS)] = _copy(chance.choice(_ODD))
     elif change == "grow":
-        holder[key] = [_copy(value) for _ in range(recipe.choose((2, 10, 100)))]
+        holder[key] = [_copy(value) for _ in range(chance.choice((2, 10, 100)))]
     else:
-        holder[key] = [value, _copy(recipe.choose(_ODD))]
+        holder[key] = [value, _copy(chance.choice(_ODD))]
 
 
-def _double(recipe: Recipe, holder: Json, key: Any) -> None:
+def _double(chance: Random, holder: Json, key: Any) -> None:
     """Write a list's element once more, or an object's key once more with another value."""
     if isinstance(holder, list):
         holder.append(_copy(holder[key]))
     else:
-        holder[f"{_AGAIN}{key}"] = _copy(recipe.choose(_ODD))
+        holder[f"{_AGAIN}{key}"] = _copy(chance.choice(_ODD))
 
 
 def _copy(value: Json) -> Json:
