@@ -21,7 +21,6 @@ from shared.model.workloads import Disk, WorkloadView
 from standins.kit.processes import wait_until
 from tests.builders import NOW, a_jobset
 from tests.contract.stand_ins import ask
-from tests.rules.kind_bodies import a_raycluster
 
 Body = dict[str, Any]
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
@@ -165,8 +164,9 @@ def test_accelerator_pods_of_any_kind_are_listed_and_no_others(cluster: Kubernet
 
 def test_the_pods_of_a_workload_are_those_that_its_kind_selects(cluster: KubernetesCluster) -> None:
     deployment = WorkloadView(kind="Deployment", namespace="default", name="serve", uid="of-serve")
+    raycluster = WorkloadView(kind="RayCluster", namespace="default", name="llm", uid="of-llm")
 
-    assert [pod.name for pod in cluster.list_workload_pods(a_raycluster())] == ["ray-head", "ray-worker"]
+    assert [pod.name for pod in cluster.list_workload_pods(raycluster)] == ["ray-head", "ray-worker"]
     of_train = {pod.template.labels[JOBSET_NAME_ON_POD] for pod in cluster.list_workload_pods(a_jobset())}
     assert of_train == {"train"}
     assert [pod.name for pod in cluster.list_workload_pods(deployment)] == ["of-serve"]

@@ -17,8 +17,7 @@ from shared.kinds.table import KINDS, get_kind
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.times import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, parse_time
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pool, settings
-from tests.rules.kind_bodies import a_deployment
-from tests.rules.live_pods import a_pod_body
+from tests.rules.workloads import a_body, a_deployment
 
 HUGE = "9" * 400
 LONGER_THAN_PYTHON_READS = "9" * 5000
@@ -84,11 +83,11 @@ FIELDS = ("replicas", "parallelism", "completions", "minReplicas", "maxReplicas"
 def test_every_kind_reads_any_number(kind: Any, number: int) -> None:
     """Whatever field has it: each of them stands where a kind may read it."""
     counts: dict[str, Any] = dict.fromkeys(FIELDS, number)
-    template = {"template": a_pod_body()}
+    template = {"template": a_body()}
     groups = {
         "replicatedJobs": [{"name": "w", **counts, "template": {"spec": counts | template}}],
         "workerGroupSpecs": [{"groupName": "w", **counts, **template}],
-        "leaderWorkerTemplate": {"workerTemplate": a_pod_body(), "leaderTemplate": a_pod_body(), **counts},
+        "leaderWorkerTemplate": {"workerTemplate": a_body(), "leaderTemplate": a_body(), **counts},
         "headGroupSpec": template,
     }
     metadata = {"namespace": "default", "name": "x", "uid": "u", "generation": number}

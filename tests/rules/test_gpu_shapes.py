@@ -7,7 +7,6 @@ from msgspec import structs
 
 from shared.edges.pods import read_template
 from shared.kinds.kind import share_nodes
-from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
@@ -18,8 +17,7 @@ from standins.google.gke.machines import BUILT_IN
 from tests.builders import IN_ONE_POOL, a_jobset, a_template, settings
 from tests.demands import a_pool_body, expect_demand, plan_demands, want
 from tests.refusals import expect_words, refuses
-from tests.rules.kind_bodies import Json, a_job, read
-from tests.rules.live_pods import L4, a_gpu_body
+from tests.rules.workloads import L4, Json, a_gpu_body, a_job, a_leaderworkerset
 from tests.slices import list_slices
 
 
@@ -29,7 +27,7 @@ def a_gpu(
     """The template of a pod; what is more are names of `shared.model.labels`."""
     selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in more.items()}
     return structs.replace(
-        read_template(a_gpu_body(gpus, selector=selector)),
+        read_template(a_gpu_body(gpus, selectors=selector)),
         cpu_millis=int(cpu * 1000),
         memory_bytes=int(memory_gb * GIB),
     )
@@ -67,7 +65,7 @@ def test_the_smallest_machine_that_takes_a_pod_is_chosen(template: PodTemplate, 
 
 def h200(**fields: Any) -> PodTemplate:
     """Half a machine for each pod."""
-    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: H200})
+    body = a_gpu_body(4, selectors={labels.GPU_ACCELERATOR: H200})
     return read_template({"metadata": {"labels": {"app": "a"}}, "spec": body["spec"] | fields})
 
 
@@ -170,7 +168,7 @@ def a_slice(template: PodTemplate, hosts: int) -> Demand | Decision:
 
 
 def of_gb200(*, tolerates: bool) -> PodTemplate:
-    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: GB200})
+    body = a_gpu_body(4, selectors={labels.GPU_ACCELERATOR: GB200})
     body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}] * tolerates
     return read_template(body)
 
@@ -189,7 +187,7 @@ def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
 def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
     selector = {labels.GPU_PARTITION: "2g.10gb", labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "4"}
     of_a100 = {labels.GPU_ACCELERATOR: A100, labels.GPU_DRIVER: "latest"}
-    pool = build(plan(a_gpu_body(selector=selector | of_a100)))
+    pool = build(plan(a_gpu_body(selectors=selector | of_a100)))
     (found,) = pool["config"]["accelerators"]
     assert found["gpuPartitionSize"] == "2g.10gb"
     assert found["gpuSharingConfig"] == {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
@@ -199,13 +197,13 @@ def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
 
 
 def test_pods_that_use_less_than_half_of_a_host_keep_the_nodes_that_they_begin_with() -> None:
-    pool = build(plan(a_gpu_body(selector=L4 | {labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "8"})))
+    pool = build(plan(a_gpu_body(selectors=L4 | {labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "8"})))
 
     assert pool["initialNodeCount"] == pool["autoscaling"]["minNodeCount"] == 1
 
 
 def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operator_names_some() -> None:
-    body = a_gpu_body(8, selector={labels.GPU_ACCELERATOR: "nvidia-h100-mega-80gb"})
+    body = a_gpu_body(8, selectors={labels.GPU_ACCELERATOR: "nvidia-h100-mega-80gb"})
     assert build(plan(body))["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
     pool = build(plan(body, node_additional_networks=("a:b",)))
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
@@ -229,13 +227,13 @@ def test_more_nodes_than_a_pool_takes_are_refused_and_an_elastic_pool_has_what_g
 
 
 def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
-    found = expect_demand(plan(a_gpu_body(selector=L4 | {labels.GPU_NODE: "true"})))
+    found = expect_demand(plan(a_gpu_body(selectors=L4 | {labels.GPU_NODE: "true"})))
 
     assert labels.GPU_NODE not in found.node_labels
 
 
 def of_l4(**more: str) -> Json:
-    return a_gpu_body(selector=L4 | {getattr(labels, key): value for key, value in more.items()})
+    return a_gpu_body(selectors=L4 | {getattr(labels, key): value for key, value in more.items()})
 
 
 @pytest.mark.parametrize(
@@ -243,7 +241,7 @@ def of_l4(**more: str) -> Json:
     [
         (a_slice(of_gb200(tolerates=False), 18), Reason.SHAPE_UNSUPPORTED, "kubernetes.io/arch=arm64:NoSchedule"),
         (a_slice(a_gpu(GB200, 4), 19), Reason.SHAPE_UNSUPPORTED, ""),
-        (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN, ""),
+        (plan(a_gpu_body(selectors={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN, ""),
         (plan(of_l4(GPU_NODE="false")), Reason.SELECTOR_UNSUPPORTED, "valid: true"),
         (plan(of_l4(TOPOLOGY="2x2")), Reason.SHAPE_UNSUPPORTED, ""),
         (plan(of_l4(FLEX_START="true")), Reason.CAPACITY_CONFLICT, ""),
@@ -329,20 +327,12 @@ def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes()
     expect_words(refusal, Reason.HOSTS_DIFFER)
 
 
-OF_H100, OF_GB200 = (
-    a_gpu_body(gpus, selector={labels.GPU_ACCELERATOR: kind}) for gpus, kind in ((8, H100), (4, GB200))
-)
-
-
-def a_group_of(leader: Json, workers: Json, annotations: Json | None = None, *, replicas: int = 1) -> WorkloadView:
-    template = {"leaderTemplate": leader, "workerTemplate": workers, "size": 3}
-    spec = {"replicas": replicas, "leaderWorkerTemplate": template}
-    return read(LEADERWORKERSET, "lws", spec, annotations=annotations or {})
+OF_H100 = a_gpu_body(8, selectors={labels.GPU_ACCELERATOR: H100})
 
 
 def test_leaders_and_workers_are_counted_by_template_and_those_with_other_gpus_have_a_pool_each() -> None:
-    alike = list_slices(a_group_of(a_gpu_body(1), a_gpu_body(4), replicas=2))
-    apart = plan_demands(a_group_of(a_gpu_body(), OF_H100))
+    alike = list_slices(a_leaderworkerset(a_gpu_body(4), leader=a_gpu_body(1), size=3))
+    apart = plan_demands(a_leaderworkerset(OF_H100, leader=a_gpu_body(), size=3, replicas=1))
 
     assert {each.group.template.gpus: each.group.replicas for each in alike} == {1: 2, 4: 4}
     assert [expect_demand(each).shape.node_count for each in apart] == [1, 2]

@@ -10,7 +10,6 @@ import pytest
 from shared.edges.pods import Pod, read_template, view_pod
 from shared.kinds.job import JOB
 from shared.kinds.leaderworkerset import GROUP_INDEX, LEADERWORKERSET, SET_NAME, WORKER_INDEX
-from shared.kinds.raycluster import RAYCLUSTER
 from shared.kinds.read import UnexpectedValue
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
@@ -18,54 +17,61 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.ways import Demand
-from tests.demands import expect_demand, want
+from tests.demands import expect_demand, plan_demands, want
 from tests.refusals import expect_words, refuses
 from tests.rows import read_rows, rows
-from tests.rules.kind_bodies import (
+from tests.rules.workloads import (
     CHIPLESS,
     OF_CPU,
     ONE_HOST,
     SEVERAL_HOSTS,
     UID,
+    WAITS,
     Json,
+    a_body,
     a_deployment,
+    a_gpu_body,
     a_group,
     a_job,
     a_jobset,
     a_leaderworkerset,
     a_member,
     a_pod_of_job,
-    a_ray_body,
+    a_raycluster,
     a_server,
     a_shard,
     a_stateful_set,
+    change,
+    decide,
+    having,
+    require,
 )
-from tests.rules.live_pods import WAITS, a_gpu_body, a_pod_body, change, decide, plan, require
 from tests.slices import list_slices
 
 OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})
 TEMPLATES = {
     "4x4": SEVERAL_HOSTS,
     "2x2": ONE_HOST,
-    "2x4 of 8": a_pod_body(topology="2x4", chips=8),
-    "1x1 of 1": a_pod_body(topology="1x1", chips=1),
-    "none of 8": a_pod_body(topology=None, chips=8),
-    "chipless": CHIPLESS,
-    "4 by 4": a_pod_body(topology="4 by 4"),
-    "2x2 or 4x4": require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4"),
-    "2x4 or 4x4": require({"spec": a_pod_body()["spec"] | {"nodeSelector": {}}}, labels.TOPOLOGY, "2x4", "4x4"),
+    "2x4 of 8": a_body("2x4", chips=8),
+    "1x1 of 1": a_body("1x1", chips=1),
+    "none of 8": a_body(None, chips=8),
+    "chipless": having(CHIPLESS, tolerations=[]),
+    "4 by 4": a_body("4 by 4"),
+    "2x2 or 4x4": require(a_body(None), labels.TOPOLOGY, "2x2", "4x4"),
+    "2x4 or 4x4": require(a_body(selectors={}), labels.TOPOLOGY, "2x4", "4x4"),
     "cpu": OF_CPU,
-    "2x2 of 3": a_pod_body(chips=3),
+    "2x2 of 3": a_body("2x2", chips=3),
     "of a team": change(SEVERAL_HOSTS, {"example.com/team": "red"}),
     "of a zone": change(SEVERAL_HOSTS, {labels.ZONE: "us-east5-a"}),
     "chipless of a zone": change(CHIPLESS, {labels.ZONE: "a"}),
     "zone by affinity": require(SEVERAL_HOSTS, labels.ZONE, "us-east5-a"),
     "spot": OF_SPOT,
-    "tolerant": {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "operator": "Exists"}]}},
+    "tolerant": having(OF_SPOT, tolerations=[{"key": labels.SPOT, "operator": "Exists"}]),
+    "4x4 by annotation": change(a_body(None), {}, annotations={labels.SLICE_TOPOLOGY: "4x4"}),
     "gpu": a_gpu_body(),
-    "t4": a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"}),
-    "8 of H100": a_gpu_body(8, selector={labels.GPU_ACCELERATOR: "nvidia-h100-80gb"}),
-    "4 of GB200": a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-gb200"}),
+    "t4": a_gpu_body(selectors={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"}),
+    "8 of H100": a_gpu_body(8, selectors={labels.GPU_ACCELERATOR: "nvidia-h100-80gb"}),
+    "4 of GB200": a_gpu_body(4, selectors={labels.GPU_ACCELERATOR: "nvidia-gb200"}),
 }
 PARTS = ("template", "leader", "worker", "head")
 BUILDERS: dict[str, Callable[..., WorkloadView]] = {
@@ -82,12 +88,12 @@ def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Jso
         {"type": each, "status": status, "lastTransitionTime": "2027-01-15T08:00:00Z"}
         for each, status in conditions.items()
     ]
-    fields = {key: TEMPLATES[value] if key in PARTS else value for key, value in has.items()}
+    fields: Json = {key: TEMPLATES[value] if key in PARTS else value for key, value in has.items()}
     if of == "RayCluster":
         group = {key: TEMPLATES[value] if key in PARTS else value for key, value in group.items()}
         if "head" in fields:
             fields["headGroupSpec"] = {"template": fields.pop("head")}
-        return RAYCLUSTER.read(a_ray_body(a_group(**group), conditions=held, **fields), read_template)
+        return a_raycluster(a_group(**group), conditions=held, **fields)
     if held:
         fields["status"] = {"conditions": held, "replicas": 2}
     if owner:
@@ -96,7 +102,7 @@ def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Jso
 
 
 def see_hardware(workload: WorkloadView) -> dict[str, int]:
-    shapes = [expect_demand(each).shape for each in plan(workload)]
+    shapes = [expect_demand(each).shape for each in plan_demands(workload)]
     return {shape.family.accelerator: shape.node_count for shape in shapes}
 
 
@@ -133,7 +139,7 @@ def test_a_workload_reads_as_its_controller_has_it(
     workload = read(of, has, group, conditions, owner)
     if refused:
         reason, *words = refused
-        for found in plan(workload):
+        for found in plan_demands(workload):
             expect_words(found, Reason(reason), *words)
 
     assert refused or reads
@@ -148,25 +154,25 @@ WITHOUT_LEADER: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "
 BY_HOST, BY_LEADER = a_job(template=ONE_HOST), a_leaderworkerset()
 BY_SUBGROUP = a_leaderworkerset(**SUBGROUPS)
 OTHERS = [{"kind": "StatefulSet", "name": "other", "controller": True}]
-OF_ZERO_ONE = {SET_NAME: "serve", GROUP_INDEX: "01", WORKER_INDEX: "0"}
+OF_ZERO_ONE = {SET_NAME: "train", GROUP_INDEX: "01", WORKER_INDEX: "0"}
 OF_GROUPS: dict[str, tuple[PodView, WorkloadView, str | None]] = {
-    "a leader": (a_member(0, group=1), BY_LEADER, "serve-1"),
-    "a worker": (a_member(1, group=1), a_leaderworkerset(leader=OF_CPU), "serve-1"),
-    "a leader of sub-groups": (a_member(0, subgroup=0), BY_SUBGROUP, "serve-0-0"),
-    "a worker of a sub-group": (a_member(2, subgroup=1), BY_SUBGROUP, "serve-1-0"),
+    "a leader": (a_member(0, group=1), BY_LEADER, "train-1"),
+    "a worker": (a_member(1, group=1), a_leaderworkerset(leader=OF_CPU), "train-1"),
+    "a leader of sub-groups": (a_member(0, subgroup=0), BY_SUBGROUP, "train-0-0"),
+    "a worker of a sub-group": (a_member(2, subgroup=1), BY_SUBGROUP, "train-1-0"),
     "a chipless leader of no sub-group waits for the first": (
         a_member(0, template=CHIPLESS),
         a_leaderworkerset(leader=CHIPLESS, **WITHOUT_LEADER),
-        "serve-0-0",
+        "train-0-0",
     ),
     "a group that was scaled away": (a_member(0, group=2), BY_LEADER, None),
     "a sub-group that is none": (a_member(2, subgroup=2), BY_SUBGROUP, None),
-    "a leader under another's name": (a_member(0, name="serve-1"), BY_LEADER, None),
-    "a worker under another's name": (a_member(1, name="serve-0-2"), BY_LEADER, None),
+    "a leader under another's name": (a_member(0, name="train-1"), BY_LEADER, None),
+    "a worker under another's name": (a_member(1, name="train-0-2"), BY_LEADER, None),
     "of another StatefulSet": (a_member(0, ownerReferences=OTHERS), BY_LEADER, None),
     "made by hand": (a_member(0, ownerReferences=[]), BY_LEADER, None),
     "its live spec asks for nothing": (a_member(0), a_leaderworkerset(leader=OF_CPU, worker=OF_CPU), None),
-    "no index": (a_member(0, name="serve-01", labels=OF_ZERO_ONE), BY_LEADER, None),
+    "no index": (a_member(0, name="train-01", labels=OF_ZERO_ONE), BY_LEADER, None),
 }
 OF_JOBS: dict[str, tuple[PodView, WorkloadView, str | None]] = {
     "several hosts": (a_pod_of_job(), a_job(), "train"),
@@ -207,10 +213,10 @@ def test_only_the_controller_is_believed(owner: Json, name: str, uid: str) -> No
 @rows(
     "pod name",
     {
-        "the set and the hash": (a_server(), "serve"),
+        "the set and the hash": (a_server(), "train"),
         "no hash: a set of its own": (a_server(pod_labels={}), ""),
         "another hash than the set's": (a_server(pod_labels={TEMPLATE_HASH: "other"}), ""),
-        "an empty hash": (a_server(pod_labels={TEMPLATE_HASH: ""}, name="serve-"), ""),
+        "an empty hash": (a_server(pod_labels={TEMPLATE_HASH: ""}, name="train-"), ""),
         "no ReplicaSet": (a_server(kind="StatefulSet"), ""),
         "a ReplicaSet of another API": (a_server(apiVersion="extensions/v1beta1"), ""),
     },
@@ -224,11 +230,11 @@ def test_each_kind_knows_its_own_pods() -> None:
     assert STATEFULSET.find_owner(a_shard(apiVersion="apps.kruise.io/v1")) == ""
     assert STATEFULSET.find_owner(a_shard(kind="ReplicaSet")) == ""
     assert (LEADERWORKERSET.find_owner(a_member(1)), LEADERWORKERSET.find_owner(a_member(1, labels={}))) == (
-        "serve",
+        "train",
         "",
     )
     assert LEADERWORKERSET.find_owner_uid(a_member(1)) == ""
-    assert select_pods_of(a_leaderworkerset()) == f"{SET_NAME}=serve"
+    assert select_pods_of(a_leaderworkerset()) == f"{SET_NAME}=train"
     of_deployments = select_pods(DEPLOYMENT).split(",")
     assert of_deployments[0] == TEMPLATE_HASH
     assert "!batch.kubernetes.io/job-name" in of_deployments
@@ -253,12 +259,6 @@ def test_single_hosts_share_one_pool_and_parallel_pods_of_all_hosts_are_a_slice(
         list_slices(a_stateful_set(template=SEVERAL_HOSTS))
 
 
-@pytest.mark.parametrize("surge", ["a lot", "%", "-5%", True, 1.5, None, {}])
-def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None:
-    with pytest.raises(UnexpectedValue, match="maxSurge"):
-        a_deployment(shown=4, strategy={"rollingUpdate": {"maxSurge": surge}})
-
-
 # --- the bare pod, and pods that belong to nobody who is known here ---
 
 
@@ -271,7 +271,7 @@ def bare(
 ) -> tuple[PodView, WorkloadView]:
     """A bare pod, and the workload that it is."""
     plain = {"namespace": "default", "name": "lab", "uid": "of-lab", "ownerReferences": list(owners)}
-    body = a_pod_body(topology=topology) | {"metadata": plain | meta, "status": WAITS | {"phase": phase}}
+    body = a_body(topology) | {"metadata": plain | meta, "status": WAITS | {"phase": phase}}
     return view_pod(msgspec.convert(body, Pod)), POD.read(body, read_template)
 
 

@@ -23,19 +23,18 @@ from shared.model.workloads import PodView, WorkloadView
 from tests.demands import expect_demand, want
 from tests.refusals import expect_words, refuses
 from tests.rows import rows
-from tests.rules.kind_bodies import (
-    EARLIER_UID,
-    UID,
+from tests.rules.workloads import (
     Json,
+    a_body,
+    a_gpu_body,
     a_group,
-    a_ray_body,
     a_raycluster,
     a_worker,
+    change,
+    decide,
     indexed,
-    name_of,
     webhooked,
 )
-from tests.rules.live_pods import a_pod_of, decide
 from tests.slices import list_slices
 
 ONE_HOST = a_group(numOfHosts=1, topology="2x2")
@@ -44,23 +43,29 @@ ONLY_POD = a_group(replicas=1, maxReplicas=1, numOfHosts=1, topology="2x2")
 GAP = a_group(replicas=2)
 
 
+def name_of(pod: PodView, workload: WorkloadView | None = None) -> str | None:
+    """The name of a pod's slice; None for none."""
+    found = RAYCLUSTER.find_slice(pod, workload or a_raycluster())
+    return found.name if found else None
+
+
 # --- the four ways to know a replica ---
 
 
 @rows(
     "group pod_labels affinity name",
     {
-        "KubeRay 1.6, two hosts": (a_group(), indexed(1), True, "llm-tpu-1"),
-        "a replica comes again": (a_group(), indexed(1, replica="tpu-vwxyz"), True, "llm-tpu-1"),
-        "above the replicas: a gap": (GAP, indexed(3), True, "llm-tpu-3"),
-        "KubeRay's index is preferred": (a_group(), indexed(1) | webhooked(0), True, "llm-tpu-1"),
-        "KubeRay 1.6, one host": (ONE_HOST, {REPLICA_INDEX: "3"}, False, "llm-tpu-3"),
-        "one host, with the webhook": (ONE_HOST, {REPLICA_INDEX: "3"} | webhooked(0), False, "llm-tpu-3"),
-        "KubeRay 1.5 with the webhook": (a_group(), webhooked(1), True, "llm-tpu-1"),
-        "KubeRay 1.5 with the webhook, one host": (ONE_HOST, webhooked(2), False, "llm-tpu-2"),
-        "neither, one host: the pod itself": (ONE_HOST, {}, False, "llm-tpu-x7f2k"),
-        "neither, the only replica there can be": (ONLY_REPLICA, {}, False, "llm-tpu-0"),
-        "the only pod there can be: its successor keeps the pool": (ONLY_POD, {}, False, "llm-tpu-0"),
+        "KubeRay 1.6, two hosts": (a_group(), indexed(1), True, "train-tpu-1"),
+        "a replica comes again": (a_group(), indexed(1, replica="tpu-vwxyz"), True, "train-tpu-1"),
+        "above the replicas: a gap": (GAP, indexed(3), True, "train-tpu-3"),
+        "KubeRay's index is preferred": (a_group(), indexed(1) | webhooked(0), True, "train-tpu-1"),
+        "KubeRay 1.6, one host": (ONE_HOST, {REPLICA_INDEX: "3"}, False, "train-tpu-3"),
+        "one host, with the webhook": (ONE_HOST, {REPLICA_INDEX: "3"} | webhooked(0), False, "train-tpu-3"),
+        "KubeRay 1.5 with the webhook": (a_group(), webhooked(1), True, "train-tpu-1"),
+        "KubeRay 1.5 with the webhook, one host": (ONE_HOST, webhooked(2), False, "train-tpu-2"),
+        "neither, one host: the pod itself": (ONE_HOST, {}, False, "train-tpu-x7f2k"),
+        "neither, the only replica there can be": (ONLY_REPLICA, {}, False, "train-tpu-0"),
+        "the only pod there can be: its successor keeps the pool": (ONLY_POD, {}, False, "train-tpu-0"),
         "a group that is suspended": (a_group(suspend=True), indexed(0), True, None),
         "a group of none": (a_group(replicas=0), indexed(0), True, None),
         "a group that the spec no longer has": (a_group("new"), indexed(0), True, None),
@@ -83,15 +88,12 @@ def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_instal
         RAYCLUSTER.find_slice(a_worker(affinity=True), a_raycluster())
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [{"controller_name": "other"}, {"controller_kind": "Job"}, {"controller_kind": "", "controller_name": ""}],
-)
-def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides: dict[str, Any]) -> None:
-    pod, own = a_worker(pod_labels=indexed(0), affinity=True, **overrides), a_worker(controller_uid=EARLIER_UID)
+@pytest.mark.parametrize("owner", [{"name": "other"}, {"kind": "Job"}, {"controller": False}])
+def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(owner: Json) -> None:
+    pod, own = a_worker(pod_labels=indexed(0), affinity=True, **owner), a_worker(uid="an-earlier-uid")
 
     assert (RAYCLUSTER.find_owner(pod), RAYCLUSTER.find_owner_uid(pod), name_of(pod)) == ("", "", None)
-    assert (RAYCLUSTER.find_owner(own), RAYCLUSTER.find_owner_uid(own)) == ("llm", EARLIER_UID)
+    assert (RAYCLUSTER.find_owner(own), RAYCLUSTER.find_owner_uid(own)) == ("train", "an-earlier-uid")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
 OTHER_SHAPE = a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)
 
 
-def pin(value: str, key: str = "example.com/slice") -> dict[str, Any]:
-    return {"selector": {key: value}}
+def pin(value: str, key: str = "example.com/slice") -> Json:
+    return {"template": change(a_body("2x4"), {key: value})}
 
 
 @rows(
@@ -126,9 +128,9 @@ def pin(value: str, key: str = "example.com/slice") -> dict[str, Any]:
     {
         "labels alone keep nothing apart": ([a_group()], {}, True),
         "the webhook's affinities do": ([a_group()], {"affinity": True}, False),
-        "a pin to the slice": ([a_group()], pin("llm-tpu-1"), False),
-        "with its namespace": ([a_group()], pin("default_llm-tpu-1"), False),
-        "a pin to another slice": ([a_group()], pin("llm-tpu-0"), True),
+        "a pin to the slice": ([a_group()], pin("train-tpu-1"), False),
+        "with its namespace": ([a_group()], pin("default_train-tpu-1"), False),
+        "a pin to another slice": ([a_group()], pin("train-tpu-0"), True),
         "a pin that the next has not": ([a_group()], pin("tpu-abcde", REPLICA_NAME), True),
         "a pin that others share": ([a_group()], pin("1", REPLICA_INDEX), True),
         "one replica now, more allowed": ([a_group(replicas=1)], {}, True),
@@ -143,10 +145,10 @@ def pin(value: str, key: str = "example.com/slice") -> dict[str, Any]:
 def test_hosts_of_two_replicas_are_kept_apart_or_refused(groups: list[Json], pod: Json, mixes: bool) -> None:
     worker, workload = a_worker(pod_labels=indexed(1), **pod), a_raycluster(*groups)
     if not mixes:
-        assert name_of(worker, workload) == "llm-tpu-1"
+        assert name_of(worker, workload) == "train-tpu-1"
         return
     with refuses(
-        Reason.SLICES_MAY_MIX, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"
+        Reason.SLICES_MAY_MIX, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*train-tpu-1"
     ):
         RAYCLUSTER.find_slice(worker, workload)
 
@@ -155,9 +157,9 @@ def test_hosts_of_two_replicas_are_kept_apart_or_refused(groups: list[Json], pod
 
 
 def test_a_cluster_without_a_spec_has_no_groups_and_a_list_is_no_spec() -> None:
-    found = RAYCLUSTER.read({"metadata": {"name": "llm"}}, read_template)
+    found = RAYCLUSTER.read({"metadata": {"name": "train"}}, read_template)
 
-    assert (found.groups, found.name, found.suspended) == ((), "llm", False)
+    assert (found.groups, found.name, found.suspended) == ((), "train", False)
     with pytest.raises(UnexpectedValue):
         RAYCLUSTER.read({"spec": []}, read_template)
 
@@ -168,45 +170,31 @@ def test_all_wanted_slices_are_listed_with_the_labels_of_all_their_hosts() -> No
 
     found = {each.name: each.group.template.labels for each in list_slices(workload)}
 
-    base = {CLUSTER: "llm", NODE_TYPE: "worker"}
-    groups = {"llm-tpu-0": "tpu", "llm-tpu-1": "tpu", "llm-solo-0": "solo"}
+    base = {CLUSTER: "train", NODE_TYPE: "worker"}
+    groups = {"train-tpu-0": "tpu", "train-tpu-1": "tpu", "train-solo-0": "solo"}
     assert found == {name: {**base, GROUP: group} for name, group in groups.items()}
 
 
 # --- the head: GPUs give it an elastic pool, TPUs are refused ---
 
 
-HEAD_GROUP = "headgroup"
-L4, T4 = (
-    {
-        "spec": {
-            "nodeSelector": {labels.GPU_ACCELERATOR: f"nvidia-{name}"},
-            "containers": [{"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 1}}}],
-        }
-    }
-    for name in ("l4", "tesla-t4")
-)
-OF_TPU: Json = {"spec": a_group()["template"]["spec"]}
+HEAD: Json = {"group": "headgroup", "node_type": "head"}
+OF_L4, OF_T4 = a_gpu_body(), a_gpu_body(selectors={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"})
 
 
 def a_cluster(*groups: Json, head: Json) -> WorkloadView:
     return a_raycluster(workerGroupSpecs=list(groups), headGroupSpec={"template": head})
 
 
-def gpu_workers(template: Json = L4, name: str = "gpu") -> Json:
-    return a_group(name, numOfHosts=1, replicas=2, template=template)
-
-
-def a_pod(template: Json, node_type: str = "head", group: str = HEAD_GROUP) -> PodView:
-    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": UID}
-    pod_labels = {CLUSTER: "llm", GROUP: group, NODE_TYPE: node_type}
-    return a_pod_of(owner, template, name="llm-head", labels=pod_labels)
+def gpu_workers(template: Json = OF_L4, name: str = "gpu") -> Json:
+    return a_group(name, numOfHosts=1, template=template)
 
 
 def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
-    found = want(a_cluster(gpu_workers(), head=L4), a_pod(L4), a_pod(L4, "worker", "gpu"))
-    alone = expect_demand(decide(a_pod(L4), a_cluster(head=L4)))
-    of_worker = RAYCLUSTER.find_slice(a_pod(T4, "worker"), a_cluster(gpu_workers(T4, HEAD_GROUP), head=L4))
+    found = want(a_cluster(gpu_workers(), head=OF_L4), a_worker(OF_L4, **HEAD), a_worker(OF_L4, group="gpu"))
+    alone = expect_demand(decide(a_worker(OF_L4, **HEAD), a_cluster(head=OF_L4)))
+    named_head = a_cluster(gpu_workers(OF_T4, "headgroup"), head=OF_L4)
+    of_worker = RAYCLUSTER.find_slice(a_worker(OF_T4, group="headgroup"), named_head)
 
     assert [need.nodes for need in found.needs] == [3]
     assert {pod.need for pod in found.pods} == {found.needs[0].key}
@@ -216,12 +204,10 @@ def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
 
 
 def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
-    workload = a_cluster(ONLY_REPLICA, head=OF_TPU)
+    workload = a_cluster(ONLY_REPLICA, head=a_body("2x4"))
 
-    with refuses(Reason.SLICE_UNKNOWN, match="no TPUs in the head; move its work"):
-        list_slices(workload)
-    for pod in (a_pod(OF_TPU), a_pod(OF_TPU, "worker", "tpu")):
-        expect_words(decide(pod, workload), Reason.SLICE_UNKNOWN, "no TPUs in the head")
+    for pod in (a_worker(**HEAD), a_worker()):
+        expect_words(decide(pod, workload), Reason.SLICE_UNKNOWN, "no TPUs in the head; move its work")
 
 
 # --- a RayJob that has ended and keeps its RayCluster ---
@@ -272,12 +258,7 @@ def test_a_status_that_is_no_text_is_not_judged() -> None:
     ],
 )
 def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, found: bool) -> None:
-    body = a_ray_body()
-    body["metadata"]["ownerReferences"] = [
-        {"name": "other", "uid": "v"},
-        {"name": "train", "uid": "u"} | reference,
-    ]
-
-    parent = RAYCLUSTER.read(body, read_template).parent
+    owners = [{"name": "other", "uid": "v"}, {"name": "train", "uid": "u"} | reference]
+    parent = a_raycluster(owners=owners).parent
     rayjob = ObjectName(kind="RayJob", namespace="default", name="train", uid="u")
     assert parent == (rayjob if found else None)

@@ -15,9 +15,19 @@ from shared.model.needs import Need, Tier
 from shared.model.workloads import Disk, PodView, SliceGroup, Taint, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
-from tests.demands import want
+from tests.demands import plan_demands, want
 from tests.refusals import expect_words
-from tests.rules.live_pods import L4, OF_CPU, ONE_HOST, a_body, a_leader, a_workload, change, plan
+from tests.rules.workloads import (
+    OF_CPU,
+    ONE_HOST,
+    a_body,
+    a_gpu_body,
+    a_leader,
+    a_leaderworkerset,
+    a_member,
+    a_workload,
+    change,
+)
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 SPOT = {labels.SPOT: "true"}
@@ -118,32 +128,24 @@ def test_a_thousand_slices_are_listed_in_a_third_of_a_second(annotations: dict[s
 # --- live pods ------------------------------------------------------------------------------------
 
 
-def a_set_of(replicas: int) -> WorkloadView:
-    """A LeaderWorkerSet of several groups of four hosts."""
-    workload = a_workload("LeaderWorkerSet", a_body())
-    groups = tuple(structs.replace(each, replicas=replicas) for each in workload.groups)
-    return structs.replace(workload, groups=groups)
-
-
 def in_group(index: int, **selectors: str) -> PodView:
     """The leader pod of one group, with what a flavor of Kueue adds to it."""
-    pod = a_leader("LeaderWorkerSet", change(a_body(), {**selectors}))
-    own = pod.template.labels | {"leaderworkerset.sigs.k8s.io/group-index": str(index)}
-    template = structs.replace(pod.template, labels=own)
-    return structs.replace(pod, name=f"train-{index}", uid=f"pod-{index}", template=template)
+    return a_member(0, change(a_body(), selectors), group=index)
 
 
 def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -> None:
     pods = [in_group(index, **SPOT) for index in range(3)]
-    wanted = want(a_set_of(4), *pods)
+    wanted = want(a_leaderworkerset(replicas=4), *pods)
     (spot,) = (need for need in wanted.needs if need.ways[0].tier == Tier.SPOT)
 
     assert tiers(wanted.needs) == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
     assert {pod.need for pod in wanted.pods} == {spot.key}
     assert (labels.SPOT, "true") in spot.asks.labels
     assert wanted.refusals == ()
-    assert tiers(want(a_set_of(2), *pods[:2]).needs) == {Tier.SPOT: 2}
-    assert sum(need.most for need in want(a_set_of(2), *pods[:2], in_group(7)).needs) == 2, "beyond the spec"
+    assert tiers(want(a_leaderworkerset(), *pods[:2]).needs) == {Tier.SPOT: 2}
+    assert sum(need.most for need in want(a_leaderworkerset(), *pods[:2], in_group(7)).needs) == 2, (
+        "beyond the spec"
+    )
 
 
 def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
@@ -154,7 +156,7 @@ def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_t
 
 
 def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key() -> None:
-    spec, pod = (a_body(chips=0, gpus=1, selectors=L4, cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
+    spec, pod = (a_gpu_body(cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
     workload = a_workload("Job", spec, hosts=1)
     before, after = want(workload), want(workload, a_leader("Job", pod))
     machines = [each.demands[each.needs[0].key].shape.machine.name for each in (before, after)]
@@ -186,7 +188,7 @@ def test_a_workload_of_which_no_slice_is_clear_is_refused_with_the_reason() -> N
     (need,) = want(unindexed).needs
 
     expect_words(need.never, Reason.SLICE_UNKNOWN)
-    assert len(plan(unindexed)) == 1
+    assert len(plan_demands(unindexed)) == 1
 
 
 def test_followers_that_a_controller_sends_to_the_pool_of_their_leader_add_nothing() -> None:
@@ -199,7 +201,7 @@ def test_followers_that_a_controller_sends_to_the_pool_of_their_leader_add_nothi
 
 
 def test_slices_without_pods_count_for_pools_of_any_flavor_that_their_spec_leaves_open() -> None:
-    workload = a_set_of(2)
+    workload = a_leaderworkerset()
     spot = Taint(labels.SPOT, "true", "NoSchedule")
     (before,) = want(workload).needs
     (after,) = want(workload, in_group(0), in_group(1)).needs

@@ -15,7 +15,7 @@ from shared.model.decisions import Reason
 from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm
 from tests.refusals import refuses
 from tests.rows import rows
-from tests.rules.kind_bodies import Json, a_jobset
+from tests.rules.workloads import Json, a_jobset
 
 TPU = labels.TPU_RESOURCE
 

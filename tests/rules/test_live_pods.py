@@ -1,4 +1,4 @@
-"""The spec decides shape and number: what a pod may add, and what is refused, for every kind."""
+"""Leaders, heads and live pods of every kind: they buy what the spec says, and no more."""
 
 import re
 from typing import Any
@@ -6,30 +6,46 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from shared.kinds import jobset as jobset_keys
 from shared.kinds import leaderworkerset, raycluster
+from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, WORKER_INDEX
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
-from shared.model.workloads import PodView, WorkloadView
+from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from shared.needs.ways import Demand
-from tests.builders import settings
-from tests.demands import expect_demand, want
+from tests.builders import a_pod, a_template, settings
+from tests.demands import expect_demand, plan_demands, want
 from tests.refusals import expect_words
-from tests.rules.kind_bodies import a_group, a_raycluster, a_worker, indexed, webhooked
-from tests.rules.live_pods import (
+from tests.rows import rows
+from tests.rules.workloads import (
     ALL,
+    CHIPLESS,
     HOSTS,
-    L4,
     OF_CPU,
     ONE_HOST,
+    SEVERAL_HOSTS,
     SLICED,
     Json,
     a_body,
+    a_gpu_body,
+    a_group,
+    a_jobset,
     a_leader,
+    a_leaderworkerset,
+    a_member,
+    a_raycluster,
+    a_replicated_job,
+    a_worker,
     a_workload,
     change,
     decide,
+    having,
+    indexed,
+    webhooked,
 )
+from tests.slices import list_slices
 
+CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
 CONTROLLED = tuple(kind for kind in ALL if kind != "Pod")
 
 
@@ -45,16 +61,12 @@ def accepted(kind: str, spec: Json, pod: Json, *, hosts: int = HOSTS, **use: Any
 
 @pytest.mark.parametrize("kind", CONTROLLED)
 def test_a_workload_without_accelerators_buys_nothing_for_a_forged_leader_or_a_selector(kind: str) -> None:
-    forged = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "16x16"})
+    forged = a_body("16x16")
     refused(kind, OF_CPU, forged, "(got '4 chips, 0 GPUs')", "valid: 0 chips", f"{kind} default/train")
 
     for key in (labels.ACCELERATOR, labels.TOPOLOGY):
         found = decide(a_leader(kind, change(OF_CPU, {key: "16x16"})), a_workload(kind, OF_CPU))
         expect_words(found, Reason.IDENTITY_MISMATCH, verdict=Verdict.NOTHING)
-
-
-def a_gpu_body(cpu: str = "3") -> Json:
-    return a_body(chips=0, gpus=1, selectors=L4, cpu=cpu, memory="8Gi")
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -70,7 +82,8 @@ def test_a_sidecar_changes_at_most_the_machine() -> None:
     pod = a_body()
     pod["spec"]["containers"].append({"name": "proxy", "resources": {"requests": {"cpu": "100m"}}})
     pod["spec"]["initContainers"] = [{"name": "wait", "resources": {"requests": {"cpu": "1"}}}]
-    of_gpus = accepted("Job", a_gpu_body(), a_gpu_body(cpu="7"), hosts=1).shape
+    small, large = (a_gpu_body(cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
+    of_gpus = accepted("Job", small, large, hosts=1).shape
 
     assert accepted("JobSet", a_body(), pod).shape == accepted("JobSet", a_body(), a_body()).shape
     assert (of_gpus.machine.name, of_gpus.chips) == ("g2-standard-8", 1)
@@ -92,7 +105,7 @@ def test_a_leader_without_chips_agrees_with_its_own_template(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
 def test_a_pod_of_an_earlier_template_waits_for_its_rollout_unless_only_the_image_is_new(kind: str) -> None:
-    old, new = (ONE_HOST, a_body(chips=1, selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "1x1"}))
+    old, new = (ONE_HOST, a_body("1x1", chips=1))
     of_image = change(ONE_HOST, {}, labels={"version": "2"})
     of_image["spec"]["containers"][0]["image"] = "server:2"
     hosts = 1 if kind == "LeaderWorkerSet" else HOSTS
@@ -106,7 +119,7 @@ def test_a_pod_of_an_earlier_template_waits_for_its_rollout_unless_only_the_imag
 
 
 def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> None:
-    small = a_workload("RayCluster", a_gpu_body(), hosts=1)
+    small = a_workload("RayCluster", a_gpu_body(cpu="3", memory="8Gi"), hosts=1)
     (group,) = small.groups
     large = structs.replace(group.template, cpu_millis=20_000)
     workload = structs.replace(small, groups=(group, structs.replace(group, name="large", template=large)))
@@ -175,7 +188,7 @@ def test_pods_of_no_index_make_more_pools_than_the_spec(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_one_shape_is_one_pool_with_the_nodes_of_the_spec_for_any_number_of_pods(kind: str) -> None:
-    body, nodes = a_body(chips=0, gpus=1, selectors=L4), 1 if kind in ("Pod", "RayCluster") else 4
+    body, nodes = a_gpu_body(), 1 if kind in ("Pod", "RayCluster") else 4
     pods = [a_leader(kind, body)] * FORGED_PODS if kind == "Pod" else forge_all(kind, body)
 
     assert count(pods, a_workload(kind, body, hosts=nodes)) == (1, nodes)
@@ -183,9 +196,153 @@ def test_one_shape_is_one_pool_with_the_nodes_of_the_spec_for_any_number_of_pods
 
 def test_a_replica_index_far_beyond_the_spec_makes_no_more_pools_than_it() -> None:
     workload = a_raycluster(a_group(topology="2x2", numOfHosts=1, replicas=2, maxReplicas=10**9))
-    pods = [
-        a_worker(pod_labels=text, selector={labels.TOPOLOGY: "2x2"}, unschedulable=True)
-        for text in (indexed(4), webhooked(5), indexed(10**9))
-    ]
+    pods = [a_worker(ONE_HOST, pod_labels=text) for text in (indexed(4), webhooked(5), indexed(10**9))]
 
     assert count(pods, workload) == (2, 0)
+
+
+# --- leaders and workers ---
+
+
+@rows(
+    "pod is_leader",
+    {
+        "a leader with chips": (a_member(0), True),
+        "worker 1 of a leader with chips": (a_member(1, leader_asks=True), False),
+        "a chipless leader that selects the slice": (a_member(0, template=CHIPLESS), True),
+        "a leader on a CPU node": (a_member(0, template=OF_CPU), False),
+        "worker 1 of a leader without chips": (a_member(1), True),
+        "worker 2 of a leader without chips": (a_member(2), True),
+        "the leader of two sub-groups": (a_member(0, subgroup=0), True),
+        "its first worker": (a_member(1, subgroup=0, leader_asks=True), False),
+        "first of the second sub-group": (a_member(2, subgroup=1, leader_asks=True), True),
+        "first worker below an extra leader": (a_member(1, subgroup=0), True),
+        "no index": (a_member(1, labels={SET_NAME: "train", WORKER_INDEX: "first"}), False),
+        "no label of the controller": (a_member(1, labels={SET_NAME: "train"}), False),
+    },
+)
+def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> None:
+    assert LEADERWORKERSET.is_leader(pod) is is_leader
+
+
+OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})
+TOLERANT = having(OF_SPOT, tolerations=[{"key": labels.SPOT, "operator": "Exists"}])
+
+
+def test_a_slice_asks_for_what_serves_leader_and_workers() -> None:
+    """They share a pool, so one that no worker can use would be bought in vain."""
+    (group,) = a_leaderworkerset(OF_SPOT, leader=TOLERANT).groups
+    worker = change(SEVERAL_HOSTS, {})
+    worker["spec"]["containers"][0]["resources"]["limits"]["example.com/fpga"] = "1"
+    worker["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "shards"}}]
+    asking = a_leaderworkerset(worker, leader=SEVERAL_HOSTS)
+    (need,) = want(asking).needs
+
+    assert not group.template.tolerates(SPOT_TAINT)
+    expect_words(need.never, Reason.RESOURCE_UNKNOWN, "example.com/fpga")
+    assert asking.groups[0].template.volume_claims == ("shards",)
+
+
+# --- JobSets of Pathways: a head without chips beside slices of workers ---
+
+
+EXCLUSIVE = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
+PINNED = EXCLUSIVE | {jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+WORKERS, HEAD = ["train-worker-0", "train-worker-1"], "train-pathways-head-0"
+
+
+def a_pathways(
+    head: Json | None = None,
+    *,
+    heads: int = 1,
+    pods: int = 1,
+    of_workers: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> WorkloadView:
+    """The annotations of the workers stand on their pods, where Pathways writes them."""
+    workers = {"metadata": {"annotations": of_workers or {}}, **SEVERAL_HOSTS}
+    jobs = [
+        a_replicated_job("pathways-head", head or CHIPLESS, replicas=heads, pods=pods),
+        a_replicated_job("worker", workers, pods=4, replicas=2),
+    ]
+    return a_jobset(*jobs, annotations=annotations)
+
+
+@rows(
+    "workload slices",
+    {
+        "a head on the nodes of its workers": (a_pathways(), WORKERS),
+        "the annotation of exclusive workers": (a_pathways(of_workers=EXCLUSIVE), WORKERS),
+        "the head selects other nodes": (a_pathways(change(CHIPLESS, {"team": "a"})), [HEAD, *WORKERS]),
+        "the head asks for chips itself": (a_pathways(SEVERAL_HOSTS, pods=4), [HEAD, *WORKERS]),
+        "several heads": (a_pathways(heads=2), [HEAD, "train-pathways-head-1", *WORKERS]),
+        "each Job is pinned to its nodes": (a_pathways(annotations=PINNED), [HEAD, *WORKERS]),
+        "a head on a CPU node": (a_pathways(OF_CPU), WORKERS),
+    },
+)
+def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(
+    workload: WorkloadView, slices: list[str]
+) -> None:
+    assert [each.name for each in list_slices(workload)] == slices
+
+
+def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:
+    head = a_pod(job="pathways-head", template=a_template(chips=0))
+    wanted, of_cpu = want(a_pathways(), head, a_pod(job="worker")), a_pathways(OF_CPU)
+
+    assert {(pod.need, pod.slice) for pod in wanted.pods} == {(wanted.needs[0].key, "train-worker-0")}
+    assert [(need.most, need.hosts) for need in wanted.needs] == [(2, 4)]
+    assert [(need.most, need.hosts, need.never) for need in want(of_cpu).needs] == [(2, 4, None)]
+    assert [group.beside for group in of_cpu.groups] == [""]
+
+
+# --- heads without chips that select the nodes of their workers must be able to run there ---
+
+
+MESSAGES = (
+    *("resources.google.com/tpu: missing; ", " needs 4 chips; ", "google.com/tpu=present:NoSchedule"),
+    *("google.com/tpu in the limits", "operator Exists"),
+)
+
+
+def led(head: Json) -> WorkloadView:
+    """A LeaderWorkerSet of four workers with chips and this leader on their slice."""
+    return a_workload("LeaderWorkerSet", a_body(), leader=head)
+
+
+def headed(head: Json) -> WorkloadView:
+    """A JobSet whose head is on the slice of its workers, as Pathways makes it."""
+    workers = a_workload("JobSet", a_body()).groups[0]
+    guest = a_workload("JobSet", head, hosts=1).groups[0]
+    groups = (structs.replace(guest, name="head", beside=workers.name), workers)
+    return structs.replace(a_workload("JobSet", a_body()), groups=groups)
+
+
+@pytest.mark.parametrize("make", [led, headed])
+def test_a_slice_is_bought_only_if_its_head_could_run_there(make: Any) -> None:
+    head = a_body(chips=0)
+    (refusal,) = plan_demands(make(having(head, tolerations=[])))
+
+    expect_words(refusal, Reason.SHAPE_UNSUPPORTED, *MESSAGES)
+    for claims in ([], CLAIMS):
+        assert expect_demand(*plan_demands(make(having(head, resourceClaims=claims)))).shape.node_count == 4
+
+
+@rows(
+    "head served",
+    {
+        "it could not run there": ({}, False),
+        "it tolerates the nodes": ({"tolerations": [{"operator": "Exists"}]}, True),
+        "it runs elsewhere": ({"nodeSelector": {}}, True),
+    },
+)
+def test_gpus_are_not_bought_if_the_head_selects_them_and_could_not_run_there(head: Json, *, served: bool) -> None:
+    chipless = having(a_gpu_body(), containers=[{"name": "c"}], **head)
+    (found,) = plan_demands(a_workload("LeaderWorkerSet", a_gpu_body(), leader=chipless))
+
+    if served:
+        expect_demand(found)
+    else:
+        expect_words(
+            found, Reason.SHAPE_UNSUPPORTED, "nvidia.com/gpu=present:NoSchedule", "nvidia.com/gpu in the limits"
+        )
