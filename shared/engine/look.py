@@ -15,7 +15,7 @@ from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStat
 from shared.model.workloads import CheckState, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
 from shared.plan.limits import Means
-from shared.plan.scene import Creation, Deletion, Pod, Pool, Scene, Stop, Way, Word
+from shared.plan.scene import Pod, Pool, PoolOperation, Scene, Stop, Way, Word
 from shared.settings import Settings
 
 AHEAD_SECONDS_MAX = 60.0  # clocks of machines that are synchronised differ by far less
@@ -125,7 +125,7 @@ def view(look: Look, settings: Settings) -> Scene:
     """Return the scene of what was read; what was not read is unknown in it."""
     now, workload, standing = look.now, look.workload, look.standing
     pools = tuple(_view_pool(pool, look) for pool in look.pools.values())
-    creations, deletions = _list_records(look, look.operations or {})
+    operations = look.operations
     return Scene(
         now=now,
         needs=look.wanted.needs,
@@ -144,8 +144,7 @@ def view(look: Look, settings: Settings) -> Scene:
         slots=look.room.slots,
         stop=look.stop[0],
         refused=frozenset(look.refusals),
-        creations=None if look.operations is None else tuple(creations),
-        deletions=tuple(deletions),
+        operations=None if operations is None else tuple(_list_operations(look, operations)),
         takers_served=_are_served(look),
         parent_over=bool(look.parent_keeps),
         autoscaled=look.inventory.autoscaled,
@@ -303,28 +302,29 @@ def make_claim(key: Key, uid: str, need: str, slot: Slot) -> Claim:
     return Claim(**structs.asdict(key) | {"uid": uid}, need=need, slot=slot)
 
 
-def _list_records(look: Look, operations: Operations) -> tuple[list[Creation], list[Deletion]]:
-    """Return what GKE's operations of the last hour say of the slots of a workload's needs.
+def _list_operations(look: Look, operations: Operations) -> Iterator[PoolOperation]:
+    """Yield what GKE's operations of the last hour say of the slots of a workload's needs.
 
     A name of ours that a pool of others has is used too.
     """
-    creations, deletions = list[Creation](), list[Deletion]()
     for claim in list_claims(look):
         key, need, slot = claim.hash[:HASH_CHARACTERS], claim.need, claim.slot
-        taken, tries = look.inventory.strangers.get(key, ()), operations.get(key, ())
-        creations += [Creation(need=need, slot=slot, attempt=attempt) for attempt in taken]
+        for attempt in look.inventory.strangers.get(key, ()):
+            yield PoolOperation(need=need, slot=slot, attempt=attempt)
+        tries = operations.get(key, ())
         for name, each in tries:
             began_at = each.began_at or 0.0
-            if look.now - began_at > HOUR:
-                continue
-            if each.creates:
-                failed, pending = bool(each.error), _is_pending(each, tries, look)
-                tried = Creation(need=need, slot=slot, attempt=name.attempt, began_at=began_at)
-                creations.append(structs.replace(tried, failed=failed, pending=pending))
-            else:
-                ended = Deletion(need=need, slot=slot, attempt=name.attempt, began_at=began_at)
-                deletions.append(structs.replace(ended, useless=name.useless))
-    return creations, deletions
+            if look.now - began_at <= HOUR:
+                yield PoolOperation(
+                    need=need,
+                    slot=slot,
+                    creates=each.creates,
+                    attempt=name.attempt,
+                    useless=name.useless,
+                    began_at=began_at,
+                    failed=bool(each.error),
+                    pending=each.creates and _is_pending(each, tries, look),
+                )
 
 
 def _is_pending(create: Operation, tries: Tries, look: Look) -> bool:

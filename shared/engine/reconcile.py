@@ -261,7 +261,7 @@ def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
         return partial(ports.adds.raise_maximum, cluster, act.pool, act.maximum, least=least)
     if act.verb == Verb.DELETE and ports.takes:
         return partial(ports.takes.delete, cluster, act.pool)
-    if act.verb in (Verb.LOWER, Verb.SWITCH_OFF) and ports.takes:
+    if act.verb == Verb.LOWER and ports.takes:
         return partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
     raise errors.Broken(f"this function does not {act.verb} node pool {act.pool}")
 

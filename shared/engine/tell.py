@@ -55,7 +55,6 @@ _CHANGES = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
 _ACTS = {
     Verb.RAISE: (Reason.POOL_GROWS, ""),
     Verb.LOWER: (Reason.POOL_SHRINKS, ""),
-    Verb.SWITCH_OFF: (Reason.POOL_SHRINKS, ""),
     Verb.MARK: (Reason.POOL_WARM, "is idle, and stays for pods that fit"),
     Verb.CLOSE: (Reason.POOL_WARM, "was idle for its time, and takes no new pods"),
     Verb.OPEN: (Reason.POOL_WARM, "is in use again"),

@@ -16,7 +16,7 @@ from shared.model.needs import NodeSource, Tier
 from shared.model.pools import PoolStatus
 from shared.plan.counting import Census
 from shared.plan.limits import Means, count_nodes
-from shared.plan.scene import Act, Creation, Deletion, Need, Pool, Verb, Way, Word
+from shared.plan.scene import Act, Need, Pool, PoolOperation, Verb, Way, Word
 from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble
 
 PAUSE_SECONDS = 60
@@ -39,7 +39,7 @@ def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
     return (slot for slot in need.list_slots(len(counted) + need.most + 1) if slot not in used)
 
 
-def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]:
+def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[PoolOperation]:
     """Return the creates of a slot in the last hour, as far as GKE's operations were read."""
     return census.creations.get((need.key, slot), ())
 
@@ -187,8 +187,8 @@ def count_gone(census: Census, need: Need, slot: Slot) -> int:
     return last.useless + served_nobody
 
 
-def _find_last_end(census: Census, need: Need, slot: Slot) -> Deletion | None:
-    ends = [each for each in census.scene.deletions if (each.need, each.slot) == (need.key, slot)]
+def _find_last_end(census: Census, need: Need, slot: Slot) -> PoolOperation | None:
+    ends = [each for each in census.deletions if (each.need, each.slot) == (need.key, slot)]
     return max(ends, key=lambda each: each.began_at, default=None)
 
 
@@ -232,7 +232,7 @@ def is_refused_useless(census: Census, need: Need) -> bool:
     """
     ends = [
         each.began_at
-        for each in census.scene.deletions
+        for each in census.deletions
         if each.need == need.key and each.useless + 1 >= USELESS_MAX
     ]
     if not ends:

@@ -18,8 +18,8 @@ from shared.model import labels
 from shared.model.names import Slot
 from shared.model.pools import PoolStatus
 from shared.model.workloads import Taint
-from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Scene, Word
-from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole, lacks_nodes
+from shared.plan.scene import Asks, Need, Pod, Pool, PoolOperation, Scene, Word
+from shared.plan.short import Trouble, find_trouble, has_failed, is_whole, lacks_nodes
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -99,9 +99,15 @@ class Census:
         return _group(self.scene.pools, lambda pool: pool.owner.slot)
 
     @cached_property
-    def creations(self) -> Mapping[tuple[str, Slot], Sequence[Creation]]:
+    def creations(self) -> Mapping[tuple[str, Slot], Sequence[PoolOperation]]:
         """The creates of the last hour by need and slot."""
-        return _group(self.scene.creations or (), lambda each: (each.need, each.slot))
+        creates = (each for each in self.scene.operations or () if each.creates)
+        return _group(creates, lambda each: (each.need, each.slot))
+
+    @cached_property
+    def deletions(self) -> Sequence[PoolOperation]:
+        """The deletes of the last hour."""
+        return [each for each in self.scene.operations or () if not each.creates]
 
     @cached_property
     def users(self) -> Mapping[str, Sequence[Pod]]:
@@ -184,24 +190,20 @@ class Census:
                 oldest[asks] = min(since, oldest.get(asks, since))
         return oldest
 
-    def find_service(self, pool: Pool) -> Service:
-        """Return whom a pool serves: the pods that wait whose slice is on it, or on none.
+    def find_wait(self, pool: Pool) -> float | None:
+        """Return when the oldest pod was created that waits for a pool; None if none does.
 
-        Strangers on an elastic pool change nothing: its own pods wait for its further nodes.
+        Its slice is on that pool, or on none. Strangers on an elastic pool change nothing: its own
+        pods wait for its further nodes.
         """
-        users = self.users.get(pool.name, ())
-        own = sum(bool(pod.need) for pod in users)
-        since = self._find_since(pool, {(pod.need, pod.slice) for pod in users})
-        return Service(since, own, len(users) - own)
-
-    def _find_since(self, pool: Pool, users: set[tuple[str, str]]) -> float | None:
+        users = {(pod.need, pod.slice) for pod in self.users.get(pool.name, ())}
         if pool.elastic or not users:
             matches = self.answered[pool.name] & self._waiting.keys()
             return min((self._waiting[asks] for asks in matches), default=None)
         only = self._slices.get(next(iter(users))) if len(users) == 1 else None
-        if only is None or only.need.asks not in self.answered[pool.name]:
+        if only is None or only.mixed or only.need.asks not in self.answered[pool.name]:
             return None
-        return None if only.mixed else only.waiting_since
+        return only.waiting_since
 
     @cached_property
     def mixed(self) -> frozenset[str]:
@@ -218,11 +220,11 @@ class Census:
         home = self.homes.get(pool.name)
         if home is None:
             return Trouble.FAILED if has_failed(pool) else Trouble.NONE
-        service = self.find_service(pool)
-        lacks = lacks_nodes(pool) and (pool.autoscaled or service.waiting_since is None)
+        since, users = self.find_wait(pool), self.users.get(pool.name, ())
+        lacks = lacks_nodes(pool) and (pool.autoscaled or since is None)
         if (home.elastic or lacks) and self._is_superseded(pool):
             return Trouble.SHORT
-        return find_trouble(pool, home, service, self.scene)
+        return find_trouble(pool, home, since, users, self.scene)
 
     def _is_superseded(self, pool: Pool) -> bool:
         """Return whether a pool that lacks nodes has a successor, so that it is a record for good.

@@ -211,7 +211,7 @@ def _list_decisive(census: Census, plan: Plan) -> set[str]:
     decisive = {act.pool for act in plan.takes if _rests_on_pods(act, census)}
     if any(pod.waits for pod in census.scene.pods):
         served = (pool for _, pool in census.demanded.served if is_whole(pool))
-        decisive.update(pool.name for pool in served if _is_waited_beside(pool, census))
+        decisive.update(pool.name for pool in served if census.find_wait(pool) is not None)
     return decisive
 
 
@@ -228,7 +228,7 @@ def _rests_on_operations(census: Census, plan: Plan) -> bool:
     """
     creates = [act for act in plan.adds if act.verb == Verb.CREATE]
     follows = any(act.attempt for act in creates)
-    return census.scene.creations is None and bool(creates) and (follows or _is_old(census))
+    return census.scene.operations is None and bool(creates) and (follows or _is_old(census))
 
 
 def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
@@ -238,11 +238,7 @@ def _rests_on_machines(pool: Pool, census: Census, plan: Plan) -> bool:
     if any(act.verb == Verb.LOWER and act.pool == pool.name for act in plan.takes):
         return True
     is_young = census.scene.now - pool.owner.created_at < YOUNG_SECONDS
-    return not is_young and _is_waited_beside(pool, census)
-
-
-def _is_waited_beside(pool: Pool, census: Census) -> bool:
-    return census.find_service(pool).waiting_since is not None
+    return not is_young and census.find_wait(pool) is not None
 
 
 def _is_old(census: Census) -> bool:

@@ -32,7 +32,7 @@ def _hangs(pool: Pool, census: Census) -> bool:
     if pool.shape.gpus or pool.ready >= pool.shape.hosts:
         return False
     troubled = census.troubles[pool.name] in (Trouble.FAILED, Trouble.SHORT)
-    return troubled and census.find_service(pool).waiting_since is not None
+    return troubled and census.find_wait(pool) is not None
 
 
 def may_serve_soon(pool: Pool, census: Census) -> bool:
@@ -203,7 +203,8 @@ def _is_needed_again(pool: Pool, census: Census) -> bool:
 
 
 def _shrink(pool: Pool) -> Act | None:
-    return lower_maximum(pool) if pool.nodes else Act(verb=Verb.SWITCH_OFF, pool=pool.name)
+    """Return the end of a pool's autoscaling, or how far its maximum may fall."""
+    return lower_maximum(pool) if pool.nodes else Act(verb=Verb.LOWER, pool=pool.name, maximum=0)
 
 
 def _delete(pool: Pool) -> Act:

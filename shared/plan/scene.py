@@ -62,25 +62,18 @@ class Stop(StrEnum):
     EVERYTHING = "report-only"
 
 
-class Creation(Struct, frozen=True, kw_only=True):
-    """One create of a pool of this workload in GKE's operations, of the last hour."""
+class PoolOperation(Struct, frozen=True, kw_only=True):
+    """One create or delete of a pool of this workload in GKE's operations, of the last hour."""
 
     need: str
     slot: Slot
-    attempt: int
-    began_at: float = 0.0  # unix seconds
-    failed: bool = False  # it ended in an error
-    pending: bool = False  # the list of pools does not show its pool yet, which may still come
-
-
-class Deletion(Struct, frozen=True, kw_only=True):
-    """One delete of a pool of this workload in GKE's operations, of the last hour."""
-
-    need: str
-    slot: Slot
+    creates: bool = True
     attempt: int = 0
     useless: int = 0  # how many pools of its slot before it had helped nobody, by its name
     began_at: float = 0.0  # unix seconds
+    failed: bool = False  # it ended in an error
+    pending: bool = False
+    """A create whose pool the list of pools does not show yet; it may still come."""
 
 
 class Scene(Struct, frozen=True, kw_only=True):
@@ -103,8 +96,7 @@ class Scene(Struct, frozen=True, kw_only=True):
     slots: int = 20  # free operation slots of GKE
     stop: Stop = Stop.NOTHING
     refused: frozenset[Way] = frozenset()  # ways that GKE refused at once a moment ago
-    creations: tuple[Creation, ...] | None = ()  # None: they were not read
-    deletions: tuple[Deletion, ...] = ()  # read with `creations`
+    operations: tuple[PoolOperation, ...] | None = ()  # None: they were not read
     takers_served: bool = False
     """A workload whose pods are on a pool of this one has a pool on its way."""
     parent_over: bool = False
@@ -119,8 +111,7 @@ class Verb(StrEnum):
     CREATE = "create"
     RAISE = "raise"
     OPEN = "open"
-    LOWER = "lower"
-    SWITCH_OFF = "switch-off"
+    LOWER = "lower"  # to 0: GKE's autoscaler gives the pool no node any more
     MARK = "mark"
     CLOSE = "close"
     DELETE = "delete"

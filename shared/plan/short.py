@@ -7,13 +7,12 @@ that does not help is given back after a bounded time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-
-from msgspec import Struct
 
 from shared.model.needs import Tier
 from shared.model.pools import FAILED, PoolStatus
-from shared.plan.scene import Need, Pool, Scene, Word
+from shared.plan.scene import Need, Pod, Pool, Scene, Word
 
 CAUSE_SECONDS = 120  # how long a pool may lack nodes after GKE has said why
 LOSS_SECONDS = 600
@@ -30,22 +29,18 @@ class Trouble(StrEnum):
     USELESS = "useless"
 
 
-class Service(Struct, frozen=True):
-    """Whom a pool serves."""
+def find_trouble(
+    pool: Pool, need: Need, waiting_since: float | None, users: Sequence[Pod], scene: Scene
+) -> Trouble:
+    """Return why a pool does not help its workload; NONE for one that does or is on its way.
 
-    waiting_since: float | None = None
-    """When the oldest pod was created that waits for this pool; None if none does."""
-    own: int = 0  # pods of its workload on its nodes
-    strangers: int = 0  # pods of others on its nodes
-
-
-def find_trouble(pool: Pool, need: Need, service: Service, scene: Scene) -> Trouble:
-    """Return why a pool does not help its workload; NONE for one that does or is on its way."""
+    The oldest pod that waits for it was created at `waiting_since`; `users` are on its nodes.
+    """
     if has_failed(pool):
         return Trouble.FAILED
-    if is_off(pool) or is_short(pool, need, service, scene):
+    if is_off(pool) or is_short(pool, need, waiting_since, scene):
         return Trouble.SHORT
-    return Trouble.USELESS if is_useless(pool, service, scene) else Trouble.NONE
+    return Trouble.USELESS if is_useless(pool, waiting_since, users, scene) else Trouble.NONE
 
 
 def is_whole(pool: Pool) -> bool:
@@ -71,7 +66,7 @@ def lacks_nodes(pool: Pool) -> bool:
     return running and not pool.busy and pool.ready < nodes
 
 
-def is_short(pool: Pool, need: Need, service: Service, scene: Scene) -> bool:
+def is_short(pool: Pool, need: Need, waiting_since: float | None, scene: Scene) -> bool:
     """Return whether a pool lacks nodes for longer than its patience while a pod waits for them.
 
     Its clock is the latest of the creation of the pod and of the pool, and the readiness of its
@@ -79,9 +74,9 @@ def is_short(pool: Pool, need: Need, service: Service, scene: Scene) -> bool:
     made again.
     """
     patience = find_patience(pool, need, scene)
-    if patience is None or service.waiting_since is None or not lacks_nodes(pool):
+    if patience is None or waiting_since is None or not lacks_nodes(pool):
         return False
-    began = min(service.waiting_since, pool.word_at) if pool.word else service.waiting_since
+    began = min(waiting_since, pool.word_at) if pool.word else waiting_since
     return scene.now - max(began, pool.owner.created_at, pool.ready_since or 0.0) >= patience
 
 
@@ -101,14 +96,14 @@ def find_patience(pool: Pool, need: Need, scene: Scene) -> int | None:
     return CAUSE_SECONDS if pool.word else scene.creation_seconds
 
 
-def is_useless(pool: Pool, service: Service, scene: Scene) -> bool:
+def is_useless(pool: Pool, waiting_since: float | None, users: Sequence[Pod], scene: Scene) -> bool:
     """Return whether a whole pool serves nobody although a pod is older than its nodes."""
     since = pool.ready_since
     if not is_whole(pool) or since is None or scene.now - since < USELESS_SECONDS:
         return False
-    if service.strangers or service.waiting_since is None:
+    if waiting_since is None or any(not pod.need for pod in users):  # pods of others
         return False
     # The pods of an elastic pool may wait for its next node, and then it is not whole.
-    if pool.elastic and (service.own or pool.ready < pool.maximum):
+    if pool.elastic and (users or pool.ready < pool.maximum):
         return False
-    return service.waiting_since < since
+    return waiting_since < since

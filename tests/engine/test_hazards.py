@@ -345,7 +345,7 @@ def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.Monkey
     world.gke.refusals = [QUOTA]
 
     def ask(scene: Scene) -> Plan:
-        asks = (Ask(Fact.OPERATIONS),) if scene.refused and scene.creations is None else ()
+        asks = (Ask(Fact.OPERATIONS),) if scene.refused and scene.operations is None else ()
         return Plan(asks=asks) if asks else make_plan(scene)
 
     monkeypatch.setattr("shared.engine.reconcile.make_plan", ask)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Owner
 from shared.model.needs import Tier
 from shared.model.pools import PoolShape, PoolStatus
 from shared.model.workloads import Taint
-from shared.plan.scene import Asks, Creation, Deletion, Need, Pod, Pool, Scene, Stop, Way, Word
+from shared.plan.scene import Asks, Need, Pod, Pool, PoolOperation, Scene, Stop, Way, Word
 
 Fields = dict[str, Any]
 NOW = 1_000_000.0
@@ -83,8 +85,7 @@ def read_scene(row: Fields) -> Scene:
         room=row.get("limit", 10**6) - used,
         stop=Stop(row.get("stop", "")),
         refused=frozenset(needs[0].ways[number] for number in row.get("refused", ())),
-        creations=_read_creations(row, key),
-        deletions=tuple(_read_deletions(row, key)),
+        operations=_read_operations(row, key),
         **_measure_from_now(row, times),
         **{name: row[name] for name in same if name in row},
     )
@@ -199,22 +200,20 @@ def _count_machines(pool: Pool) -> int:
     return 0 if failed and not pool.nodes and pool.shape.hosts else max(pool.maximum, pool.nodes)
 
 
-def _read_creations(row: Fields, key: str) -> tuple[Creation, ...] | None:
-    """Return the creates ``[slot, attempt, age]``; None says that they were not read."""
-    operations, state = row.get("operations", ()), row.get("operation_state")
-    if operations is None:
+def _read_operations(row: Fields, key: str) -> tuple[PoolOperation, ...] | None:
+    """Return creates ``[slot, attempt, age]``, deletes ``[slot, useless, age, attempt]``."""
+    creates, state = row.get("operations", ()), row.get("operation_state")
+    if creates is None:
         return None
     ended = {"pending": state == "stands", "failed": state == "failed"}
-    return tuple(
-        Creation(need=key, slot=slot, attempt=attempt, began_at=NOW - sum(age or [AN_AGE]), **ended)
-        for slot, attempt, *age in operations
-    )
-
-
-def _read_deletions(row: Fields, key: str) -> Iterator[Deletion]:
-    """Yield the deletes ``[slot, useless pools before it, age, attempt]``."""
+    operations = [
+        PoolOperation(need=key, slot=slot, attempt=attempt, began_at=NOW - sum(age or [AN_AGE]), **ended)
+        for slot, attempt, *age in creates
+    ]
     for slot, useless, age, *attempt in [
         *row.get("deletions", ()),
         *[(0, 2, 100)] * row.get("refused_useless", 0),
     ]:
-        yield Deletion(need=key, slot=slot, useless=useless, began_at=NOW - age, attempt=sum(attempt))
+        operation = PoolOperation(need=key, slot=slot, creates=False, useless=useless, began_at=NOW - age)
+        operations.append(structs.replace(operation, attempt=sum(attempt)))
+    return tuple(operations)

@@ -19,7 +19,7 @@ from shared.model.names import Slot
 from shared.plan import attempts, counting
 from shared.plan.counting import Census
 from shared.plan.plan import Life
-from shared.plan.scene import Act, Asks, Creation, Need, Pool, Scene, Verb, Word
+from shared.plan.scene import Act, Asks, Need, Pool, PoolOperation, Scene, Verb, Word
 
 Rule = Callable[..., Any]
 MODULES = [
@@ -92,7 +92,7 @@ def forget_word(pool: Pool, *rest: Any) -> bool:
     return bool(RIGHT["is_short"](structs.replace(pool, word=Word.NONE), *rest))
 
 
-def forget_pending(census: Census, need: Need, slot: Slot) -> list[Creation]:
+def forget_pending(census: Census, need: Need, slot: Slot) -> list[PoolOperation]:
     return [structs.replace(each, pending=False) for each in RIGHT["list_creations"](census, need, slot)]
 
 
@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "lists that ended are never forgotten": ("count_rounds", lambda record, census: record.owner.round),
     # short and useless
     "a lost host has no patience of its own": ("is_short", forget_word),
-    "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.scene.deletions)),
+    "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.deletions)),
     # counting
     "no upper bound": ("count_to_keep", lambda census, need: RIGHT["count_to_keep"](census, need) + 10),
     "keep what the spec says, wherever it runs": ("count_to_keep", lambda census, need: need.most),
