@@ -38,14 +38,6 @@ _API_VERSIONS = {"Pod": "v1"} | {
 _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event:
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
-NOTICE_FRESH_SECONDS = 600.0
-"""An Event that was written or counted up less than this ago is not counted up again: the tick
-says the same every minute. Far less than the hour for which API servers keep Events by default,
-which counting up begins anew:
-https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
-_WRITTEN_MAX = 50_000
-"""Events that an instance remembers, some 10 MB: two for each of the leaders that a tick looks
-at, and more. Without them they are written again."""
 
 
 class KubernetesCluster:
@@ -56,8 +48,6 @@ class KubernetesCluster:
     ) -> None:
         """Prepare; nothing is sent yet. The component is who writes the Events."""
         self._api, self._component, self._clock = api, component, clock
-        self._written: dict[str, tuple[str, float, int]] = {}
-        """By the path of an Event: its text, when it was written (unix seconds), how often."""
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None if Kubernetes says that it does not exist."""
@@ -171,30 +161,21 @@ class KubernetesCluster:
                 self._api.patch(f"{_NODES}/{node}", body)
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event, unless the same was written a moment ago.
+        """Write an Event.
 
         Its name follows from the object, from why and from the pool, so a repetition, also of
-        another process, changes one Event: its text, its time, and how often this process said it.
+        another process, changes one Event: its text and its time.
         """
-        now, subject = self._clock.now(), notice.subject
+        now, subject = format_time(self._clock.now()), notice.subject
         identity = f"{subject.uid}\n{notice.reason}\n{notice.about or notice.message}".encode()
         name = f"{subject.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
         events = f"/api/v1/namespaces/{subject.namespace}/events"
-        path = f"{events}/{name}"
-        text, written_at, count = self._written.get(path, ("", float("-inf"), 0))
-        if text == notice.message and now - written_at < NOTICE_FRESH_SECONDS:
-            return
-        body = format_event(notice, name, component=self._component, now=format_time(now))
-        count += 1
+        body = format_event(notice, name, component=self._component, now=now)
         try:
             self._api.create(events, body, kubernetes.Stored)
         except AlreadyExists:
-            count = max(count, 2)
-            change = {key: body[key] for key in ("message", "lastTimestamp")} | {"count": count}
-            self._api.patch(path, change)
-        if len(self._written) >= _WRITTEN_MAX:
-            self._written.clear()
-        self._written[path] = notice.message, now, count
+            change = {key: body[key] for key in ("message", "lastTimestamp")}
+            self._api.patch(f"{events}/{name}", change)
 
 
 def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -39,7 +38,9 @@ REST_SECONDS = 60.0  # how long creates of a cluster rest after a 429 without a 
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
-TOLD_SECONDS = 1800.0  # how long a tick does not repeat what stays so; Events are kept for longer
+TOLD_SECONDS = 1800.0
+"""How long what stays so is not repeated. Kubernetes keeps Events for an hour:
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 REFUSALS = (NoCapacity, InvalidRequest, Denied)
 """What GKE refuses at once, whoever asks for the same kind of machines."""
@@ -112,7 +113,8 @@ class Books(Struct):
     spare: frozenset[str] = frozenset()  # the pools that the last tick found too many
     namespaces: dict[str, tuple[Namespace | None, float]] = {}
     """With when each was read; none that stops something."""
-    notices: dict[tuple[str, ...], float] = {}  # what a tick has told, and when
+    notices: dict[tuple[str, ...], tuple[float, str]] = {}
+    """About which object, why and about which pool something was told, when, and in which words."""
     wanted: dict[Key, tuple[object, Wanted]] = {}  # what a workload wants, and what that rests on
     left: tuple[Key, ...] = ()  # the keys for which the last tick had no time
     _nodes: dict[str, tuple[PoolStatus, int]] = {}
@@ -307,10 +309,12 @@ class Books(Struct):
         """
         with self._lock:
             self._left_to_deletions = 0
-        remembered: list[dict[Any, float]] = [self.notices, self.acted]
-        for times in remembered:
-            for place in [place for place, at in list(times.items()) if now - at >= TOLD_SECONDS]:
-                times.pop(place, None)
+        for place, (at, _) in list(self.notices.items()):
+            if now - at >= TOLD_SECONDS:
+                self.notices.pop(place, None)
+        for key, at in list(self.acted.items()):
+            if now - at >= TOLD_SECONDS:
+                self.acted.pop(key, None)
 
     def wait(self, key: Key, since: float | None, *, begun: bool = False) -> None:
         """Let a workload have a turn, in the place of its longest wait, if it waits."""

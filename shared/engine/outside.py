@@ -78,7 +78,7 @@ class Cluster(Protocol):
     def list_bound_pods(self, node: str) -> Sequence[PodView]: ...  # no DaemonSet or static pods
     # Sets our taint, or takes it off if `since` is None.
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None: ...
-    def write_notice(self, notice: Notice) -> None: ...  # the same again raises a count
+    def write_notice(self, notice: Notice) -> None: ...
 
 
 class Queues(Protocol):

@@ -188,21 +188,25 @@ def tell(
 ) -> list[Outcome]:
     """Write the Events of what came of one key, and return the outcomes for the log.
 
-    A tick says nothing again that stays as it is, and leaves nothing out that still is so.
+    A tick says nothing again that stays as it is, and leaves nothing out that still is so. No Event
+    is written again a short time later in the same words.
     """
     news, now = list[Outcome](), look.scene.now
     notices = ports.books[look.key.cluster].notices
     for outcome in outcomes:
-        reason = outcome.decision.reason
-        place = (outcome.subject, str(reason), outcome.pool)
-        if not outcome.acted:
-            if reason == Reason.POOL_IN_PROGRESS and not tick:
-                continue  # the next tick says it, if that is still so
-            if tick and now - notices.get(place, float("-inf")) < TOLD_SECONDS:
-                continue
-            notices[place] = now
+        reason, message = outcome.decision.reason, outcome.decision.message
+        about = outcome.pod or look.workload
+        place = (about.uid if about else outcome.subject, str(reason), outcome.pool)
+        since, words = notices.get(place, (float("-inf"), ""))
+        stays = now - since < TOLD_SECONDS
+        if reason == Reason.POOL_IN_PROGRESS and not tick:
+            continue  # the next tick says it, if that is still so
+        if tick and stays and not outcome.acted:
+            continue
         news.append(outcome)
-        write_event(ports.clusters[look.key.cluster], outcome, look.workload)
+        if not stays or words != message:
+            notices[place] = now, message
+            write_event(ports.clusters[look.key.cluster], outcome, look.workload)
     return news
 
 

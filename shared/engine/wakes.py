@@ -314,7 +314,7 @@ def _report_limits(lists: Lists, ports: Ports) -> list[Outcome]:
     for subject, (chips, most) in totals.items():
         place = (subject, str(Reason.LIMIT_PASSED))
         if 0 < most < chips and place not in books.notices:
-            books.notices[place] = lists.began_at
+            books.notices[place] = lists.began_at, ""
             decision = say(Reason.LIMIT_PASSED, subject=subject, chips=chips, most=most)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
     return outcomes

@@ -201,13 +201,13 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
         """A time that is compared while another thread tells something."""
 
         def __rsub__(self, now: float) -> float:
-            memory.notices["other", str(len(memory.notices))] = now
+            memory.notices["other", str(len(memory.notices))] = now, ""
             memory.acted[structs.replace(key, name=str(len(memory.acted)))] = now
             return now - float(self)
 
     world = World()
     memory, key = world.memory, world.key
-    memory.notices["told",] = memory.acted[key] = Telling(0.0)
+    memory.notices["told",], memory.acted[key] = (Telling(0.0), ""), Telling(0.0)
     memory.begin_tick(NOW)
 
     assert ("told",) not in memory.notices
