@@ -38,20 +38,13 @@ def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_messa
     assert len(world.cluster.notices) == 1, "a message is logged, and its Event is written already"
     world.clock.time += 1801
     assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
-    assert len(world.cluster.notices) == 2
 
-
-def test_a_workload_of_the_same_name_is_told_anew_and_so_are_other_words() -> None:
-    world = World(limit_chips=1)
-    world.wait(0)
-    world.provisioner.tick()
-    world.set_jobset(uid="another")
+    world.set_jobset(uid="of the same name")
     world.wait(0)
     assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
-
     world.memory.notices.update({place: (at, "other words") for place, (at, _) in world.memory.notices.items()})
     world.provisioner.work()
-    assert len(world.cluster.notices) == 3
+    assert len(world.cluster.notices) == 4, "other words are written at once"
 
 
 def test_a_tick_reads_gkes_operations_once_and_only_while_a_pod_waits() -> None:
