@@ -17,7 +17,7 @@ BUDGETS = {
     "shared/needs": (1_450, 1_300),
     "shared/plan": (1_670, 1_900),
     "shared/engine": (2_417, 1_950),
-    "shared/edges": (2_351, 2_100),
+    "shared/edges": (2_332, 2_100),
     "shared/kinds": (1_299, 1_300),
     "shared/shapes": (755, 760),
     "demo": (2_499, 2_500),
@@ -34,7 +34,7 @@ BUDGETS = {
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (721, 600),
     "tests/simulation": (4_931, 4_000),
-    " ".join(DEPLOYED): (14_229, 14_000),
+    " ".join(DEPLOYED): (14_218, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
