@@ -195,8 +195,8 @@ def tell(
     notices = ports.books[look.key.cluster].notices
     for outcome in outcomes:
         reason, message = outcome.decision.reason, outcome.decision.message
-        about = outcome.pod or look.workload
-        place = (about.uid if about else outcome.subject, str(reason), outcome.pool)
+        about = outcome.pod or look
+        place = (outcome.subject, about.uid, str(reason), outcome.pool)
         since, words = notices.get(place, (float("-inf"), ""))
         stays = now - since < TOLD_SECONDS
         if reason == Reason.POOL_IN_PROGRESS and not tick:
