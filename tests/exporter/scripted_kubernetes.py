@@ -171,7 +171,3 @@ def event(kind: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def bookmark(version: str) -> dict[str, Any]:
     return event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": version}})
-
-
-def gone_in_stream() -> dict[str, Any]:
-    return event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})

@@ -1,23 +1,18 @@
 """Is each fact reported once, and none that is not one?"""
 
-import logging
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from exporter.health import Role
-from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads, find_over, watch_queues
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads, find_over
 from shared.edges.kueue import read_queued
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.messages import Event, EventType, format_message, parse_message
-from standins.kit.processes import wait_until
 from tests.exporter import exporter_builders as builders
 from tests.exporter.exporter_builders import CLUSTER, SINCE, completed, read_jobset, read_leader, suspended
-from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes
-from tests.exporter.test_exporter_watch import Follow
 from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
@@ -250,29 +245,3 @@ WAITS_FOR_NOTHING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changes", WAITS_FOR_NOTHING.values(), ids=WAITS_FOR_NOTHING)
 def test_what_waits_for_nothing_is_not_reported(changes: dict[str, Any]) -> None:
     check(ObservedQueues(CLUSTER).see(read_queued(a_workload(**changes))))
-
-
-@pytest.mark.parametrize(
-    ("refusal", "missing"),
-    [
-        (Refusal(404, "NotFound"), "is the Kueue operator installed?"),
-        (Refusal(403, "Forbidden"), "apply the chart infra/helm with kueue=true"),
-    ],
-)
-def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(
-    kubernetes: ScriptedKubernetes,
-    follow: Follow,
-    refusal: Refusal,
-    missing: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    following = follow(watch_queues(), lists=[refusal])
-    following.health.role = Role.LEADER
-
-    wait_until(lambda: following.health.readiness()[0])
-
-    assert missing in str(following.health.readiness()[1])
-    kubernetes.lists["workloads"].append(Listing((a_workload(),)))
-    following.wait_for(("demand", QUOTA))
-    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
-    assert bool(warned) == (refusal.code == 403), "only what an operator has to mend is a warning"
