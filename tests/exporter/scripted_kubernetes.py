@@ -61,7 +61,8 @@ class ScriptedKubernetes:
         """Answer to the question for the present version, which is neither list nor watch."""
         self.requests: list[Request] = []
         self.leases: dict[str, dict[str, Any]] = {}
-        self.lease_refusals: deque[Refusal] = deque()
+        self.lease_refusals: deque[Refusal | None] = deque()
+        """Of the next requests for Leases; None lets one pass."""
         self.closing, self.changed = threading.Event(), threading.Condition()
         scripted = type("Scripted", (_Handler,), {"script": self})
         self.server = LocalAnswers(lambda _asked: Answer(501), handler=scripted).__enter__()
@@ -92,7 +93,8 @@ class ScriptedKubernetes:
             if request.body and request.content_type != "application/json":
                 return Refusal(415, "UnsupportedMediaType")
             if "/leases" in request.path:
-                return self.lease_refusals.popleft() if self.lease_refusals else self._keep_lease(request)
+                refusal = self.lease_refusals.popleft() if self.lease_refusals else None
+                return refusal or self._keep_lease(request)
             if request.query == {"limit": "1"}:
                 return Listing(version=self.present_version)
             watch = "watch" in request.query
