@@ -21,7 +21,7 @@ from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
 from tests.engine.world import World
 from tests.infra.bench import PUBLIC
 from tests.infra.terraform_text import CONFIGURATIONS, ROOT, TERRAFORM, Block, Configuration, read_configuration
-from tests.tidy.test_house_rules import list_anchors
+from tests.tidy.test_documents import RUNBOOK, list_anchors
 
 MODULE = TERRAFORM / "modules/provisioner"
 SET_BY_THE_MODULE = {"clusters", "node_service_account", "allowed_node_service_accounts", "own_namespace"}
@@ -132,7 +132,7 @@ def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> No
     named = set(re.findall(r'heading += "([^"]+)"', module.text))
 
     assert len(named) == 19
-    assert sorted(named - list_anchors(ROOT / "docs/runbook.md")) == []
+    assert sorted(named - list_anchors(RUNBOOK)) == []
 
 
 @pytest.mark.parametrize("name", ["provisioner", "environment"])
