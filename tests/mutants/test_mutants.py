@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from tests.mutants.judging import judge, write_table
-from tests.mutants.mutant import Mutant, draw_operators, read_by_hand
+from tests.mutants.mutant import Mutant, draw_operators
 from tests.mutants.tests_by_line import measure_tests
 from tests.mutants.trees import copy_tree
 
@@ -23,19 +23,6 @@ def test_small():
     assert is_small(2)
     assert not is_small(3)
 """
-
-
-def read(test: str) -> str:
-    path = ROOT / test.partition("::")[0]
-    return path.read_text() if path.is_file() else ""
-
-
-def test_each_mutant_by_hand_has_its_place_and_its_tests() -> None:
-    mutants = read_by_hand(ROOT)
-    named = {test.partition("[")[0] for each in mutants for test in each.tests if "::" in test}
-    absent = [test for test in sorted(named) if f"def {test.partition('::')[2]}(" not in read(test)]
-
-    assert absent == [], "name a test that notices it"
 
 
 def test_a_mutant_is_caught_survives_or_is_not_covered(tmp_path: Path) -> None:

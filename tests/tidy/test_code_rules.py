@@ -34,9 +34,9 @@ BUDGETS = {
     "tests/infra": (2_231, 1_900),
     "tests/loop": (2_340, 2_200),
     "tests/cli": (2_283, 2_300),
-    "tests/rules": (5_652, 5_800),
+    "tests/rules": (4_928, 5_800),
     "tests/engine": (2_366, 1_900),
-    "tests/mutants": (721, 600),
+    "tests/mutants": (708, 600),
     "tests/simulation": (4_931, 4_000),
     " ".join(DEPLOYED): (14_218, 14_000),
 }
@@ -120,12 +120,12 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 @pytest.mark.parametrize("room", SPLIT)
 def test_a_function_can_be_held_in_mind_and_its_call_be_read(room: str) -> None:
-    """Boolean operators and conditional expressions count as branches, positional parameters as wide."""
+    """Boolean operators and conditional expressions count as branches do."""
     sizes = {place: (measure_complexity(each), count_parameters(each)) for place, each in list_functions(room)}
+    hard = {place: size for place, size in sizes.items() if size[0] > COMPLEXITY_MAX}
+    wide = {place: size for place, size in sizes.items() if size[1] > PARAMETERS_MAX}
 
-    assert {
-        place: size for place, size in sizes.items() if size[0] > COMPLEXITY_MAX or size[1] > PARAMETERS_MAX
-    } == {}
+    assert hard | wide == {}
 
 
 def test_no_file_is_over_its_limit() -> None:
@@ -242,7 +242,7 @@ def test_each_mutant_by_hand_has_its_place_and_its_tests() -> None:
     absent = [
         test
         for file, _, test in (each.partition("[")[0].partition("::") for each in sorted(named))
-        if f"def {test}(" not in (ROOT / file).read_text()
+        if test and f"def {test}(" not in (ROOT / file).read_text()
     ]
 
     assert absent == [], "name a test that notices it"
