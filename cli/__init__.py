@@ -1,5 +1,1 @@
-"""The operator's commands.
-
-These change something: `replay`, `dead-letters discard`, and `board --write`.
-All others only read.
-"""
+"""The operator's commands. Only `replay` and `dead-letters discard` change something."""

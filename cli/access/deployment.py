@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cli.exit_codes import BadInput
@@ -28,7 +28,6 @@ from shared.settings import (
     Credentials,
     Settings,
     describe_problem,
-    matching,
     name_variable,
     read_all,
 )
@@ -53,7 +52,7 @@ ANY_REGION = "any-region1"
 """Where it is if no zone is given: it looks like a region, as the rules expect."""
 ANY_ZONE = "-any"
 """The end of the name of a zone of which only the region is known."""
-ZONE = matching(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+", "a zone like us-east5-b")
+ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 
 
 class OperatorSettings(Struct, frozen=True, kw_only=True):
@@ -67,20 +66,13 @@ class OperatorSettings(Struct, frozen=True, kw_only=True):
     """Base URL of the Cloud Run API, which finds the deployment."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API."""
-    lease_namespace: str = "tpu-provisioner"
-    """Namespace of the exporter's Lease."""
     lease_name: str = "tpu-provisioner-exporter"
-    """Name of that Lease. Empty: the exporter runs without an election."""
+    """Name of the exporter's Lease, in the provisioner's namespace. Empty: there is no election."""
     kubeconfig: str = ""
     """Kubeconfig file for the one cluster, used in place of its endpoint; for stand-ins with
     accounts."""
     logging_endpoint: Annotated[str, OPTIONAL_URL] = "https://logging.googleapis.com"
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
-
-
-def accepts(rule: Meta, text: str) -> bool:
-    """Return whether a text has the form that a rule asks for."""
-    return re.search(rule.pattern or "", text) is not None
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSettings]:
@@ -94,8 +86,8 @@ def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSett
 
 def read_plan_settings(environ: Mapping[str, str], zone: str) -> Settings:
     """Return the settings to plan with; an environment without a cluster gets an invented one."""
-    if zone and not accepts(ZONE, zone):
-        raise BadInput(describe_problem("--zone", "is not valid", zone, ZONE.description or ""))
+    if zone and not ZONE.fullmatch(zone):
+        raise BadInput(describe_problem("--zone", "is not valid", zone, "a zone like us-east5-b"))
     if CLUSTERS not in environ:
         return read_environment({**environ, CLUSTERS: json.dumps(_invent(zone))})[0]
     settings, _ = read_environment(environ)

@@ -24,12 +24,12 @@ import msgspec
 from werkzeug import Request, Response
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from cli.access.log_search import read_answers
+from cli.access.log_search import DAY_SECONDS, read_answers
 from cli.diagnosis.doctor import Result, check_lease
 from cli.exit_codes import BadInput, noting
 from cli.fleet.status import Status, Trouble, add_refusals, read_status, tell_left_alone
 from cli.printing import short_cluster
-from cli.usage.usage_command import DAY_SECONDS, describe_sums, list_pools, sum_up
+from cli.usage.usage_command import describe_sums, list_pools, sum_up
 from shared import VERSION
 
 if TYPE_CHECKING:

@@ -115,7 +115,6 @@ _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exp
 
 def list_checks(deployment: Deployment) -> Iterator[tuple[str, Callable[[], Finding], str]]:
     """Yield all checks with their headings, and what repairs one that gets no answer."""
-    yield "settings", partial(check_settings, deployment), ""
     for cluster, api in deployment.apis.items():
         shown = short_cluster(cluster)
         project, location, name = shown.split("/")
@@ -172,9 +171,10 @@ def check_lease(deployment: Deployment, cluster: str) -> Finding:
     own = deployment.own
     if not own.lease_name:
         return skipped("TPU_PROVISIONER_LEASE_NAME is empty (no election)")
-    where = f"Lease {own.lease_namespace}/{own.lease_name}"
+    home = deployment.settings.own_namespace
+    where = f"Lease {home}/{own.lease_name}"
     try:
-        lease = deployment.apis[cluster].get(_LEASE.format(own.lease_namespace, own.lease_name), JsonObject)
+        lease = deployment.apis[cluster].get(_LEASE.format(home, own.lease_name), JsonObject)
     except NotFound:
         return bad(f"{where} does not exist: no exporter has run", _CHART)
     except Denied as error:
@@ -200,14 +200,6 @@ def check_events(deployment: Deployment, cluster: str) -> Finding:
 
 
 TICK_SECONDS_MAX = 180.0  # the scheduler calls every minute. Three missed calls mean a problem.
-
-
-def check_settings(deployment: Deployment) -> Finding:
-    """Return what is remarkable about the settings."""
-    settings = deployment.settings
-    limits = {"cluster": settings.limit_chips, "namespace": settings.limit_chips_per_namespace}
-    bounds = ", ".join(f"at most {most} chips in a {where}" for where, most in limits.items() if most)
-    return Finding(Result.OK, f"{count(len(settings.clusters), 'cluster')}; {bounds or 'no limit'}")
 
 
 def check_dead_letters(deployment: Deployment) -> Finding:

@@ -139,7 +139,7 @@ def show_why(
     now, clusters = deployment.ports.clock.now(), deployment.ports.clusters
     begin = parse_since(since, now=now) if since else 0.0
     histories = [tell(deployment, cluster, kind, home, name) for cluster in clusters]
-    present = [each for each in histories if each.known]
+    present = [each for each in histories if each.exists or each.entries]
     if form.for_programs:
         print_data([each.as_data(since=begin) for each in present], form)
     else:
@@ -149,7 +149,8 @@ def show_why(
 
 
 def _find_code(histories: Sequence[History]) -> ExitCode:
-    return ExitCode.FINDINGS if any(each.stuck for each in histories) else ExitCode.FINE
+    unsettled = any(each.now.troubles or each.now.errors for each in histories)
+    return ExitCode.FINDINGS if unsettled else ExitCode.FINE
 
 
 def _warn_of_nothing(workload: str, histories: Sequence[History]) -> ExitCode:

@@ -17,13 +17,14 @@ from cli.explaining import find_summary
 from cli.fleet.rows import list_decisions, read_cluster
 from cli.fleet.status import Status, add_reading, add_refusals, needs_records
 from cli.printing import format_moment
-from shared.edges.kubernetes import JsonObject, ObjectMeta, Record
+from shared.edges.kubernetes import JsonObject
 from shared.edges.pods import Pod, view_pod
 from shared.engine.budget import Key
 from shared.kinds import read
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, find_kind_of_pod
 from shared.model.errors import NotFound
 from shared.model.failures import classify_failure
+from shared.model.messages import OBJECT_NAME
 from shared.model.names import parse_name
 from shared.model.times import parse_time
 
@@ -56,23 +57,6 @@ class Entry:
     about: str
     text: str
     bad: bool = False
-
-
-class _Involved(Record):
-    kind: str = ""
-    name: str = ""
-
-
-class _Event(Record):
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    involved_object: _Involved = msgspec.field(default_factory=_Involved)
-    type: str = ""
-    reason: str = ""
-    message: str = ""
-    count: int | None = None
-    first_timestamp: str | None = None
-    last_timestamp: str | None = None
-    event_time: str | None = None
 
 
 def list_dates(kind: Resource, body: JsonObject) -> Iterator[Entry]:
@@ -127,33 +111,36 @@ def read_events(api: KubernetesApi, namespace: str, name: str, *, logged: bool) 
     """
     messages: set[str] = set()
     path = f"/api/v1/namespaces/{namespace}/events"
-    for event in api.read_each(path, _Event, lambda event: event):
-        new = event.message not in messages
+    for event in api.read_each(path, JsonObject, lambda event: event):
+        message = read.text(event, "message")
+        new = message not in messages
         if _is_of(event, name, logged=logged) or (new and _warns_of_part(event, name)):
-            messages.add(event.message)
+            messages.add(message)
             yield from _read_event(event)
 
 
-def _is_of(event: _Event, name: str, *, logged: bool) -> bool:
-    about = event.involved_object
-    if event.reason.startswith(_OURS):
-        return not logged and about.name.startswith(name)
-    return about.kind in KIND_NAMES and about.name == name
+def _is_of(event: JsonObject, name: str, *, logged: bool) -> bool:
+    kind, about = (read.text(event, "involvedObject", each) for each in ("kind", "name"))
+    if read.text(event, "reason").startswith(_OURS):
+        return not logged and about.startswith(name)
+    return kind in KIND_NAMES and about == name
 
 
-def _warns_of_part(event: _Event, name: str) -> bool:
-    ours = event.reason.startswith(_OURS)
-    return event.type == "Warning" and not ours and event.involved_object.name.startswith(f"{name}-")
+def _warns_of_part(event: JsonObject, name: str) -> bool:
+    ours = read.text(event, "reason").startswith(_OURS)
+    warns = read.text(event, "type") == "Warning" and not ours
+    return warns and read.text(event, "involvedObject", "name").startswith(f"{name}-")
 
 
-def _read_event(event: _Event) -> Iterator[Entry]:
-    at = parse_time(event.first_timestamp or event.event_time or event.metadata.creation_timestamp)
-    last, about, times = parse_time(event.last_timestamp), event.involved_object, event.count or 1
+def _read_event(event: JsonObject) -> Iterator[Entry]:
+    dates = [read.text(event, each) for each in ("firstTimestamp", "eventTime")]
+    at = parse_time(next(filter(None, dates), read.text(event, "metadata", "creationTimestamp")))
+    last, times = parse_time(read.text(event, "lastTimestamp")), read.number(event, "count")
     repeated = f" ({times} times, the last {round(last - at)} s later)" if times > 1 and last and at else ""
-    text = f"{event.reason}: {event.message}{repeated}"
+    text = f"{read.text(event, 'reason')}: {read.text(event, 'message')}{repeated}"
     if at is not None:
-        bad = event.type == "Warning"
-        yield Entry(at=at, source="event", about=f"{about.kind} {about.name}", text=text, bad=bad)
+        about = " ".join(read.text(event, "involvedObject", each) for each in ("kind", "name"))
+        yield Entry(at=at, source="event", about=about, text=text, bad=read.text(event, "type") == "Warning")
 
 
 def read_operations(operations: Iterable[Operation]) -> Iterator[Entry]:
@@ -190,7 +177,6 @@ def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, n
 
 
 VALID = "NAME, NAMESPACE/NAME, KIND/NAME or KIND NAME"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
 
 
@@ -209,16 +195,6 @@ class History:
     suspended: str = ""  # what it waits for if it is suspended
     unread: list[str] = field(default_factory=list)
     """Sources that could not be read, with the error."""
-
-    @property
-    def known(self) -> bool:
-        """Return whether there is anything to tell."""
-        return self.exists or bool(self.entries)
-
-    @property
-    def stuck(self) -> bool:
-        """Return whether a person must act, or its state is unknown."""
-        return bool(self.now.troubles or self.now.errors)
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -255,7 +231,7 @@ def parse_workload(words: Sequence[str], namespace: str) -> tuple[str, str, str]
 
 
 def _check_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not OBJECT_NAME.fullmatch(text):
         raise BadInput(f"WORKLOAD: is not a Kubernetes name (got {text!r}); valid: {VALID}")
     return text
 
@@ -333,4 +309,4 @@ def _find_hashes(history: History, reading: Reading) -> set[str]:
     """
     words = (word for each in history.entries for word in _WORD.findall(f"{each.about} {each.text}"))
     named = {parsed.hash for word in words if (parsed := parse_name(word))}
-    return named.union(*(one.slots for one in reading.planned))
+    return named.union(*(one.hashes for one in reading.planned))

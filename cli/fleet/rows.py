@@ -54,13 +54,11 @@ class Planned:
         return Census(self.look.scene)
 
     @cached_property
-    def slots(self) -> dict[str, str]:
-        """Return the slot of each hash in the names of its pools, also of pools that are gone."""
-        slots = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in list_claims(self.look)}
-        for pool in self.look.scene.pools:
-            if parsed := parse_name(pool.name):
-                slots.setdefault(parsed.hash, "" if pool.owner.slot is None else str(pool.owner.slot))
-        return slots
+    def hashes(self) -> set[str]:
+        """Return what the names of its pools have, also of pools that are gone."""
+        hashes = {claim.hash[:HASH_CHARACTERS] for claim in list_claims(self.look)}
+        names = (parse_name(pool.name) for pool in self.look.scene.pools)
+        return hashes | {name.hash for name in names if name}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,8 +103,8 @@ def read_cluster(
     owners = [key for key in list_owners(reading.lists) if chooses(key)]
     _plan_all(owners, reading, ports)
     waiting = [key for key in (*_list_waiting(reading, ports), *also) if chooses(key)]
-    live = {_name(one.look.key) for one in reading.planned if one.look.workload}
-    _plan_all([key for key in dict.fromkeys(waiting) if _name(key) not in live], reading, ports)
+    live = {one.look.key.workload for one in reading.planned if one.look.workload}
+    _plan_all([key for key in dict.fromkeys(waiting) if key.workload not in live], reading, ports)
     return reading
 
 
@@ -136,10 +134,6 @@ def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
             reading.planned.append(Planned(look=result[0], plan=result[1]))
     for first, *others in failed.values():
         reading.errors.append(first + (f" (and {len(others)} more)" if others else ""))
-
-
-def _name(key: Key) -> tuple[str, str, str]:
-    return key.kind, key.namespace, key.name
 
 
 UNLIMITED = 10**9
@@ -339,9 +333,19 @@ def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
 
 
 def _describe_failures(one: Planned, reading: Reading) -> dict[str, Any]:
-    failures = list_failures(one, reading)
-    last = failures[-1] if failures else ""
-    return {"failures": len(failures), "failure": str(classify_failure(last)) if last else "", "error": last}
+    errors = _list_errors(one, reading)
+    last = errors[-1] if errors else ""
+    return {"failures": len(errors), "failure": str(classify_failure(last)) if last else "", "error": last}
+
+
+def _list_errors(one: Planned, reading: Reading) -> list[str]:
+    """Return GKE's words about the creates of a workload that failed, the oldest first."""
+    creates = [each for each in reading.list_operations(one.hashes) if each.creates]
+    errors = {each.pool: each.error for each in creates if each.ended and each.error}
+    failed = [pool for pool in one.look.scene.pools if one.census.troubles.get(pool.name)]
+    for pool in sorted(failed, key=lambda pool: pool.owner.created_at):
+        errors.setdefault(pool.name, pool.error or str(pool.status))
+    return list(errors.values())
 
 
 def list_creates(need: Need, plan: Plan) -> list[Act]:
@@ -387,13 +391,3 @@ def list_decisions(one: Planned) -> list[Decision]:
 def needs_a_person(decision: Decision) -> bool:
     """Return whether nothing goes on before a person has looked."""
     return decision.verdict == Verdict.REFUSE or decision.reason in _NEEDS_A_PERSON
-
-
-def list_failures(one: Planned, reading: Reading) -> list[str]:
-    """Return GKE's words about the creates of a workload that failed, the oldest first."""
-    creates = [each for each in reading.list_operations(one.slots) if each.creates]
-    ended = {each.pool: each.error for each in creates if each.ended and each.error}
-    failed = [pool for pool in one.look.scene.pools if one.census.troubles.get(pool.name)]
-    for pool in sorted(failed, key=lambda pool: pool.owner.created_at):
-        ended.setdefault(pool.name, pool.error or str(pool.status))
-    return list(ended.values())

@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from shared.engine.outside import Ports
 
 
-_SHOW = "tpu-provisioner status -o wide shows each with its message"
-
-
 def _mark(row: Row, text: str) -> Text:
     """Return a text in the style of what needs a person, if the row does."""
     return styled(text, "bad" if row.stuck else "")
@@ -165,7 +162,8 @@ def tell_left_alone(rows: Sequence[WaitingRow]) -> str:
     if not rows:
         return ""
     reasons = ", ".join(f"{times} {reason}" for reason, times in Counter(row.reason for row in rows).most_common())
-    return f"not for this provisioner: {count(len(rows), 'workload')} waiting ({reasons}); {_SHOW}"
+    waiting = f"{count(len(rows), 'workload')} waiting ({reasons})"
+    return f"not for this provisioner: {waiting}; tpu-provisioner status -o wide shows each with its message"
 
 
 _REFUSALS = (Verdict.REFUSE, "none")

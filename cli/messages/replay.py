@@ -178,9 +178,14 @@ def replay(
     if bool(since) == dead_letters:
         got = "both" if since else "none"
         raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
-    if dead_letters:
-        return publish_dead_letters(open_chosen(), output, sure=sure)
-    return seek_since(since, open_chosen(), output, sure=sure)
+    deployment = open_chosen()
+    if since:
+        return seek_since(since, deployment, output, sure=sure)
+    topic = deployment.pubsub.open_topic(name_topic(deployment.own))
+    if not sure:
+        confirm(f"Publish {count(len(_walk(deployment)), 'dead letter')} again?")
+    _print_done(_walk(deployment, (), topic.publish), 0, output, "published", "published again")
+    return ExitCode.FINE
 
 
 def seek_since(since: str, deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
@@ -201,15 +206,6 @@ def seek_since(since: str, deployment: Deployment, form: Format, *, sure: bool) 
     else:
         for name in names:
             print_line(open_console(), f"{name} is set back to {to}")
-    return ExitCode.FINE
-
-
-def publish_dead_letters(deployment: Deployment, form: Format, *, sure: bool) -> ExitCode:
-    """Publish the dead letters again."""
-    topic = deployment.pubsub.open_topic(name_topic(deployment.own))
-    if not sure:
-        confirm(f"Publish {count(len(_walk(deployment)), 'dead letter')} again?")
-    _print_done(_walk(deployment, (), topic.publish), 0, form, "published", "published again")
     return ExitCode.FINE
 
 

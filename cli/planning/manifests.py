@@ -6,7 +6,6 @@ CronJob, is replaced by these workloads.
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from shared.kinds.read import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
+from shared.model.messages import OBJECT_NAME
 from shared.needs.refusals import find_other_server
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ _VALID = "a YAML or JSON file, a folder, or -"
 _PREFIX_MAX = 58
 """Kubernetes cuts a generateName to this length:
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/names/generate.go."""
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
 _SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -104,6 +103,8 @@ class Found:
     problems: list[str] = field(default_factory=list)
     """What is wrong with an object, so that it is not planned, and where."""
     unserved: bool = False  # something else asks for accelerators
+    objects: list[tuple[Place, dict[str, Any]]] = field(default_factory=list)
+    """All objects that are not wrong, planned or not."""
     defined: dict[Named, dict[str, Any]] = field(default_factory=dict)
     """All objects, but those whose names are generated."""
 
@@ -187,6 +188,7 @@ def _add_object(contents: Found, where: Place, body: Any) -> None:
     try:
         _check_identity(body)
         _add_one(contents, without_nulls(body))
+        contents.objects.append((where, body))
     except (WrongField, UnexpectedValue, ProvisionerError) as error:
         contents.problems.append(where.explain(error))
     except RecursionError:
@@ -297,7 +299,7 @@ def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
     if not named.get("name"):
         raise WrongField("metadata.name", None, "name or generateName")
     for each in ("name", "namespace"):
-        if not isinstance(named[each], str) or not _NAME.fullmatch(named[each]):
+        if not isinstance(named[each], str) or not OBJECT_NAME.fullmatch(named[each]):
             raise WrongField(f"metadata.{each}", named[each], _VALID_NAME)
     return named
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
-from cli.access.deployment import ANY_REGION, ANY_ZONE, ZONE, accepts
+from cli.access.deployment import ANY_REGION, ANY_ZONE, ZONE
 from cli.exit_codes import say
-from cli.fleet.rows import Planned, decide_need, list_creates
+from cli.fleet.rows import UNLIMITED, Planned, decide_need, list_creates
 from cli.prices import MARKET, find_price
 from cli.printing import count
 from shared.edges.cluster import read_disk
@@ -50,7 +50,7 @@ PLANNED_UID = "00000000-0000-0000-0000-000000000000"
 """Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not
 known before."""
 _UNKNOWN_BEFORE = (labels.OWNER_UID, labels.CREATED_AT)
-_SLOTS, UNLIMITED = 10**6, 10**9
+_SLOTS = 10**6
 _NOW = 1.0
 _NONE = Need(key="refused", asks=Asks(PoolShape("")))
 """Of a workload that Kubernetes refuses."""
@@ -158,11 +158,6 @@ class PlannedNeed:
     """The first pool as it would be sent; None if there is none."""
     requires: tuple[str, ...] = ()  # what must be there besides the pools
     notes: tuple[str, ...] = ()
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Return what the nodes of its first pool have; empty without one."""
-        return self.node_pool["config"] if self.node_pool else {}
 
     @property
     def pools(self) -> int:
@@ -339,7 +334,7 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
             zones += (way.zone for way in read_list(each))
         zones += (region + ANY_ZONE for region in each.selection.get(labels.REGION, ()))
     zones += (zone for disk in workload.disks for zone in disk.zones)
-    region = next((zone.rpartition("-")[0] for zone in zones if accepts(ZONE, zone)), ANY_REGION)
+    region = next((zone.rpartition("-")[0] for zone in zones if ZONE.fullmatch(zone)), ANY_REGION)
     name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]
     moved = structs.replace(there, zone=there.zone.replace(ANY_REGION, region))
     return name, structs.replace(settings, clusters={name: moved})
@@ -384,7 +379,6 @@ def list_mixed(workload: WorkloadView) -> list[str]:
     return ways
 
 
-LISTED_ON = MARKET["zones"]["listed_on"]
 ZONES: dict[str, str] = MARKET["zones"]["of"]
 """The zones of each region, by generation of TPUs and type of GPUs."""
 
@@ -398,4 +392,4 @@ def tell_unlisted(accelerator: str, zone: str) -> str:
     if not regions or letter in listed:
         return ""
     near = ", ".join(f"{region}-{each}" for each in listed) if region in regions else "other regions only"
-    return f"on {LISTED_ON} no {kind} was listed in {zone}, but in {near}"
+    return f"on {MARKET['zones']['listed_on']} no {kind} was listed in {zone}, but in {near}"

@@ -24,7 +24,6 @@ from cli.printing import (
     styled,
     warn,
 )
-from shared.model import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,25 +34,6 @@ if TYPE_CHECKING:
     from cli.planning.manifests import Found
     from cli.planning.plan import PlannedNeed
     from shared.needs.ways import Demand
-
-
-_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
-
-
-def _show_disk(each: PlannedNeed) -> str:
-    """Return size and type of the boot disk; GKE chooses what is not set."""
-    size = f"{each.config['diskSizeGb']} GB" if "diskSizeGb" in each.config else ""
-    return f"{size} {each.config.get('diskType', '')}".strip()
-
-
-def _show_taints(each: PlannedNeed) -> str:
-    taints = each.config.get("taints", [])
-    return ", ".join(f"{taint['key']}={taint['value']}:{_EFFECTS[taint['effect']]}" for taint in taints)
-
-
-def _show_labels(each: PlannedNeed) -> str:
-    own = sorted(each.config.get("labels", {}).items())
-    return ", ".join(f"{key}={value}" for key, value in own if not labels.is_owner_key(key))
 
 
 def _name(each: PlannedNeed) -> str:
@@ -103,9 +83,6 @@ COLUMNS: list[Column[PlannedNeed]] = [
     Column("requires", lambda each: list(each.requires)),
     Column("notes", lambda each: list(each.notes)),
     Column("node_pool", lambda each: each.node_pool),
-    Column("", heading="DISK", show=_show_disk, wide=True),
-    Column("", heading="TAINTS", show=_show_taints, wide=True),
-    Column("", heading="LABELS", show=_show_labels, wide=True),
 ]
 """What is said of a need, for people and for programs."""
 PRICES: list[Column[PlannedNeed]] = [

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Fields = Mapping[str, Any]
 
-HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
+HOUR_SECONDS = 3600.0
 _FAILED = FAILURE_REASONS | {Reason.POOL_USELESS}
 _CHANGES = 'severity>=NOTICE AND jsonPayload.decision=("create" OR "delete")'
 FEW_HOURS = 10.0
@@ -124,10 +124,7 @@ class Account:
     @property
     def total(self) -> Counter[str]:
         """The sums of all groups."""
-        total: Counter[str] = Counter()
-        for row in self.rows.values():
-            total.update(row)
-        return total
+        return sum(self.rows.values(), Counter())
 
 
 def describe_pool(cluster: str, pool: NodePool, owner: Owner, now: float) -> dict[str, Any]:

@@ -114,7 +114,6 @@ STAGES: dict[str, Callable[[Stage], None]] = {
     "in trouble": trouble,
     "no access": lock_out,
     "a limit": limit,
-    "never started": lambda stage: stage.own.update(lease_name="tpu-provisioner-exporter"),
 }
 
 

@@ -18,7 +18,10 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @dataclass(frozen=True)
 class Screen:
-    """One command: its title with the scene in brackets, the documents of FILE, what it prints."""
+    """One command: its title with the scene in brackets, the documents of FILE, what it prints.
+
+    A title may be the command itself, after a dollar sign.
+    """
 
     title: str
     line: str
@@ -43,9 +46,8 @@ class Screen:
 
     def format(self, output: str) -> str:
         """Return the screen with this output as its file has it."""
-        return "\n".join(
-            [f"## {self.title}", f"$ {self.line}", *(f"--- {each}" for each in self.documents), output]
-        )
+        line = [] if self.title.startswith("$ ") else [f"$ {self.line}"]
+        return "\n".join([f"## {self.title}", *line, *(f"--- {each}" for each in self.documents), output])
 
 
 def read_screens(path: Path) -> Iterator[Screen]:
@@ -54,6 +56,7 @@ def read_screens(path: Path) -> Iterator[Screen]:
         asked, _, output = text.partition("\n=> ")
         head, *documents = asked.rstrip("\n").split("\n--- ")
         title, _, line = head.partition("\n$ ")
+        line = line or title.removeprefix("$ ").partition(" [")[0]
         yield Screen(title, line, tuple(documents), f"=> {output.rstrip()}\n" if output else "")
 
 

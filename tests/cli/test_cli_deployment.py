@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,15 +10,7 @@ import pytest
 
 from cli.access import deployment
 from cli.access.connections import open_deployment
-from cli.access.deployment import (
-    DEAD_LETTERS,
-    NAME,
-    Choice,
-    describe_deployment,
-    list_services,
-    read_environment,
-    resolve,
-)
+from cli.access.deployment import DEAD_LETTERS, NAME, Choice, list_services, read_environment, resolve
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
@@ -86,13 +76,6 @@ def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == [f"v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
     with pytest.raises(Unavailable, match="cannot be read"):
         list_services(CannedRest(b"[]"), "p")
-
-
-def test_the_services_tell_the_settings() -> None:
-    environ = describe_deployment(a_project("blue", "green"), "p", "blue")
-    settings, _ = read_environment(environ)
-
-    assert (list(settings.clusters), settings.limit_chips) == ([CLUSTER, OTHER], 64)
 
 
 def test_the_names_are_those_of_terraform() -> None:
@@ -172,18 +155,6 @@ def test_what_names_no_deployment_is_told_with_what_is_there(
     with pytest.raises(BadInput) as caught:
         find(environ, **choice)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_installs(shell: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cli", "--install-completion", shell]
-    # Else typer asks which shell started this test.
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-
-    output = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
-
-    assert f"{shell} completion installed in" in output.stdout
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and "tpu-provisioner" in path.read_text()]
 
 
 ENVIRON = {

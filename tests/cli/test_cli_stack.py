@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from demo.parts import operator_environment
-from demo.settings import TOPIC
 from demo.stack import Stack
 from shared.kinds.table import KINDS
 from standins.kit.kubernetes import open_client
@@ -125,32 +124,3 @@ def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
     results = {each["check"].rpartition("/")[2]: each["result"] for each in findings}
     assert {name for name, result in results.items() if result == "skipped"} <= choices
     assert {results[name] for name in ("demo tick of collect", "demo JobSet", "demo Job")} == {"ok"}
-
-
-def publish_malformed(stack: Stack) -> None:
-    body = {"messages": [{"data": "eA==", "attributes": {"ce-type": "tpuprovisioner.demand.v1"}}]}
-    httpx.post(f"{stack.addresses.google_rest}/v1/{TOPIC}:publish", json=body).raise_for_status()
-
-
-def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str, str]) -> None:
-    def changes() -> list[tuple[str, str]]:
-        calls = httpx.get(f"{stack.addresses.google_rest}/admin/calls").raise_for_status().json()["calls"]
-        return [(each["method"], each["pool"]) for each in calls if each["method"] == "CreateNodePool"]
-
-    def subscriptions() -> list[dict[str, Any]]:
-        return list(httpx.get(f"{stack.addresses.google_rest}/admin/subscriptions").json()["subscriptions"])
-
-    def delivered() -> int:
-        pushed = ("-provision", "-collect")
-        return sum(each["acked"] for each in subscriptions() if each["name"].endswith(pushed))
-
-    publish_malformed(stack)  # something to deliver again, also if no other test has run
-    until("delivered message", delivered)
-    before, acked = changes(), delivered()
-
-    result = run("replay", "--since", "1h", "--yes", environ=environ)
-
-    assert result.exit_code == 0, result.stdout + result.stderr
-    assert result.stdout.count(" is set back to ") == 4
-    until("replayed messages", lambda: delivered() > acked, lambda: (acked, result.stdout, subscriptions()))
-    assert changes() == before

@@ -10,7 +10,7 @@ from cli.fleet.status import add_refusals, print_status, read_status
 from cli.printing import format_age
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, NOW
-from tests.cli.cli_world import a_deployment, list_printed, put_in_place, run
+from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
 from tests.engine.world import World
 
 
@@ -58,6 +58,19 @@ def test_a_terminal_shows_everything_within_its_width(half_served: World, width:
 
     assert max(len(line) for line in lines) <= width
     assert lines[-1].startswith("2 pools with 32 chips, 1 slice waiting")
+
+
+def test_an_exporter_that_never_ran_has_no_lease(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, a_deployment(world, lease_name="tpu-provisioner-exporter"))
+
+    findings = {each["check"]: each for each in read_json("doctor")}
+
+    assert findings["p/us-east5/c exporter"] == {
+        "result": "bad",
+        "check": "p/us-east5/c exporter",
+        "text": "Lease tpu-provisioner/tpu-provisioner-exporter does not exist: no exporter has run",
+        "fix": "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values",
+    }
 
 
 def test_no_color_is_heard(half_served: World) -> None:

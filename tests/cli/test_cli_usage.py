@@ -15,7 +15,7 @@ from cli.board.site import Readings
 from cli.usage.chart import write_html
 from cli.usage.usage_command import GROUPS, Account, list_columns, read_records
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
-from tests.cli.cli_world import a_deployment
+from tests.cli.cli_world import a_deployment, put_in_place, run
 from tests.cli.scenes import stage
 
 if TYPE_CHECKING:
@@ -77,6 +77,16 @@ def test_a_month_is_read_page_by_page() -> None:
     assert (options["order_by"], options["page_size"]) == ("timestamp asc", 1000)
     assert options["filter_"].startswith('timestamp>="2027-01-15T07:00:00.000000Z" AND timestamp<"')
     assert options["filter_"].endswith(' AND jsonPayload.service=("ours-provision" OR "ours-collect")')
+
+
+def test_the_page_has_the_bars_and_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stage("five hours", tmp_path) as deployment:
+        put_in_place(monkeypatch, deployment)
+        bars, page = (run("usage", "--since=5h", "-o", form).stdout for form in ("svg", "html"))
+
+    assert bars.strip() in page
+    assert '<tr><td data-label="NAMESPACE">bad</td><td data-label="POOLS">1</td>' in page
+    assert "<p>List prices of 2026-11-23; not your bill; unknown for 32.0 chip-hours.</p>" in page
 
 
 def test_the_board_has_the_figures_of_today(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`why` tells one history from many sources, each thing once, and says what it could not read."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,6 @@ import requests
 from google.cloud.logging_v2 import Client
 
 from cli.access.connections import Deployment
-from cli.access.log_search import find_last_tick
 from cli.exit_codes import BadInput
 from cli.explanation.history_text import collapse
 from cli.explanation.why import (
@@ -21,14 +21,12 @@ from cli.explanation.why import (
     list_dates,
     parse_workload,
     read_logs,
-    read_operations,
 )
 from cli.fleet.status import Status
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Denied, ProvisionerError, Unavailable
-from shared.model.pools import Operation
 from tests.builders import CLUSTER, NOW, a_pod
 from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, put_in_place, read_json, run, show
 
@@ -57,22 +55,6 @@ class CannedLogs:
         return answer
 
 
-def test_operations_on_its_pools_are_told_with_the_class_of_what_failed() -> None:
-    began = NOW - 3000
-    failed = Operation(
-        pool="p", creates=True, ended=True, error="[GCE_STOCKOUT]", began_at=began, ended_at=began + 2100
-    )
-    running = Operation(pool="p", creates=False, ended=False, began_at=NOW)
-
-    found = read_operations([failed, running])
-
-    assert [(each.text, each.bad) for each in found] == [
-        ("creation began", False),
-        ("creation failed after 2100 s (stockout): [GCE_STOCKOUT]", True),
-        ("deletion began", False),
-    ]
-
-
 def test_logs_are_asked_for_one_workload_of_one_day() -> None:
     logs = CannedLogs(
         200,
@@ -92,16 +74,6 @@ def test_logs_are_asked_for_one_workload_of_one_day() -> None:
         'timestamp>="2027-01-14T08:00:00.000000Z" AND jsonPayload.claim.name="train" '
         f'AND jsonPayload.claim.namespace="team-a" AND jsonPayload.claim.cluster="{CLUSTER}"'
     )
-
-
-def test_the_last_tick_is_found_with_its_counts() -> None:
-    answer = b"""{"entries": [{"logName": "projects/p/logs/x", "timestamp": "2027-01-15T08:00:01Z", "jsonPayload":
-      {"function": "collect", "wake": "tick", "counts": {"errors": 1, "delete": 2}}}]}"""
-
-    ticked = find_last_tick(CannedLogs(200, answer).open, CLUSTER, "collect", now=NOW)
-
-    assert ticked == (NOW + 1, {"errors": 1, "delete": 2})
-    assert find_last_tick(CannedLogs(200, b"{}").open, CLUSTER, "collect", now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -209,7 +181,9 @@ def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) ->
     let_tell(monkeypatch, lambda *_: a_history(old, new))
 
     assert len(read_json("why", "train")[0]["entries"]) == 2
-    assert [each["text"] for each in read_json("why", "train", "--since=5m")[0]["entries"]] == ["60"]
+    assert read_json("why", "train", "--since=5m")[0]["entries"] == [
+        {"time": "2027-01-15T07:59:00Z", **dataclasses.asdict(new)}
+    ]
     assert "--since: is not a time" in run("why", "train", "--since=soon").stderr
 
 
