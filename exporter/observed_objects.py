@@ -147,7 +147,7 @@ class Workload:
     """What was last seen of a workload, as far as an event follows from it."""
 
     name: ObjectName
-    over: str = ""  # why it needs no slices, and since when; empty while it needs them
+    over: str = ""  # why it needs no slices; empty while it needs them
     wanted: Mapping[str, int] = field(default_factory=dict)  # how many slices each group wants
 
 
@@ -257,18 +257,18 @@ def view_workload(item: WorkloadView) -> Workload:
 
 
 def find_over(workload: WorkloadView) -> str:
-    """Return why a workload needs no slices now and since when; empty while it needs them.
+    """Return why a workload needs no slices now; empty while it needs them.
 
     A terminal state outranks a suspension. The time tells a second suspension from the first. A
     foreground deletion begins here; leaving the watch tells its end.
     """
     causes = []
     if workload.terminal:
-        causes = [f"{workload.terminal} {format_time(workload.terminal_since)}"]
+        causes = [workload.terminal]
     elif workload.suspended_since is not None:
         causes = [f"Suspended {format_time(workload.suspended_since)}"]
     if workload.deleting:
-        causes.append(f"Deleting {format_time(workload.deleting_since)}")
+        causes.append("Deleting")
     return ", ".join(causes)
 
 

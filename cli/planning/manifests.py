@@ -16,6 +16,7 @@ from cli.planning.manifest_yaml import Document, is_list, read_documents
 from cli.planning.objects import (
     GENERATED,
     MAKERS,
+    RAY_VERSIONS,
     Made,
     Maker,
     WrongField,
@@ -282,9 +283,11 @@ def _list_names(body: Json) -> tuple[Named, ...]:
 
 
 def _check_version(body: dict[str, Any], kind: Kind | Maker) -> None:
-    if body["apiVersion"].rpartition("/")[2] not in kind.versions:
+    own = kind.versions if isinstance(kind, Maker) else (kind.api_version.rpartition("/")[2],)
+    versions = RAY_VERSIONS if kind.group == "ray.io" else own
+    if body["apiVersion"].rpartition("/")[2] not in versions:
         prefix = f"{kind.group}/" if kind.group else ""
-        valid = ", ".join(f"{prefix}{each}" for each in kind.versions)
+        valid = ", ".join(f"{prefix}{each}" for each in versions)
         raise WrongField("apiVersion", body["apiVersion"], f"{valid} for a {kind.name}")
 
 

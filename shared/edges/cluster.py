@@ -32,9 +32,7 @@ _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _NOT_OF_NODES = "!pod-template-generation"  # assumes: daemonset-label
 """The label of every DaemonSet's pods; without them a list of a large cluster is much shorter."""
 _PODS, _NODES = "/api/v1/pods", "/api/v1/nodes"
-_API_VERSIONS = {"Pod": "v1"} | {
-    each.name: each.api_version for kind in table.KINDS for each in (kind, *kind.parents)
-}
+_API_VERSIONS = {each.name: each.api_version for each in (*table.KINDS, table.PARENT)}
 _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event:
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""

@@ -42,18 +42,11 @@ class Resource:
     name: str  # the API's kind, as in ``kind:`` of a manifest
     api_version: str  # group and version, as in a manifest
     plural: str  # as in the API's paths
-    other_versions: tuple[str, ...] = ()
-    """Further versions that the API serves, with the same fields."""
 
     @property
     def group(self) -> str:
         """Return the API group, without the version."""
         return self.api_version.rpartition("/")[0]
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """Return every version that the API serves, without the group."""
-        return (self.api_version.rpartition("/")[2], *self.other_versions)
 
     @property
     def root(self) -> str:
@@ -84,8 +77,6 @@ class Kind(Resource, ABC):
     """Node label by which the kind's controller pins a slice's pods; its value is
     ``namespace_slice``."""
     pin_taint: str = ""  # taint on the nodes of a pinned slice, which its pods tolerate
-    parents: tuple[Resource, ...] = ()
-    """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
     watched: bool = True
     """Whether the exporter watches the workloads too. For bare pods only the tick reads them."""
     whole: bool = False  # all slices of a workload wait for each other
@@ -125,7 +116,6 @@ class Kind(Resource, ABC):
         templates = {role: read_template(template) for role, template in listed}
         ending = self.find_ending(body, conditions)
         suspended = read.flag(body, "spec", "suspend")
-        deleted = read.text(body, "metadata", "deletionTimestamp")
         return WorkloadView(
             kind=self.name,
             namespace=read.text(body, "metadata", "namespace"),
@@ -139,8 +129,7 @@ class Kind(Resource, ABC):
                 if key.startswith(labels.OWN_DOMAIN)
             },
             created_at=parse_time(read.text(body, "metadata", "creationTimestamp")),
-            deleting=bool(deleted),
-            deleting_since=parse_time(deleted),
+            deleting=bool(read.text(body, "metadata", "deletionTimestamp")),
             groups=tuple(
                 share_nodes(group)
                 for group in self.read_groups(body, templates)
@@ -151,7 +140,6 @@ class Kind(Resource, ABC):
             suspended_since=conditions.get(self.suspension),
             suspend_set_at=read.suspend_set_at(body) if suspended else None,
             terminal=ending,
-            terminal_since=conditions.get(ending),
             managed_elsewhere=read.text(body, "spec", "managedBy") not in ("", self.controller),
         )
 

@@ -198,13 +198,6 @@ def _list_differences(leaders: PodTemplate, workers: PodTemplate) -> list[str]:
     The pool is made for a leader with chips, so it may select more than its workers. The pool of a
     leader without chips is made for either, so both must ask for the same.
     """
-    own, theirs = _read_selected(leaders), _read_selected(workers)
+    own, theirs = leaders.selected, workers.selected
     keys = theirs.keys() if leaders.units else own.keys() | theirs.keys()
     return sorted(key for key in keys if own.get(key) != theirs.get(key))
-
-
-def _read_selected(template: PodTemplate) -> dict[str, set[str]]:
-    selected = {key: {*values} for key, values in template.selection.items()}
-    if labels.SLICE_TOPOLOGY in template.annotations:
-        selected.setdefault(labels.TOPOLOGY, {template.annotations[labels.SLICE_TOPOLOGY]})
-    return selected

@@ -61,10 +61,8 @@ class RayCluster(Kind):
 
     name = "RayCluster"
     api_version = "ray.io/v1"
-    other_versions = ("v1alpha1",)
     plural = "rayclusters"
     pod_selector = name_label = mark = CLUSTER
-    parents = (RAYJOB,)
     queued = groups_apart = True
     suspension = "RayClusterSuspended"
     controller = "ray.io/kuberay-operator"

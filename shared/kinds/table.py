@@ -73,7 +73,8 @@ class BarePod(Kind):
 KINDS: tuple[Kind, ...] = (*_CONTROLLED, BarePod())
 """In the order in which a pod is matched: a kind comes before any kind whose objects it creates."""
 PARENT, judge_parent = RAYJOB, judge_rayjob
-"""The kind that makes workloads of another kind, and what it keeps after its own end."""
+"""The kind that makes workloads of another kind, and what it keeps after its own end: read for an
+Event, for no decision."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
 _BY_NAME = {kind.name: kind for kind in KINDS}
 find_kind = _BY_NAME.get  # return the kind of a name, or None

@@ -202,6 +202,12 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
         return self.find_selector(labels.TOPOLOGY) or self.annotations.get(labels.SLICE_TOPOLOGY)
 
     @property
+    def selected(self) -> dict[str, tuple[str, ...]]:
+        """Return the values that it accepts of node labels, with its annotated topology."""
+        topology = self.annotations.get(labels.SLICE_TOPOLOGY)
+        return ({labels.TOPOLOGY: (topology,)} if topology else {}) | self.selection
+
+    @property
     def wants_accelerator(self) -> bool:
         """Return whether the pod requests accelerators, or selects TPUs without a request.
 
@@ -299,7 +305,6 @@ class WorkloadView(ObjectName, frozen=True, kw_only=True):
     """Its own labels and annotations that rules about suspended workloads read."""
     created_at: float | None = None  # unix seconds; None when unknown
     deleting: bool = False
-    deleting_since: float | None = None
     suspended: bool = False  # by its spec
     suspended_since: float | None = None
     """Unix seconds of the condition that reports it; None without that condition."""
@@ -307,7 +312,6 @@ class WorkloadView(ObjectName, frozen=True, kw_only=True):
     """Unix seconds at which the field of its spec was last written at the latest, by the API
     server's own record; None without that record."""
     terminal: str = ""  # the condition that ended it; ``Failed`` is a failure, any other a success
-    terminal_since: float | None = None
     managed_elsewhere: bool = False
     """Another controller runs it, for example in another cluster; nothing runs in this one."""
     part_of: str = ""

@@ -128,7 +128,7 @@ def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: s
 
     The label that pins it to its own slice is left out. It is the same object if nothing is added.
     """
-    own, of_spec = _read_selection(pod), _read_selection(spec)
+    own, of_spec = pod.selected, spec.selected
     # Where the spec has several values, or any, the pod may choose one of them.
     selection = {
         key: values
@@ -151,13 +151,6 @@ def add(template: PodTemplate, pod: PodTemplate, spec: PodTemplate, pin_label: s
         node_terms=terms,
         tolerations=tuple(dict.fromkeys((*template.tolerations, *tolerations))),
     )
-
-
-def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
-    """Return the values that a template selects of node labels, with its annotated topology."""
-    topology = template.annotations.get(labels.SLICE_TOPOLOGY)
-    annotated = {labels.TOPOLOGY: (topology,)} if topology else {}
-    return annotated | template.selection
 
 
 def make_key(group: SliceGroup, pod: PodTemplate) -> str:
@@ -192,7 +185,7 @@ def check_pod(
     pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> None:
     """Accept a live pod that says what the template of its workload's spec says, perhaps more."""
-    own, base = _read_selection(pod), _read_selection(spec)
+    own, base = pod.selected, spec.selected
     amounts = "accelerators (sum over containers)"
     own[amounts], base[amounts] = (
         (f"{each.chips} chips, {each.gpus} GPUs",) for each in (pod, spec)

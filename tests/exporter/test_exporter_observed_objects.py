@@ -91,17 +91,17 @@ WORKLOADS = {
 }
 OF_WORKLOADS = {
     "fewer slices, but not more": "see 2; see 3; see 1 > scaled, generation 1; see 1; standing 0",
-    "over only, if also fewer": f"see 2; see over with 1 > Completed {SINCE}",
-    "completed, once": f"see 1; see over > Completed {SINCE}; see over; standing 1",
+    "over only, if also fewer": "see 2; see over with 1 > Completed",
+    "completed, once": "see 1; see over > Completed; see over; standing 1",
     "failed, though suspended": f"see failed > Failed {SINCE}",
     "suspended again within a second": (
         f"see suspended > Suspended {SINCE}; see resumed; see suspended > Suspended {SINCE}"
     ),
     "a deletion, when it begins and ends": (
-        f"see deleting > Deleting {LATER}; see deleting; lose deleting > gone; kept 0"
+        "see deleting > Deleting; see deleting; lose deleting > gone; kept 0"
     ),
     "completed, and then deleted": (
-        f"see over > Completed {SINCE}; see over and deleting > Completed {SINCE}, Deleting {LATER}"
+        f"see over > Completed; see over and deleting > Completed {SINCE}, Deleting {LATER}"
     ),
     "deleted while nobody watched": "see 1; see stays; begin; see stays; finish > gone; finish",
     "of another manager, never": "see elsewhere; lose elsewhere; kept 0",

@@ -21,7 +21,7 @@ from exporter.watch import Watch
 from shared.deliver import build_ports
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
-from shared.kinds.table import KINDS
+from shared.kinds.table import KINDS, PARENT
 from shared.model.errors import Denied, KindAbsent, NotFound, StaleView
 from shared.model.names import ObjectName
 from shared.model.workloads import Notice, WorkloadView
@@ -96,8 +96,7 @@ class Account:
                 cluster.get_workload(kind.name, space, "train")
             if kind.watched:
                 cluster.list_workloads(kind.name, {(space, "train")})
-            for each in kind.parents:
-                cluster.explain_parent(ObjectName(kind=each.name, namespace=space, name="train", uid=""))
+        cluster.explain_parent(ObjectName(kind=PARENT.name, namespace=space, name="train", uid=""))
         assert cluster.get_namespace(space)
         (node,) = cluster.list_nodes([f"{space}-pool"])
         cluster.list_bound_pods(node.name)
