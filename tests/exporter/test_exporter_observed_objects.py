@@ -97,9 +97,7 @@ OF_WORKLOADS = {
     "suspended again within a second": (
         f"see suspended > Suspended {SINCE}; see resumed; see suspended > Suspended {SINCE}"
     ),
-    "a deletion, when it begins and ends": (
-        "see deleting > Deleting; see deleting; lose deleting > gone; kept 0"
-    ),
+    "a deletion, when it begins and ends": ("see deleting > Deleting; see deleting; lose deleting > gone; kept 0"),
     "completed, and then deleted": (
         f"see over > Completed; see over and deleting > Completed {SINCE}, Deleting {LATER}"
     ),

@@ -18,11 +18,11 @@ OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
     "exporter": (1_659, 2_000),
     "shared/model": (1_730, 1_600),
-    "shared/needs": (1_450, 1_300),
+    "shared/needs": (1_443, 1_300),
     "shared/plan": (1_670, 1_900),
     "shared/engine": (2_417, 1_950),
     "shared/edges": (2_332, 2_100),
-    "shared/kinds": (1_299, 1_300),
+    "shared/kinds": (1_279, 1_300),
     "shared/shapes": (755, 760),
     "demo": (2_499, 2_500),
     "benchmarks": (1_885, 1_900),
@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (708, 600),
     "tests/simulation": (4_931, 4_000),
-    " ".join(DEPLOYED): (14_218, 14_000),
+    " ".join(DEPLOYED): (14_193, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
