@@ -16,7 +16,6 @@ from cli.planning.manifest_yaml import Document, is_list, read_documents
 from cli.planning.objects import (
     GENERATED,
     MAKERS,
-    RAY_VERSIONS,
     Made,
     Maker,
     WrongField,
@@ -283,11 +282,9 @@ def _list_names(body: Json) -> tuple[Named, ...]:
 
 
 def _check_version(body: dict[str, Any], kind: Kind | Maker) -> None:
-    own = kind.versions if isinstance(kind, Maker) else (kind.api_version.rpartition("/")[2],)
-    versions = RAY_VERSIONS if kind.group == "ray.io" else own
-    if body["apiVersion"].rpartition("/")[2] not in versions:
+    if body["apiVersion"].rpartition("/")[2] not in kind.versions:
         prefix = f"{kind.group}/" if kind.group else ""
-        valid = ", ".join(f"{prefix}{each}" for each in versions)
+        valid = ", ".join(f"{prefix}{each}" for each in kind.versions)
         raise WrongField("apiVersion", body["apiVersion"], f"{valid} for a {kind.name}")
 
 

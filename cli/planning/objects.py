@@ -343,10 +343,10 @@ def _write_trainer(job: Json, body: Json, nodes: int) -> Json:
 
 _BY_TRAINER = "Trainer makes a JobSet of it, which gets its pools; plan that JobSet"
 _BY_PATHWAYS = "its controller makes a JobSet of it, which gets its pools; plan that JobSet"
-RAY_VERSIONS = ("v1", "v1alpha1")
+_RAY = ("v1", "v1alpha1")
 MAKERS = (
-    Maker("RayJob", "ray.io", RAY_VERSIONS, _make_of_rayjob),
-    Maker("RayService", "ray.io", RAY_VERSIONS, _make_of_rayservice),
+    Maker("RayJob", "ray.io", _RAY, _make_of_rayjob),
+    Maker("RayService", "ray.io", _RAY, _make_of_rayservice),
     Maker("TrainJob", "trainer.kubeflow.org", ("v1alpha1",), _make_of_trainjob),
     Maker("CronJob", "batch", ("v1",), _make_of_cronjob),
     Maker("PathwaysJob", "pathways-job.pathways.domain", ("v1",), lambda *_: Made(None, _BY_PATHWAYS)),

@@ -42,11 +42,18 @@ class Resource:
     name: str  # the API's kind, as in ``kind:`` of a manifest
     api_version: str  # group and version, as in a manifest
     plural: str  # as in the API's paths
+    other_versions: tuple[str, ...] = ()
+    """Further versions that the API serves, with the same fields."""
 
     @property
     def group(self) -> str:
         """Return the API group, without the version."""
         return self.api_version.rpartition("/")[0]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Return every version that the API serves, without the group."""
+        return (self.api_version.rpartition("/")[2], *self.other_versions)
 
     @property
     def root(self) -> str:

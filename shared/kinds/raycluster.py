@@ -61,6 +61,7 @@ class RayCluster(Kind):
 
     name = "RayCluster"
     api_version = "ray.io/v1"
+    other_versions = ("v1alpha1",)
     plural = "rayclusters"
     pod_selector = name_label = mark = CLUSTER
     queued = groups_apart = True

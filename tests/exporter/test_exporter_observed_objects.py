@@ -93,14 +93,12 @@ OF_WORKLOADS = {
     "fewer slices, but not more": "see 2; see 3; see 1 > scaled, generation 1; see 1; standing 0",
     "over only, if also fewer": "see 2; see over with 1 > Completed",
     "completed, once": "see 1; see over > Completed; see over; standing 1",
-    "failed, though suspended": f"see failed > Failed {SINCE}",
+    "failed, though suspended": "see failed > Failed",
     "suspended again within a second": (
         f"see suspended > Suspended {SINCE}; see resumed; see suspended > Suspended {SINCE}"
     ),
     "a deletion, when it begins and ends": ("see deleting > Deleting; see deleting; lose deleting > gone; kept 0"),
-    "completed, and then deleted": (
-        f"see over > Completed; see over and deleting > Completed {SINCE}, Deleting {LATER}"
-    ),
+    "completed, and then deleted": ("see over > Completed; see over and deleting > Completed, Deleting"),
     "deleted while nobody watched": "see 1; see stays; begin; see stays; finish > gone; finish",
     "of another manager, never": "see elsewhere; lose elsewhere; kept 0",
     "without accelerators, never": "begin; see of cpu, over; finish; lose of cpu, over; kept 0",
