@@ -9,11 +9,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from google.cloud.container_v1.types import NodePool as NodePoolMessage
+from google.protobuf import json_format
 from msgspec import structs
 
+from shared.edges.gke import read_pool
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
-from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, format_message
 from shared.model.names import Claim, ObjectName, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
@@ -21,7 +23,6 @@ from shared.model.workloads import (
     PodTemplate,
     PodView,
     SliceGroup,
-    Taint,
     TermKind,
     Toleration,
     TopologyTerm,
@@ -30,21 +31,6 @@ from shared.model.workloads import (
 from shared.settings import ClusterSettings, Settings
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
-OWNER_KEYS = {
-    labels.MANAGER,
-    labels.PARENT_KIND,
-    labels.PARENT_NAME,
-    labels.PARENT_NAMESPACE,
-    labels.JOBSET_NAME,
-    labels.JOBSET_NAMESPACE,
-    labels.OWNER_UID,
-    labels.NEED,
-    labels.SLOT,
-    labels.ATTEMPT,
-    labels.CREATED_AT,
-}
-"""What every pool of a JobSet says of its owner."""
-EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 ZONE = "us-east5-b"
 NOW = 1_800_000_000.0
@@ -171,12 +157,6 @@ def a_claim(**overrides: Any) -> Claim:
     return Claim(**{**plain, **overrides})
 
 
-def expect_decision(found: object) -> Decision:
-    """Return what a rule found, which must be a decision and no demand."""
-    assert isinstance(found, Decision), found
-    return found
-
-
 def a_pool(
     status: str = "RUNNING",
     *,
@@ -213,27 +193,9 @@ def a_pool(
 
 def read_created(body: Mapping[str, Any]) -> NodePool:
     """The pool of a create, as GKE lists it while it comes."""
-    config, autoscaling = body["config"], body.get("autoscaling") or {}
-    gpus, placement = config.get("accelerators", ()), body.get("placementPolicy", {})
-    taints = (Taint(each["key"], each["value"], EFFECTS[each["effect"]]) for each in config.get("taints", ()))
-    return NodePool(
-        name=body["name"],
-        status=PoolStatus.PROVISIONING,
-        labels=dict(config["labels"]),
-        taints=tuple(taints),
-        machine_type=config["machineType"],
-        accelerator=gpus[0]["acceleratorType"] if gpus else "",
-        gpus_per_node=sum(int(each["acceleratorCount"]) for each in gpus),
-        topology=placement.get("tpuTopology", ""),
-        policy=placement.get("policyName", ""),
-        maximum=autoscaling.get("maxNodeCount", body["initialNodeCount"]),
-        zones=tuple(body["locations"]),
-        spot=bool(config.get("spot")),
-        flex_start=bool(config.get("flexStart")),
-        reservation=next(iter(config.get("reservationAffinity", {}).get("values", ())), ""),
-        autoscaled=bool(autoscaling),
-        group_urls=(f"projects/p/zones/{body['locations'][0]}/instanceGroupManagers/{body['name']}",),
-    )
+    group = f"projects/p/zones/{body['locations'][0]}/instanceGroupManagers/{body['name']}"
+    listed = {**body, "status": "PROVISIONING", "instanceGroupUrls": [group]}
+    return read_pool(json_format.ParseDict(listed, NodePoolMessage.pb(NodePoolMessage())))
 
 
 def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str = "RUNNING") -> NodePool:

@@ -4,14 +4,11 @@
 class StepClock:
     """A clock that moves only when told to."""
 
-    def __init__(self, now: float) -> None:
-        self._now = now
+    def __init__(self, time: float) -> None:
+        self.time = time
 
     def now(self) -> float:
-        return self._now
-
-    def advance(self, seconds: float) -> None:
-        self._now += seconds
+        return self.time
 
     def pause(self, seconds: float) -> None:
-        self.advance(seconds)
+        self.time += seconds

@@ -2,9 +2,8 @@
 
 import pytest
 
-from shared.model.decisions import Reason, Verdict
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
-from tests.builders import expect_decision
 
 
 def refuses(reason: Reason, match: str | None = None) -> "pytest.RaisesExc[Rejected]":
@@ -14,7 +13,7 @@ def refuses(reason: Reason, match: str | None = None) -> "pytest.RaisesExc[Rejec
 
 def expect_words(found: object, reason: Reason, *words: str, verdict: Verdict = Verdict.REFUSE) -> str:
     """Return the message of a decision, which has a reason and these words."""
-    decision = expect_decision(found)
-    assert (decision.verdict, decision.reason) == (verdict, reason), decision.message
-    assert [word for word in words if word not in decision.message] == [], decision.message
-    return decision.message
+    assert isinstance(found, Decision), found
+    assert (found.verdict, found.reason) == (verdict, reason), found.message
+    assert [word for word in words if word not in found.message] == [], found.message
+    return found.message

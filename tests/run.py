@@ -17,20 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from standins.google.tests.emulator_process import REMEDY as EMULATOR_REMEDY
-from standins.google.tests.emulator_process import find_emulator
-from tests.browser.browser_tools import (
-    AXE_REMEDY,
-    CHROMIUM_REMEDY,
-    DRIVER_REMEDY,
-    find_axe,
-    find_chromium,
-    find_driver,
-)
-from tests.corpus.corpus_files import REMEDY as CORPUS_REMEDY
-from tests.corpus.corpus_files import find_corpus
-from tests.recordings.recorded_traffic import REMEDY as RECORDINGS_REMEDY
-from tests.recordings.recorded_traffic import find_recordings
+from standins.google.tests import emulator_process
+from tests.browser import browser_tools
+from tests.corpus import corpus_files
+from tests.recordings import recorded_traffic
 
 ROOT = Path(__file__).resolve().parents[1]
 _TERRAFORM_ROOT = ROOT / "infra/terraform/modules/provisioner/versions.tf"
@@ -53,7 +43,7 @@ class Tier:
 
     title: str
     tools: Sequence[Tool]
-    processes: int | None = None  # that share it, where it is not as `_count_processes` says
+    processes: int | None = None  # that share it, where they differ from the usual
     environment: dict[str, str] = field(default_factory=dict)  # unless the caller says otherwise
 
 
@@ -79,11 +69,15 @@ def _on_path(program: str, remedy: str) -> Tool:
     return Tool(program, lambda: shutil.which(program) is not None, remedy)
 
 
-_CONTROLLERS = (sys.executable, "-m", "standins.controlplane", "status", "--with=all")
+CONTROLLERS = Tool(
+    "KubeRay and the like",
+    lambda: _succeeds(sys.executable, "-m", "standins.controlplane", "status", "--with=all"),
+    "python -m standins.controlplane build --with=all",
+)
 TOOLS = (
     _on_path("gcloud", "https://cloud.google.com/sdk/docs/install"),
     _on_path("kubectl", "gcloud components install kubectl"),
-    Tool("the Pub/Sub emulator", lambda: find_emulator() is not None, EMULATOR_REMEDY),
+    Tool("the Pub/Sub emulator", lambda: emulator_process.find_emulator() is not None, emulator_process.REMEDY),
 )
 HELM = _on_path("helm", "https://helm.sh/docs/intro/install, or: go install helm.sh/helm/v3/cmd/helm@v3.19.0")
 TERRAFORM = (
@@ -100,9 +94,9 @@ ENGINE = Tool(
     "https://docs.docker.com/engine/install",
 )
 BROWSER = (
-    Tool("Chromium", lambda: bool(find_chromium()), CHROMIUM_REMEDY),
-    Tool("Playwright", find_driver, DRIVER_REMEDY),
-    Tool("axe-core", lambda: bool(find_axe()), AXE_REMEDY),
+    Tool("Chromium", lambda: bool(browser_tools.find_chromium()), browser_tools.CHROMIUM_REMEDY),
+    Tool("Playwright", browser_tools.find_driver, browser_tools.DRIVER_REMEDY),
+    Tool("axe-core", lambda: bool(browser_tools.find_axe()), browser_tools.AXE_REMEDY),
 )
 TIERS = {
     "tool": Tier("against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
@@ -112,12 +106,12 @@ TIERS = {
     "browser": Tier("that open the board in Chromium", BROWSER, processes=0),
     "corpus": Tier(
         "that put public manifests to `plan`",
-        [Tool("the files of the corpus", find_corpus, CORPUS_REMEDY)],
+        [Tool("the files of the corpus", corpus_files.find_corpus, corpus_files.REMEDY)],
         processes=0,
     ),
     "recordings": Tier(
         "that compare with recorded traffic of Google's APIs",
-        [Tool("the recorded traffic", find_recordings, RECORDINGS_REMEDY)],
+        [Tool("the recorded traffic", recorded_traffic.find_recordings, recorded_traffic.REMEDY)],
         processes=0,
     ),
     "cluster": Tier("on a real control plane", (), processes=2, environment=_LESS_GARBAGE),
@@ -132,61 +126,48 @@ def main() -> int:
     choice.add_argument("--tier", choices=sorted(TIERS), help="run this tier only")
     choice.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
     options, rest = parser.parse_known_args()
-    if options.tier == "cluster":
-        return _run_cluster(_missing(TOOLS), rest)
     if options.tier:
-        return _run_tier(options.tier, _missing(TIERS[options.tier].tools), rest)
+        return _run_tier(options.tier, rest)
     code = _pytest(FIRST, " and ".join(f"not {marker}" for marker in (*TIERS, "real")), rest)
     for marker, tier in TIERS.items():
-        if options.all and marker != "cluster" and not _missing(tier.tools):
+        # To look for axe-core is to fetch it, so only a run of all tiers looks.
+        missing = _list_missing(tier.tools) if options.all else ""
+        if options.all and marker != "cluster" and not missing:
             code = code or _pytest(tier, f"{marker} and not cluster", rest)
         else:
-            _say_not_run(marker, tier, look=options.all)
+            state = f" (missing here: {missing})" if missing else ""
+            _say(
+                f"NOT RUN: the {marker} tier, the tests {tier.title}{state}; run it with: make test TIER={marker}"
+            )
     _say("NOT RUN: the real tier, the tests that ask Google; run it with: python -m pytest tests/real --project=…")
     return code
 
 
-def _missing(tools: Sequence[Tool]) -> list[Tool]:
-    return [tool for tool in tools if not tool.find()]
+def _list_missing(tools: Sequence[Tool]) -> str:
+    """Return what is missing, each with how to get it; empty for nothing."""
+    return "; ".join(f"{tool.name}: {tool.remedy}" for tool in tools if not tool.find())
 
 
-def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
-    marker = "cluster"
-    if missing:
-        _say(f"NOT RUN: those tests of the cluster tier that need tools (missing here: {_named(missing)}).")
-        marker += " and not tool"
-    if not _succeeds(*_CONTROLLERS):
-        _say(
-            "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: "
-            "python -m standins.controlplane build --with=all"
-        )
-        marker += " and not controller"
-    return _pytest(TIERS["cluster"], marker, rest)
-
-
-def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:
-    if not missing:
-        return _pytest(TIERS[marker], f"{marker} and not cluster", rest)
-    _say(f"The {marker} tier cannot run; missing:")
-    for tool in missing:
-        _say(f"  - {tool.name}: {tool.remedy}")
-    return 1
-
-
-def _say_not_run(marker: str, tier: Tier, *, look: bool) -> None:
-    """Say it, with what is missing if all tiers are wanted: to look for axe-core is to fetch it."""
-    missing = _missing(tier.tools) if look else []
-    state = f" (missing here: {_named(missing)})" if missing else ""
-    _say(f"NOT RUN: the {marker} tier, the tests {tier.title}{state}; run it with: make test TIER={marker}")
-
-
-def _named(missing: list[Tool]) -> str:
-    return ", ".join(tool.name for tool in missing)
+def _run_tier(marker: str, rest: list[str]) -> int:
+    tier, chosen = TIERS[marker], marker
+    if marker == "cluster":
+        for part, missing in (("tool", _list_missing(TOOLS)), ("controller", _list_missing([CONTROLLERS]))):
+            if missing:
+                _say(f"NOT RUN: those tests of the cluster tier that are marked {part}; missing: {missing}")
+                chosen += f" and not {part}"
+        return _pytest(tier, chosen, rest)
+    if missing := _list_missing(tier.tools):
+        _say(f"The {marker} tier cannot run; missing: {missing}")
+        return 1
+    return _pytest(tier, f"{marker} and not cluster", rest)
 
 
 def _pytest(tier: Tier, marker: str, rest: list[str]) -> int:
+    """Run tests in more processes than cores: they wait more than they work."""
     _say(f"Running the tests: {marker}")
-    processes = _count_processes(tier) if tier.processes is None else tier.processes
+    cores = os.cpu_count() or 1
+    usual = min(5, 3 + cores) if tier is FIRST else min(4, 1 + cores)
+    processes = usual if tier.processes is None else tier.processes
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder", "-p", "tests.slowest_files"]
     spread += ["--slow-files-fail"] if tier is FIRST else []
     environment = {**tier.environment, **os.environ}
@@ -194,15 +175,6 @@ def _pytest(tier: Tier, marker: str, rest: list[str]) -> int:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "pytest", *spread, "-m", marker, *rest]
     return subprocess.call(command, cwd=ROOT, env=environment)
-
-
-def _count_processes(tier: Tier) -> int:
-    """Return three processes more than cores for the first tier, and one more for others.
-
-    Tests wait more than they work, most of all those of the first tier that follow a workload.
-    """
-    cores = os.cpu_count() or 1
-    return min(5, 3 + cores) if tier is FIRST else min(4, 1 + cores)
 
 
 def _say(text: str) -> None:

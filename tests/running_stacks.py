@@ -17,14 +17,18 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.clusters import KINDS, SPEEDS
+from demo.settings import ClusterKind
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from demo.settings import ClusterKind
     from demo.stack import Stack
     from standins.controlplane.plane import ControlPlane
+
+SPEEDS = {ClusterKind.EMBEDDED: 150.0, ClusterKind.REAL: 60.0}
+"""Virtual seconds per real second of a stack. A real control plane takes real seconds for its
+part."""
+KINDS = [ClusterKind.EMBEDDED, pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background run inherits this, and gives it to processes whose Ctrl-C is tested.

@@ -57,20 +57,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _SECONDS[report.nodeid.partition("::")[0]] += report.cpu_seconds
 
 
-def list_too_slow() -> list[str]:
-    """Return the files above their most seconds."""
-    return [file for file, seconds in _SECONDS.items() if seconds > LONGEST.get(file, MOST_SECONDS)]
+def list_too_slow(config: pytest.Config) -> list[str]:
+    """Return the files above their most seconds, where the tier fails for that."""
+    judged = config.getoption("--slow-files-fail")
+    return [file for file, seconds in _SECONDS.items() if judged and seconds > LONGEST.get(file, MOST_SECONDS)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail for a file that is too slow, where the tier fails for that."""
-    if session.config.getoption("--slow-files-fail") and list_too_slow():
+    if list_too_slow(session.config):
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the slow files, and where the tier fails for that, those that are too slow."""
-    too_slow = list_too_slow() if terminalreporter.config.getoption("--slow-files-fail") else []
+    too_slow = list_too_slow(terminalreporter.config)
     slow = [each for each in _SECONDS.most_common() if each[1] >= NAMED_SECONDS]
     terminalreporter.section(f"{len(slow)} of {len(_SECONDS)} files take {NAMED_SECONDS:g} s of CPU or more")
     for file, seconds in slow:

@@ -18,16 +18,16 @@ from shared.model.names import ObjectName
 from shared.model.times import format_time
 from shared.model.workloads import Notice
 from tests.builders import NOW
+from tests.clocks import StepClock
 from tests.contract.stand_ins import ask
-from tests.engine.world import Clock
 
 EVENTS = "/api/v1/namespaces/default/events"
 COMPONENT = "a-test"
 
 
-def open_edge(url: str, clock: Clock | None = None) -> KubernetesCluster:
+def open_edge(url: str, clock: StepClock | None = None) -> KubernetesCluster:
     api = KubernetesApi(Connection(url=url))
-    return KubernetesCluster(api, component=COMPONENT, clock=clock or Clock())
+    return KubernetesCluster(api, component=COMPONENT, clock=clock or StepClock(NOW))
 
 
 def say(edge: KubernetesCluster, message: str, about: str = "") -> None:
@@ -112,7 +112,7 @@ def test_what_is_said_again_with_other_words_changes_one_event(cluster_url: str)
 
 
 def test_a_notice_is_an_event_on_its_object_with_the_time_of_the_last_writing(cluster_url: str) -> None:
-    clock = Clock()
+    clock = StepClock(NOW)
     cluster = open_edge(cluster_url, clock)
     say(cluster, "wrong topology")
     clock.pause(60)

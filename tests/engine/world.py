@@ -24,6 +24,7 @@ from shared.model.names import ObjectName
 from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
 from shared.model.workloads import Disk, Namespace, Notice, PodView, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, read_created, settings
+from tests.clocks import StepClock
 
 T = TypeVar("T")
 
@@ -142,17 +143,6 @@ class FakeCluster:
         self.notices.append(notice)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def now(self) -> float:
-        return self.time
-
-    def pause(self, seconds: float) -> None:
-        self.time += seconds
-
-
 class OneThread(Crew):
     """Runs one task after the other."""
 
@@ -173,7 +163,7 @@ class OneThread(Crew):
 class Function:
     """One function: its ports with its own verb only, and its memory."""
 
-    def __init__(self, role: Role, gke: FakeGke, cluster: FakeCluster, clock: Clock, **options: Any) -> None:
+    def __init__(self, role: Role, gke: FakeGke, cluster: FakeCluster, clock: StepClock, **options: Any) -> None:
         self.role, chosen = role, settings(**options)
         self.queues: dict[str, Any] = {}
         self.ports = Ports(
@@ -213,7 +203,7 @@ class World:
     """JobSet ``default/train`` with slices of 4x4 v6e, and what happens to it."""
 
     def __init__(self, *, slices: int = 1, **options: Any) -> None:
-        self.gke, self.clock, self._options = FakeGke(), Clock(), options
+        self.gke, self.clock, self._options = FakeGke(), StepClock(NOW), options
         self.cluster = FakeCluster(self.gke)
         self.restart()
         self.key = Key(CLUSTER, "JobSet", "default", "train")

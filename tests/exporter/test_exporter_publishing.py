@@ -120,7 +120,7 @@ def test_a_burst_of_one_workload_gives_two_messages_and_no_other_waits_for_it(
     put(box, "other", kind="JobSet")
     put(box, "bare", "bare")
     wait_until(lambda: topic.stored == ["train", "other", "bare", "bare"])
-    clock.advance(MERGE_SECONDS)
+    clock.pause(MERGE_SECONDS)
     wait_until(lambda: topic.stored[4:] == ["train"])
     wait_until(lambda: len(box) == 0)
 

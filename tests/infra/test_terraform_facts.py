@@ -17,7 +17,7 @@ from shared.edges.process import StructuredFormatter
 from shared.engine.outside import Role
 from shared.model.decisions import Reason
 from shared.settings import PREFIX, Settings
-from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
+from tests.builders import CLUSTER, a_demand_event, a_pool, a_push
 from tests.engine.world import World
 from tests.infra.bench import PUBLIC
 from tests.infra.terraform_text import CONFIGURATIONS, ROOT, TERRAFORM, Block, Configuration, read_configuration
@@ -174,7 +174,7 @@ def test_messages_are_kept_and_nobody_unknown_has_a_right(folder: str) -> None:
             assert {"service_account_email", "audience"} <= push["oidc_token"][0].keys()
     wide = re.findall(r'"(allUsers|allAuthenticatedUsers|roles/(?:owner|editor|viewer))"', configuration.text)
     assert wide == []
-    assert [key for key in OWNER_KEYS if key in configuration.text] == [], "no static pool is ours"
+    assert [key for key in a_pool().labels if key in configuration.text] == [], "no static pool is ours"
 
 
 def test_the_lock_file_has_the_checksums_of_each_provider() -> None:

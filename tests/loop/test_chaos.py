@@ -24,7 +24,7 @@ from demo.settings import ClusterKind, StackSettings
 from demo.stack import Stack
 from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX
 from standins.controlplane.plane import API_SERVER, ETCD, ControlPlane
-from tests.clusters import SPEED
+from tests.running_stacks import SPEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def arena(
     """A stack of this file's own, and everything in it that can be struck."""
     with ExitStack() as things:
         plane = things.enter_context(ControlPlane()) if cluster_kind is ClusterKind.REAL else None
-        settings = StackSettings(speed=SPEED, cluster=cluster_kind)
+        settings = StackSettings(speed=SPEEDS[ClusterKind.REAL], cluster=cluster_kind)
         stack = things.enter_context(Stack(tmp_path_factory.mktemp("chaos"), settings, plane=plane))
         addresses = stack.addresses
         strikes: list[Strike] = [partial(stack.supervisor.kill, each) for each in PROCESSES]
