@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ CREATED_AT = "2027-01-15T07:59:00Z"
 def read_input(name: str, workload: str) -> Json:
     """Return one object of an input."""
     documents = yaml.safe_load_all((INPUTS / name).read_text())
-    return next(each for each in documents if each["metadata"]["name"] == workload)
+    objects = (each for document in documents for each in document.get("items", [document]))
+    # What aliases repeat is written out, so that a test may change one of them.
+    return next(json.loads(json.dumps(each)) for each in objects if each["metadata"]["name"] == workload)
 
 
 class FieldWorld(World):

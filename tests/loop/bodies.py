@@ -7,6 +7,7 @@ annotations that the local stack's simulated kubelet reads.
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,9 @@ def read_manifest(words: Json) -> Json:
     documents = yaml.safe_load_all((ROOT / words["file"]).read_text())
     wanted = words.get("name")
     return next(
-        each
-        for each in documents
+        json.loads(json.dumps(each))  # writes out what aliases repeat
+        for document in documents
+        for each in document.get("items", [document])
         if each["metadata"].get("name") == wanted or (wanted is None and each["kind"] not in _BESIDE)
     )
 
