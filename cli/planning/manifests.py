@@ -31,7 +31,7 @@ from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
 from shared.model.messages import OBJECT_NAME
-from shared.needs.refusals import find_other_server
+from shared.needs.templates import find_other_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -20,8 +20,7 @@ from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.needs import Tier, Way
 from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT, PodTemplate
-from shared.needs.refusals import check_listed, check_own_keys, check_resources, check_workload
-from shared.needs.selectors import check_affinity, read_node_labels
+from shared.needs import templates
 from shared.needs.ways import Demand, find_unbound, list_ways
 from shared.settings import Settings
 from shared.shapes.catalogue import GPUS, Placement
@@ -36,11 +35,11 @@ def complete(demand: Demand) -> Demand:
     What is refused first is what its owner should mend first.
     """
     template, workload, settings = demand.template, demand.workload, demand.settings
-    check_workload(workload, template, settings)
-    check_own_keys(template, workload)
-    check_resources(template, settings)
-    check_affinity(template)
-    node_labels = read_node_labels(template, demand.shape, demand.selected, settings)
+    templates.check_workload(workload, template, settings)
+    templates.check_own_keys(template, workload)
+    templates.check_resources(template, settings)
+    templates.check_affinity(template)
+    node_labels = templates.read_node_labels(template, demand.shape, demand.selected, settings)
     demand = structs.replace(demand, node_labels=node_labels)
     need = structs.replace(
         demand.need,
@@ -68,7 +67,7 @@ def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]
         network, _, subnetwork = pair.partition(":")
         if not network or not subnetwork or ":" in subnetwork:
             raise refuse("no_network_pair", pair, field=field)
-        check_listed(pair, settings.allowed_node_networks, "allowed_node_networks", field)
+        templates.check_listed(pair, settings.allowed_node_networks, "allowed_node_networks", field)
     return pairs
 
 
@@ -77,7 +76,7 @@ def _read_service_account(template: PodTemplate, settings: Settings) -> str:
     if account not in ("", settings.node_service_account):
         field = f"annotation {labels.NODE_SERVICE_ACCOUNT}"
         listed = settings.allowed_node_service_accounts
-        check_listed(account, listed, "allowed_node_service_accounts", field)
+        templates.check_listed(account, listed, "allowed_node_service_accounts", field)
     return account or settings.node_service_account
 
 

@@ -17,8 +17,7 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected, refuse
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-from shared.needs.refusals import find_other_server
-from shared.needs.selectors import OF_TIER, check_affinity, list_copied_labels
+from shared.needs import templates
 from shared.settings import Settings
 
 KEY_CHARACTERS = 13
@@ -116,10 +115,10 @@ def _find_other(
 
     A controller adds to leaders the label by which a workload keeps its slices together.
     """
-    other = find_other_server(pod)
+    other = templates.find_other_server(pod)
     if other is None and spec is not None:
         check_pod(pod, spec, workload, settings)
-        check_affinity(pod, spec)
+        templates.check_affinity(pod, spec)
     return other
 
 
@@ -164,7 +163,7 @@ def make_key(group: SliceGroup, pod: PodTemplate) -> str:
         [str(group.elastic), f"{pod.chips}/{pod.gpus}", *map(str, sizes)],
         *_list_words(pod),
         [f"{key}:{pod.annotations[key]}" for key in _KEYS & pod.annotations.keys()],
-        [f"{key}~{value}" for key, value in list_copied_labels(pod).items()],
+        [f"{key}~{value}" for key, value in templates.list_copied_labels(pod).items()],
         list(pod.volume_claims),
         [*pod.other_resources, *pod.unreadable_amounts],
     )
@@ -190,7 +189,8 @@ def check_pod(
     own[amounts], base[amounts] = (
         (f"{each.chips} chips, {each.gpus} GPUs",) for each in (pod, spec)
     )
-    for key in sorted(base.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
+    of_tier = templates.OF_TIER if settings.force_on_demand else frozenset()
+    for key in sorted(base.keys() - of_tier):
         values, admitted = own.get(key), set(base[key])
         # Where the spec admits any value, a pod has to select the label all the same.
         if values is None or (admitted and not (values and admitted.issuperset(values))):

@@ -23,10 +23,9 @@ from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Pod
 from shared.model.pools import PoolShape
 from shared.model.workloads import PodView, SliceGroup, Toleration, WorkloadView
+from shared.needs import templates
 from shared.needs.nodepool import complete
 from shared.needs.pods import KEY_CHARACTERS, Place, make_key, place_pods
-from shared.needs.refusals import check_resources, find_other_owner, find_other_server
-from shared.needs.selectors import list_required
 from shared.needs.ways import Demand
 from shared.settings import Settings
 from shared.shapes.catalogue import Placement, Shape
@@ -121,7 +120,7 @@ def _join(part: Part, parts: Sequence[Part]) -> Part:
 def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> Iterator[Part]:
     """Yield the parts of one group of the spec with its live pods."""
     own = make_key(group, group.template)
-    templates = {own: group.template} | {each.key: each.asks for each in live}
+    asks = {own: group.template} | {each.key: each.asks for each in live}
     # A policy of the namespace or a webhook may add to live pods, for example for a sidecar.
     lasting = [each.pod for each in live if not each.pod.deleting]
     sizes = [pod.template for pod in lasting if pod.template.units]
@@ -132,7 +131,7 @@ def _cut(workload: WorkloadView, group: SliceGroup, live: Sequence[Place]) -> It
         yield Part(
             group=structs.replace(
                 group,
-                template=templates[key].enlarge(sizes),
+                template=asks[key].enlarge(sizes),
                 replicas=number if group.elastic else group.replicas,
             ),
             key=key,
@@ -216,14 +215,14 @@ def _answer(cluster: str, workload: WorkloadView, part: Part, settings: Settings
     group, template, kind = part.group, part.group.template, get_kind(workload.kind)
     apart = kind.groups_apart or (part.added and not kind.whole)
     need = Need(key=part.key, asks=_NOWHERE, most=part.most, apart=apart)
-    other = find_other_server(template) or find_other_owner(workload, template)
+    other = templates.find_other_server(template) or templates.find_other_owner(workload, template)
     if other is not None:
         return Answer(need, other=other)
     try:
         if not template.units:
-            check_resources(template, settings)  # it may be a misspelt accelerator
+            templates.check_resources(template, settings)  # it may be a misspelt accelerator
         shape = find_slice_shape(group, template, workload, settings.room)
-        need = _shape(need, part, shape, list_required(template, settings))
+        need = _shape(need, part, shape, templates.list_required(template, settings))
         demand = complete(Demand(cluster, workload, group, settings, shape, need))
     except Rejected as error:
         return Answer(structs.replace(need, never=error.decision, of_flavor=part.added))

@@ -25,14 +25,7 @@ from shared.model.errors import Rejected, refuse
 from shared.model.needs import Need, Reservation, Tier, Way
 from shared.model.times import read_seconds
 from shared.model.workloads import SPOT_TAINT, Disk, PodTemplate, SliceGroup, WorkloadView
-from shared.needs.refusals import check_listed
-from shared.needs.selectors import (
-    CHECKED_BY_GKE,
-    RESERVATION_PARTS,
-    check_nodes,
-    list_offered_labels,
-    list_tiers,
-)
+from shared.needs import templates
 from shared.settings import WAIT_SECONDS_MAX, Settings, is_allowed
 from shared.shapes.catalogue import Shape
 
@@ -104,15 +97,15 @@ class Demand(Struct, frozen=True, dict=True):
     @cached_property
     def selected(self) -> Way:
         """Return the way that the pods select, without a zone; on-demand when they select none."""
-        tiers = [] if self.settings.force_on_demand else list_tiers(self.template)
+        tiers = [] if self.settings.force_on_demand else templates.list_tiers(self.template)
         if len(tiers) > 1:
             raise refuse("several_tiers", " + ".join(tiers))
         tier = tiers[0] if tiers else Tier.ON_DEMAND
-        words = frozenset((key, self.template.find_selector(key)) for key in CHECKED_BY_GKE)
+        select = self.template.find_selector
+        words = frozenset((key, select(key)) for key in templates.CHECKED_BY_GKE)
         way = Way(tier, machine=self.shape.machine.name, words=words)
         if tier == Tier.RESERVATION:
-            select = self.template.find_selector
-            parts = {part: select(key) or "" for part, key in RESERVATION_PARTS.items()}
+            parts = {part: select(key) or "" for part, key in templates.RESERVATION_PARTS.items()}
             reservation = Reservation(**parts)
             _check_names(reservation)
             self.check_listed(reservation)
@@ -135,7 +128,7 @@ class Demand(Struct, frozen=True, dict=True):
         if shared:
             field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
         if name:
-            check_listed(name, patterns, "allowed_reservations", field)
+            templates.check_listed(name, patterns, "allowed_reservations", field)
 
     @cached_property
     def flex_wait(self) -> int:
@@ -190,14 +183,14 @@ class Demand(Struct, frozen=True, dict=True):
         region = "-".join(self.cluster.split("/")[3].split("-")[:2])
         if not _ZONE.fullmatch(way.zone) or not way.zone.startswith(f"{region}-"):
             raise refuse("zone_of_another_region", way.zone, region=region)
-        offered = list_offered_labels(self.shape, way, self.settings)
-        check_nodes(self.template, self.node_labels | offered)
+        offered = templates.list_offered_labels(self.shape, way, self.settings)
+        templates.check_nodes(self.template, self.node_labels | offered)
         if way.tier == Tier.RESERVATION:
             _check_names(way.reservation)
         if way.tier == Tier.FLEX_START and not self.shape.family.flex_start:
             raise refuse("no_flex_start", self.shape.family.accelerator)
         # GKE adds the toleration to pods that select spot nodes.
-        added = Tier.SPOT in list_tiers(self.template)
+        added = Tier.SPOT in templates.list_tiers(self.template)
         if way.tier == Tier.SPOT and not (added or self.template.tolerates(SPOT_TAINT)):
             raise refuse("spot_not_tolerated", str(SPOT_TAINT))
 
@@ -269,7 +262,7 @@ def _check_names(reservation: Reservation) -> None:
     """Accept a reservation with a name, and names of which none is a path to another one."""
     for part, value in structs.asdict(reservation).items():
         if not _NAME.fullmatch(value or ("" if part == "name" else "none")):
-            raise refuse("no_reservation_name", value, field=RESERVATION_PARTS[part])
+            raise refuse("no_reservation_name", value, field=templates.RESERVATION_PARTS[part])
 
 
 def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
