@@ -16,7 +16,7 @@ from standins.kit import fitting
 from tests.simulation.sim_autoscaler import Autoscaler, draw_node, draw_pod
 from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_pool_bodies import MACHINES
-from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods, list_wanted
+from tests.simulation.sim_workloads import NAMESPACE, Workload
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
@@ -160,7 +160,7 @@ class SimCluster:
 
     def count_pools_needed(self, made: Workload, *, surges: bool) -> int:
         """Return how many pools a workload needs beside those of others on which it runs."""
-        wanted = list_wanted(made)
+        wanted = made.list_wanted()
         if not made.elastic:
             slices = made.count_slices() if surges else len({plan.slice_name for plan in wanted})
             return slices - self.count_elsewhere(made)
@@ -176,7 +176,7 @@ class SimCluster:
 
     def _reconcile(self, made: Workload) -> None:
         self._reconciling.discard(made.uid)
-        plans = {plan.key: plan for plan in list_pods(made)}
+        plans = {plan.key: plan for plan in made.list_pods()}
         names = set()
         for pod in self.list_pods_of(made):
             if pod.live and plans.pop(pod.plan.key, None) is None:
@@ -203,15 +203,16 @@ class SimCluster:
         world = self.world
         uid = made.uid if made.kind == "Pod" else world.make_uid("pod")
         name = plan.name if made.kind in FIXED_NAMES else f"{plan.name}-{uid[4:]}"
+        version, controller_kind, controller_name, controller_uid = plan.controller
         view = PodView(
             namespace=NAMESPACE,
             name=name,
             uid=uid,
             template=plan.template,
-            controller_kind=plan.controller_kind,
-            controller_name=plan.controller_name,
-            controller_uid=plan.controller_uid,
-            controller_api_version=plan.api_version,
+            controller_kind=controller_kind,
+            controller_name=controller_name,
+            controller_uid=controller_uid,
+            controller_api_version=version,
             created_at=float(int(world.time.now + world.scenario.skew_seconds)),
         )
         kind = find_kind_of_pod(view)

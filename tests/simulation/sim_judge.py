@@ -11,7 +11,6 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START, Violation
-from tests.simulation.sim_workloads import list_wanted
 
 if TYPE_CHECKING:
     from shared.model.workloads import CheckState
@@ -307,7 +306,7 @@ class Judge:
 
     def _is_done_with(self, pool: Pool, made: Workload) -> bool:
         """Return whether a pool is a finished slice's own, so that no other one may use it."""
-        plans, pinned = list_wanted(made), pool.listed.labels.get(jobset.NAMESPACED_JOB)
+        plans, pinned = made.list_wanted(), pool.listed.labels.get(jobset.NAMESPACED_JOB)
         wanted = {plan.slice_name for plan in plans}
         if pinned and pinned not in {plan.pool_key for plan in plans}:
             return True

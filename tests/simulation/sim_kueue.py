@@ -11,7 +11,7 @@ from shared.model.errors import StaleView
 from shared.model.messages import Event, EventType
 from shared.model.names import ObjectName
 from shared.model.workloads import Check, CheckState, QueuedWorkload
-from tests.simulation.sim_workloads import NAMESPACE, list_wanted
+from tests.simulation.sim_workloads import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -187,4 +187,4 @@ class Kueue:
 
 
 def _count_pods(made: Workload) -> int:
-    return len(list_wanted(made))
+    return len(made.list_wanted())

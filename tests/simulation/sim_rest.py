@@ -12,7 +12,7 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_pool_bodies import RESTING
 from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
-from tests.simulation.sim_workloads import NAMESPACE, list_pods
+from tests.simulation.sim_workloads import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster, SimPod
@@ -213,7 +213,7 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
     """
     if not pool.answers(made) and pool.owner and pool.owner.slot is not None:
         return f"no pod of its {made.kind} asks for it"
-    pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], list_pods(made)
+    pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], made.list_pods()
     if len(pods) != len(wanted) or any(pod.node is None for pod in pods):
         return ""
     homes = {(pod.plan.slice_name, pod.node.pool.name) for pod in pods if pod.node}
@@ -237,7 +237,7 @@ def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: W
     nodes = sum(len(cluster.list_nodes(each)) for each in shared)
     if is_free or (pool.fits(made) and size <= max(most, nodes)):
         return ""
-    return f"its {made.kind} wants {len(list_pods(made))} pods, it may have {size}"
+    return f"its {made.kind} wants {len(made.list_pods())} pods, it may have {size}"
 
 
 def _find_uselessness(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:

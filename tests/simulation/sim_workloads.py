@@ -1,15 +1,14 @@
 """The workloads of a scenario: their objects as the API has them, and the pods that they want."""
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import yaml
 from msgspec.structs import replace
 
 from shared.edges.pods import read_template, read_workload
-from shared.kinds import jobset, leaderworkerset, raycluster
-from shared.kinds.job import JOB_NAME_ON_POD
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.times import format_time
@@ -17,11 +16,21 @@ from shared.model.workloads import PodTemplate, WorkloadView
 
 Json = dict[str, Any]
 NAMESPACE = "default"
-TEMPLATE_HASH = "pod-template-hash"
-POD_NAME = "statefulset.kubernetes.io/pod-name"
-
+KINDS: dict[str, Json] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 ELASTIC_KINDS = ("Deployment", "StatefulSet", "Pod")
 SURGE_SHARE = 0.25  # of the pods of a Deployment so many more run while they are replaced
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlan:
+    """One pod that a workload wants."""
+
+    key: str  # stays the same when the pod is made anew
+    slice_name: str  # pods of one slice share it; of an elastic pool, it is the workload's name
+    name: str
+    template: PodTemplate
+    controller: list[str]  # API version, kind, name and UID
+    pool_key: str  # pods with it share one pool, which no pod with another such key may use
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +60,7 @@ SHAPES = {
     "gpu": Shape("nvidia-l4", "", 1, 1, "g2-standard-4", gpu=True),
     "gpu-other": Shape("nvidia-tesla-t4", "", 1, 1, "n1-standard-4", gpu=True),
 }
-OTHER = {"one": "one-other", "two": "two-other", "gpu": "gpu-other"} | {
-    "one-other": "one",
-    "two-other": "two",
-    "gpu-other": "gpu",
-}
+OTHER = {name: name.removesuffix("-other") if name.endswith("-other") else f"{name}-other" for name in SHAPES}
 
 
 @dataclass(slots=True)
@@ -88,6 +93,7 @@ class Workload:
     changed_at: float = 0.0  # when what it wants last changed
     _view: WorkloadView | None = None
     _template: PodTemplate | None = None
+    _wanted: tuple[object, list[PodPlan]] = (None, [])  # what it depends on, and the pods
 
     def touch(self) -> None:
         """Forget what was read of it: it has changed."""
@@ -126,34 +132,33 @@ class Workload:
 
     def count_slices(self) -> int:
         """Return how many pools it may have now, if it has slices."""
-        slices = len({plan.slice_name for plan in list_wanted(self)})
+        slices = len({plan.slice_name for plan in self.list_wanted()})
         if self.kind == "Deployment":
             return slices + math.ceil(self.replicas * SURGE_SHARE)
         return slices + (slices > 0 and self.kind == "LeaderWorkerSet" and self.restarts > 0)
 
     def count_nodes(self) -> int:
         """Return for how many pods at a time an elastic pool must have nodes."""
-        pods = len(list_wanted(self))
+        pods = len(self.list_wanted())
         return pods + math.ceil(pods * SURGE_SHARE) * (self.kind == "Deployment")
+
+    @property
+    def pins(self) -> Json:
+        """Return what keeps each of its slices on a pool of its own."""
+        several = self.shape.hosts > 1 or self.kind != "RayCluster"
+        return KINDS[self.kind].get("pinned", {}) if self.pinned and several else {}
 
     def build_template(self) -> Json:
         """Return its PodTemplateSpec."""
-        resource = labels.GPU_RESOURCE if self.shape.gpu else labels.TPU_RESOURCE
-        selectors = dict(self.shape.selectors)
-        if self.spot:
-            selectors[labels.SPOT] = "true"
-        asked = {"requests": {resource: str(self.shape.units)}, "limits": {resource: str(self.shape.units)}}
-        metadata: Json = {}
-        if self.kind == "LeaderWorkerSet" and self.pinned:
-            metadata["annotations"] = {leaderworkerset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
-        spec: Json = {"nodeSelector": selectors, "containers": [{"resources": asked}]}
-        if self.kind == "RayCluster" and self.shape.hosts > 1 and self.pinned:
-            term = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": labels.NODE_POOL}]}
-            spec["affinity"] = {"podAffinity": term, "podAntiAffinity": term}
-        return {"metadata": metadata, "spec": spec}
+        asks = {labels.GPU_RESOURCE if self.shape.gpu else labels.TPU_RESOURCE: str(self.shape.units)}
+        selectors = self.shape.selectors | ({labels.SPOT: "true"} if self.spot else {})
+        spec: Json = {"nodeSelector": selectors, "containers": [{"resources": {"requests": asks, "limits": asks}}]}
+        more: Json = self.pins.get("template", {})
+        return {"metadata": more.get("metadata", {}), "spec": spec | more.get("spec", {})}
 
     def build_body(self) -> Json:
         """Return the object as the API has it."""
+        checks = {labels.CAPACITY_CHECK_SECONDS: str(self.check_seconds)} if self.queued else {}
         metadata: Json = {
             "name": self.name,
             "namespace": NAMESPACE,
@@ -161,228 +166,96 @@ class Workload:
             "generation": self.generation,
             "resourceVersion": str(self.version),
             "creationTimestamp": format_time(self.made_at),
-            "annotations": {labels.CAPACITY_CHECK_SECONDS: str(self.check_seconds)} if self.queued else {},
+            "annotations": checks | self.pins.get("metadata", {}),
         }
         if self.deleting_since is not None:
             metadata["deletionTimestamp"] = format_time(self.deleting_since)
-        return _BODIES[self.kind](self, metadata)
+        template = self.build_template()
+        values = self._list_values() | {
+            "suspended": self.suspended,
+            "active": self.active,
+            "shown": min(self.active, self.replicas),
+            "succeeded": len(self.finished),
+            "conditions": self.list_conditions(),
+            "phase": self.terminal or "Pending",
+            "template": template,
+            "spec": template["spec"],
+        }
+        return {"metadata": metadata} | {part: fill(KINDS[self.kind][part], values) for part in ("spec", "status")}
 
-    def list_conditions(self, suspended: str = "Suspended") -> list[Json]:
+    def list_conditions(self) -> list[Json]:
         """Return the conditions that hold."""
         rows = [(self.terminal, self.terminal_since)] if self.terminal else []
         if self.suspended_since is not None:
-            rows.append((suspended, self.suspended_since))
+            rows.append(("RayClusterSuspended" if self.kind == "RayCluster" else "Suspended", self.suspended_since))
         return [{"type": kind, "status": "True", "lastTransitionTime": format_time(since)} for kind, since in rows]
 
-
-def _build_jobset(made: Workload, metadata: Json) -> Json:
-    if made.pinned:
-        metadata["annotations"] |= {
-            jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL,
-            jobset.NODE_SELECTOR_STRATEGY: "true",
+    def _list_values(self) -> Json:
+        """Return what object and pods say of it."""
+        hosts = self.shape.hosts
+        return {
+            "name": self.name,
+            "uid": self.uid,
+            "replicas": self.replicas,
+            "hosts": hosts,
+            "restarts": self.restarts,
+            "most": self._count_most(),
+            "pods": self._count_slices() * hosts,
+            "accelerator": self.shape.accelerator,
+            "hash": f"{self.shape.accelerator.replace('-', '')}{self.restarts}",
         }
-    job = {"parallelism": made.shape.hosts, "completions": made.shape.hosts, "template": made.build_template()}
-    replicated = {"name": "w", "replicas": made.replicas, "template": {"spec": job}}
-    status: Json = {"conditions": made.list_conditions(), "restarts": made.restarts}
-    status["replicatedJobsStatus"] = [{"name": "w", "active": made.active, "succeeded": len(made.finished)}]
-    spec = {"suspend": made.suspended, "replicatedJobs": [replicated]}
-    return {"metadata": metadata, "spec": spec, "status": status}
+
+    def _count_most(self) -> int:
+        """Return the most replicas of a worker group; one where the pods of two could mix."""
+        return 8 if self.pinned or self.shape.hosts == 1 else 1
+
+    def _count_slices(self) -> int:
+        """Return for how many slices its controller makes pods; one kind has several hosts once."""
+        if self.kind in ("Job", "StatefulSet") and self.shape.hosts > 1:
+            return 1 if self.kind == "Job" else min(self.replicas, 1)
+        return min(self.replicas, self._count_most()) if self.kind == "RayCluster" else self.replicas
+
+    def list_wanted(self) -> list[PodPlan]:
+        """Return the pods of its spec, whether it is suspended or over."""
+        state = self.replicas, self.restarts, self.finished, self.shape
+        if self._wanted[0] != state:
+            slices = [index for index in range(self._count_slices()) if index not in self.finished]
+            values = self._list_values()
+            pods = [self._plan_pod(values, index, host) for index in slices for host in range(self.shape.hosts)]
+            self._wanted = state, pods
+        return self._wanted[1]
+
+    def _plan_pod(self, values: Json, index: int, host: int) -> PodPlan:
+        """Return one pod of a slice."""
+        row = {"labels": {}, "annotations": {}, "selection": {}, "key": ""} | KINDS[self.kind] | self.pins
+        several = self.shape.hosts > 1
+        values = values | {"index": index, "host": host, "ordinal": index * self.shape.hosts + host}
+        values |= {"suffix": f"-{host}" if host else "", "host_of_several": host if several else ""}
+        values["slice"] = fill(row["slice"], values)
+        values["parent"] = values["slice"] if host else self.name
+        values["pod"] = fill(row["pod"], values)
+        marks = {name: text for name, text in fill(row["labels"], values).items() if text}
+        selectors = {key: (value,) for key, value in fill(row["selection"], values).items()}
+        template = replace(
+            self.template,
+            labels=self.template.labels | marks,
+            annotations=self.template.annotations | row["annotations"],
+            selection=self.template.selection | selectors,
+        )
+        age, controller, key = (fill(row[each], values) for each in ("age", "controller", "key"))
+        return PodPlan(age, values["slice"], values["pod"], template, controller, key)
+
+    def list_pods(self) -> list[PodPlan]:
+        """Return the pods that it wants now."""
+        return [] if self.over else self.list_wanted()
 
 
-def _count_most(made: Workload) -> int:
-    """Return the most replicas of a worker group; one where the pods of two could mix."""
-    return 8 if made.pinned or made.shape.hosts == 1 else 1
-
-
-def _build_ray(made: Workload, metadata: Json) -> Json:
-    group = {
-        "groupName": "g",
-        "replicas": made.replicas,
-        "minReplicas": 0,
-        "maxReplicas": _count_most(made),
-        "numOfHosts": made.shape.hosts,
-        "template": made.build_template(),
-    }
-    status = {"availableWorkerReplicas": made.active, "conditions": made.list_conditions("RayClusterSuspended")}
-    spec = {"suspend": made.suspended, "workerGroupSpecs": [group]}
-    return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def _build_lws(made: Workload, metadata: Json) -> Json:
-    if made.pinned:
-        metadata["annotations"][leaderworkerset.EXCLUSIVE_TOPOLOGY] = labels.NODE_POOL
-    template = {"size": made.shape.hosts, "workerTemplate": made.build_template()}
-    spec = {"replicas": made.replicas, "leaderWorkerTemplate": template}
-    return {"metadata": metadata, "spec": spec, "status": {"replicas": min(made.active, made.replicas)}}
-
-
-def _build_job(made: Workload, metadata: Json) -> Json:
-    pods = made.replicas if made.shape.hosts == 1 else made.shape.hosts
-    spec: Json = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "suspend": made.suspended}
-    spec["template"] = made.build_template()
-    status: Json = {"active": made.active, "conditions": made.list_conditions()}
-    return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def _build_deployment(made: Workload, metadata: Json) -> Json:
-    spec = {"replicas": made.replicas, "template": made.build_template()}
-    return {"metadata": metadata, "spec": spec, "status": {"replicas": made.active}}
-
-
-def _build_set(made: Workload, metadata: Json) -> Json:
-    pods = made.replicas if made.shape.hosts == 1 else made.shape.hosts * min(made.replicas, 1)
-    spec = {"replicas": pods, "podManagementPolicy": "Parallel", "template": made.build_template()}
-    return {"metadata": metadata, "spec": spec, "status": {"replicas": made.active}}
-
-
-def _build_pod(made: Workload, metadata: Json) -> Json:
-    body = made.build_template()
-    body["metadata"] = metadata
-    body["status"] = {"phase": made.terminal or "Pending"}
-    return body
-
-
-_BODIES: dict[str, Callable[[Workload, Json], Json]] = {
-    "JobSet": _build_jobset,
-    "RayCluster": _build_ray,
-    "LeaderWorkerSet": _build_lws,
-    "Job": _build_job,
-    "Deployment": _build_deployment,
-    "StatefulSet": _build_set,
-    "Pod": _build_pod,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class PodPlan:
-    """One pod that a workload wants."""
-
-    key: str  # stays the same when the pod is made anew
-    slice_name: str  # pods of one slice share it; of an elastic pool, it is the workload's name
-    name: str
-    template: PodTemplate
-    controller_kind: str = ""
-    controller_name: str = ""
-    controller_uid: str = ""
-    api_version: str = "apps/v1"
-    pool_key: str = ""  # pods with it share one pool, which no pod with another such key may use
-
-
-def list_pods(made: Workload) -> list[PodPlan]:
-    """Return the pods that a workload wants now."""
-    return [] if made.over else list_wanted(made)
-
-
-def list_wanted(made: Workload) -> list[PodPlan]:
-    """Return the pods of a workload's spec, whether it is suspended or over."""
-    return list(_PLANS[made.kind](made))
-
-
-def _say(made: Workload, given: dict[str, str], notes: dict[str, str] | None = None) -> PodTemplate:
-    known = made.template
-    return replace(known, labels=known.labels | given, annotations=known.annotations | (notes or {}))
-
-
-def _plan_jobset(made: Workload) -> Iterator[PodPlan]:
-    for index in (each for each in range(made.replicas) if each not in made.finished):
-        job = f"{made.name}-w-{index}"
-        pinned = f"{NAMESPACE}_{job}"
-        for host in range(made.shape.hosts):
-            fields = {
-                jobset.JOBSET_NAME_ON_POD: made.name,
-                jobset.JOBSET_UID_ON_POD: made.uid,
-                jobset.REPLICATED_JOB_ON_POD: "w",
-                "jobset.sigs.k8s.io/job-index": str(index),
-                "jobset.sigs.k8s.io/restart-attempt": str(made.restarts),
-                jobset.JOB_KEY: f"key-of-{job}",
-                JOB_NAME_ON_POD: job,
-                labels.COMPLETION_INDEX: str(host),
-            }
-            template = _say(made, fields, {jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL} if made.pinned else None)
-            if made.pinned:
-                template = replace(template, selection=template.selection | {jobset.NAMESPACED_JOB: (pinned,)})
-            name, uid = f"{job}-{host}", f"{made.uid}-{made.restarts}-{index}"
-            key = pinned if made.pinned else ""
-            yield PodPlan(f"{name}/{made.restarts}", job, name, template, "Job", job, uid, "batch/v1", key)
-
-
-def _plan_ray(made: Workload) -> Iterator[PodPlan]:
-    for index in range(min(made.replicas, _count_most(made))):
-        for host in range(made.shape.hosts):
-            fields = {
-                raycluster.CLUSTER: made.name,
-                raycluster.GROUP: "g",
-                raycluster.NODE_TYPE: raycluster.WORKER,
-                raycluster.REPLICA_INDEX: str(index),
-            }
-            if made.shape.hosts > 1:
-                fields[raycluster.HOST_INDEX] = str(host)
-            slice_name = f"{made.name}-g-{index}"
-            key = slice_name if made.pinned and made.shape.hosts > 1 else ""
-            template, name = _say(made, fields), f"{made.name}-g-worker-{index}{host}"
-            age = f"{name}/{made.restarts}/{made.shape.accelerator}"
-            owner = "RayCluster", made.name, made.uid, raycluster.RAYCLUSTER.api_version
-            yield PodPlan(age, slice_name, name, template, *owner, key)
-
-
-def _plan_lws(made: Workload) -> Iterator[PodPlan]:
-    for index in range(made.replicas):
-        leader = f"{made.name}-{index}"
-        for host in range(made.shape.hosts):
-            fields = {
-                leaderworkerset.SET_NAME: made.name,
-                leaderworkerset.GROUP_INDEX: str(index),
-                leaderworkerset.WORKER_INDEX: str(host),
-            }
-            notes = {leaderworkerset.LEADER_ASKS_FOR_CHIPS: "true"}
-            name, owner = (f"{leader}-{host}", leader) if host else (leader, made.name)
-            key, template = leader if made.pinned else "", _say(made, fields, notes)
-            age = f"{name}/{made.restarts}/{made.shape.accelerator}"
-            uid = f"{made.uid}-{owner}"
-            yield PodPlan(age, leader, name, template, "StatefulSet", owner, uid, "apps/v1", key)
-
-
-def _plan_job(made: Workload) -> Iterator[PodPlan]:
-    several = made.shape.hosts > 1
-    count = made.shape.hosts if several else made.replicas
-    for index in range(count):
-        pod_labels = {JOB_NAME_ON_POD: made.name, labels.COMPLETION_INDEX: str(index)}
-        name = f"{made.name}-{index}"
-        slice_name = made.name if several else name
-        template = _say(made, pod_labels)
-        key = f"{name}/{made.restarts}"
-        yield PodPlan(key, slice_name, name, template, "Job", made.name, made.uid, "batch/v1")
-
-
-def _plan_deployment(made: Workload) -> Iterator[PodPlan]:
-    age = f"{made.shape.accelerator.replace('-', '')}{made.restarts}"
-    template = _say(made, {TEMPLATE_HASH: age})
-    owner = f"{made.name}-{age}"
-    for index in range(made.replicas):
-        name, uid = f"{owner}-{index}", f"{made.uid}-{age}"
-        yield PodPlan(name, made.name, name, template, "ReplicaSet", owner, uid)
-
-
-def _plan_set(made: Workload) -> Iterator[PodPlan]:
-    several = made.shape.hosts > 1
-    count = made.shape.hosts * min(made.replicas, 1) if several else made.replicas
-    for index in range(count):
-        name = f"{made.name}-{index}"
-        key = f"{name}/{made.restarts}/{made.shape.accelerator}"
-        template = _say(made, {POD_NAME: name})
-        yield PodPlan(key, made.name, name, template, "StatefulSet", made.name, made.uid)
-
-
-def _plan_pod(made: Workload) -> Iterator[PodPlan]:
-    yield PodPlan(made.name, made.name, made.name, made.template, api_version="")
-
-
-_PLANS: dict[str, Callable[[Workload], Iterator[PodPlan]]] = {
-    "JobSet": _plan_jobset,
-    "RayCluster": _plan_ray,
-    "LeaderWorkerSet": _plan_lws,
-    "Job": _plan_job,
-    "Deployment": _plan_deployment,
-    "StatefulSet": _plan_set,
-    "Pod": _plan_pod,
-}
+def fill(part: Any, values: Json) -> Any:
+    """Return a part of a manifest with values in the place of their names."""
+    if isinstance(part, dict):
+        return {key: fill(each, values) for key, each in part.items()}
+    if isinstance(part, list):
+        return [fill(each, values) for each in part]
+    if not isinstance(part, str):
+        return part
+    return values[part[1:]] if part.startswith("$") else part.format_map(values)
