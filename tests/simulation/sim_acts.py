@@ -16,11 +16,6 @@ from tests.simulation.sim_scenario import CLUSTERS, ZONE, Act
 from tests.simulation.sim_workloads import NAMESPACE, OTHER, SHAPES, Shape, Workload
 from tests.simulation.sim_world import Sent, World
 
-SUSPENDED = ("JobSet", "RayCluster", "Job")
-ENDING = ("JobSet", "Job", "Pod")
-SCALED = ("RayCluster", "LeaderWorkerSet", "Deployment", "StatefulSet")
-RESTARTED = ("JobSet", "LeaderWorkerSet", "Deployment", "StatefulSet", "Job", "RayCluster")
-
 
 def apply_act(world: World, act: Act) -> None:
     """Do an act now; one that makes no sense now is left out."""
@@ -114,7 +109,7 @@ def _name_shape(made: Workload) -> str:
 
 def _suspend(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     del world
-    if made.kind in SUSPENDED and not (made.suspended or made.terminal or made.queued):
+    if made.can("suspend") and not (made.suspended or made.terminal or made.queued):
         cluster.suspend(made, says=not act.flag)
 
 
@@ -124,14 +119,14 @@ def _resume(_world: World, cluster: SimCluster, made: Workload, _act: Act) -> No
 
 
 def _scale(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    if made.kind in SCALED and made.replicas != act.count and (made.kind != "StatefulSet" or made.elastic):
+    if made.can("scale") and made.replicas != act.count and (made.kind != "StatefulSet" or made.elastic):
         made.replicas, made.changed_at = act.count, world.time.now
         made.respec()
         cluster.note_workload(made)
 
 
 def _respec(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
-    if made.kind in SCALED:
+    if made.can("scale"):
         base = _name_shape(made).partition("+")[0]
         made.shape, made.changed_at = SHAPES[OTHER[base]], world.time.now
         made.respec()
@@ -139,7 +134,7 @@ def _respec(world: World, cluster: SimCluster, made: Workload, _act: Act) -> Non
 
 
 def _restart(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    if made.kind in RESTARTED and not made.over:
+    if made.can("restart") and not made.over:
         made.restarts += 1
         made.touch()
         cluster.note_workload(made)
@@ -149,7 +144,7 @@ def _restart(world: World, cluster: SimCluster, made: Workload, act: Act) -> Non
 
 
 def _complete(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    if made.kind not in ENDING or made.terminal:
+    if not made.can("complete") or made.terminal:
         return
     word = "Failed" if act.flag else {"JobSet": "Completed", "Job": "Complete"}.get(made.kind, "Succeeded")
     made.terminal, made.changed_at = word, world.time.now

@@ -3,23 +3,16 @@
 from collections.abc import Callable
 from random import Random
 
-from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
 from tests.simulation.sim_faults import GKE, OUTCOMES
 from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
+from tests.simulation.sim_workloads import KINDS
 
 LENGTH_SECONDS, GROWTH_LENGTH_SECONDS = 2400.0, 1500.0
 TICK_SECONDS_MIN = 45.0
-_KINDS = {
-    "JobSet": (30, "one two two gpu"),
-    "RayCluster": (20, "one two gpu"),
-    "LeaderWorkerSet": (15, "one two two"),
-    "Job": (12, "one two gpu"),
-    "Deployment": (10, "one gpu"),
-    "StatefulSet": (6, "one two gpu"),
-    "Pod": (7, "one one two gpu"),
-}
-"""How often a kind comes, and the shapes of its pods."""
-_SHAPES = {kind: words.split() for kind, (_, words) in _KINDS.items()}
+_SHAPES = {kind: row["shapes"].split() for kind, row in KINDS.items()}
+_VERBS = "delete recreate recreate evict preempt preempt degrade remove-pool relabel visitor".split()
+"""What may be done to any workload; each kind has some more."""
+_VERBS_OF_QUEUES = "evict-queued", "complete", "delete", "preempt", "restart"
 _READS = ("get", "list", "get_workload", "list_bound_pods", "list_nodes", "list_workload_pods", "list_operations")
 _CALLS = ("", "", "", "create", "create", "delete", "delete", "write_notice", "list_accelerator_pods", *_READS)
 _OFTEN = "crash " * 4 + "lost-reply " * 3 + "late " * 2 + "stall " * 4 + "stale " * 5
@@ -31,7 +24,7 @@ def make_scenario(seed: int) -> Scenario:
     rng = Random(f"story {seed}")
     clusters = 2 if rng.random() < 0.15 else 1
     draft = Scenario(seed, _make_acts(rng, clusters), _make_faults(rng, clusters), clusters=clusters)
-    draft.ticks = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
+    draft.ticks = [_draw(rng, 30, LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
     for stream, shares, add in _ABILITIES:
         own = Random(stream.format(seed=seed))
         if own.random() < shares[not draft.candidates]:
@@ -62,7 +55,7 @@ def _add_instances(draft: Scenario, rng: Random) -> None:
     """Let functions have several instances in one story of ten, and other settings in others."""
     several, differ = rng.random() < 0.1, rng.random() < 0.1
     for _ in range(rng.randint(1, 3) if several else 0):
-        at, seconds = _round(rng.random() ** 1.5 * LENGTH_SECONDS), rng.choice((60.0, 300.0, 900.0))
+        at, seconds = _draw_early(rng), rng.choice((60.0, 300.0, 900.0))
         role = rng.choice(("provision", "provision", "collect"))
         draft.rollouts.append(Rollout(at, role, seconds, rng.choice((0, 0, 1)), rng.choice((0, 0, 1, 2))))
     if differ:
@@ -78,17 +71,31 @@ def _thin(ticks: list[float]) -> list[float]:
     return thinned
 
 
-def _round(seconds: float) -> float:
-    return round(seconds, 1)
+def _draw(rng: Random, first: float, seconds: float = 1.0) -> float:
+    """Return a moment in the seconds after a first one."""
+    return round(first + rng.random() * seconds, 1)
+
+
+def _draw_early(rng: Random, first: float = 0.0, birth: float = 0.0) -> float:
+    """Return a moment between a birth and the end of the scenario, early more often than late."""
+    return round(birth + first + rng.random() ** 1.5 * (LENGTH_SECONDS - birth), 1)
+
+
+def _add_ticks(draft: Scenario, rng: Random, until: float, step: int = 60) -> None:
+    """Let ticks come at about equal distances from the first minute on."""
+    draft.ticks += [_draw(rng, each) for each in range(60, int(until), step)]
+
+
+# --- workloads ------------------------------------------------------------------------------------
 
 
 def _make_acts(rng: Random, clusters: int) -> list[Act]:
     acts: list[Act] = []
     count = rng.choices((1, 2, 3, 6), (55, 30, 12, 3))[0]
-    many, end = count > 3, _round(600 + rng.random() * 900)
+    many, end = count > 3, _draw(rng, 600, 900)
     first = ""
     for index in range(count):
-        kind = rng.choices(list(_KINDS), [weight for weight, _ in _KINDS.values()])[0]
+        kind = rng.choices(list(KINDS), [row["chance"] for row in KINDS.values()])[0]
         shape = rng.choice(_SHAPES[kind])
         if first in _SHAPES[kind] and rng.random() < 0.6:
             shape = first  # so that workloads can take each other's nodes
@@ -96,7 +103,7 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
         if shape != "gpu" and rng.random() < 0.12:
             shape += "+spot" if rng.random() < 0.7 else "+spot-intolerant"
         name, cluster = f"w{index}", rng.randrange(clusters)
-        at = _round(rng.random() * (60 if index == 0 else 900))
+        at = _draw(rng, 0, 60 if index == 0 else 900)
         replicas = 1 if kind == "Pod" else rng.choices((1, 2, 3), (45, 40, 15))[0]
         birth = Act(at, "create", cluster, name, kind, shape, replicas, rng.random() < 0.4)
         acts.append(birth)
@@ -108,24 +115,13 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
     return acts
 
 
-_VERBS_OF_QUEUES = "evict-queued", "complete", "delete", "preempt", "restart"
-_VERBS = (
-    (("", *_SHAPES), "delete recreate recreate evict preempt preempt degrade remove-pool relabel visitor"),
-    (SUSPENDED, "suspend suspend resume"),
-    (ENDING, "complete complete"),
-    (SCALED, "scale scale scale respec"),
-    (RESTARTED, "restart restart"),
-    (("JobSet",), "go-pool finish-slice static-pool"),
-)
-
-
 def _make_life(rng: Random, birth: Act) -> list[Act]:
     """Return what is done to one workload during the scenario."""
-    kind, acts = birth.kind, []
-    verbs = [verb for kinds, words in _VERBS if kind in kinds for verb in words.split()]
+    acts: list[Act] = []
+    verbs = [*_VERBS, *KINDS[birth.kind]["verbs"].split()]
     for _ in range(rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]):
         verb = rng.choice(verbs)
-        at = _round(birth.at + 5 + rng.random() ** 1.5 * (LENGTH_SECONDS - birth.at))
+        at = _draw_early(rng, 5, birth.at)
         count = rng.randint(0, 3) if verb in ("scale", "evict", "preempt") else 0
         if verb in ("delete", "recreate"):
             count = rng.choice((1, 1, 20, 120))
@@ -133,12 +129,12 @@ def _make_life(rng: Random, birth: Act) -> list[Act]:
         if verb == "suspend":
             wait = rng.choice((5.0, 200.0, 320.0, 950.0, 1300.0))
             if rng.random() < 0.6:
-                acts.append(Act(_round(at + wait + rng.random() * 10), "resume", birth.cluster, birth.name))
+                acts.append(Act(_draw(rng, at + wait, 10), "resume", birth.cluster, birth.name))
     return acts
 
 
 def _make_event(rng: Random, cluster: int) -> Act:
-    at = _round(rng.random() * LENGTH_SECONDS)
+    at = _draw(rng, 0, LENGTH_SECONDS)
     verb = rng.choice(("exporter-down", "exporter-down", "replay", "replay", "rubbish", "bystander"))
     return Act(at, verb, cluster, "", count=rng.choice((60, 600, 3000)), flag=rng.random() < 0.5)
 
@@ -148,7 +144,7 @@ def _make_event(rng: Random, cluster: int) -> Act:
 
 def _add_stop(draft: Scenario, rng: Random) -> None:
     """Set the emergency stop for a while."""
-    at, seconds = _round(rng.random() * 1500), rng.choice((60, 400, 1200))
+    at, seconds = _draw(rng, 0, 1500), rng.choice((60, 400, 1200))
     draft.acts.append(Act(at, "stop", rng.randrange(draft.clusters), "", count=seconds, flag=rng.random() < 0.5))
 
 
@@ -157,8 +153,8 @@ def _add_blindness(draft: Scenario, rng: Random) -> None:
     empties = [act for act in draft.acts if act.verb in ("suspend", "restart")]
     if empties:
         act = rng.choice(empties)
-        seconds = _round(60 + rng.random() * 600)
-        draft.faults.append(Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, seconds))
+        seconds = _draw(rng, 60, 600)
+        draft.faults.append(Fault(round(act.at + 5, 1), "no-right", "get_workload", act.cluster, seconds))
 
 
 def _add_list(draft: Scenario, rng: Random) -> None:
@@ -178,9 +174,9 @@ def _add_scarcity(draft: Scenario, rng: Random) -> None:
     soon = not draft.candidates and zones.random() < 0.6
     draft.faults.append(Fault(0.0, "no-chips" if soon else "no-stock", dry, cluster, until))
     if rng.random() < 0.3:
-        draft.faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
-    draft.acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
-    draft.ticks += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
+        draft.faults.append(Fault(_draw(rng, 0, until), "crash", "delete", cluster))
+    draft.acts += [Act(_draw(rng, 100, until), "replay", cluster, "") for _ in range(3)]
+    _add_ticks(draft, rng, until + 300)
 
 
 def _add_doubles(draft: Scenario, rng: Random) -> None:
@@ -203,9 +199,9 @@ def _add_stock(draft: Scenario, rng: Random) -> None:
     for zone in "abc"[: draft.candidates]:
         at = 0.0
         while at < LENGTH_SECONDS:
-            draft.stock.append(Stock(_round(at), zone, rng.choice((0, 0, 1, 2, 4, 30))))
+            draft.stock.append(Stock(round(at, 1), zone, rng.choice((0, 0, 1, 2, 4, 30))))
             at += 60 + rng.random() * 900
-    draft.ticks += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
+    _add_ticks(draft, rng, LENGTH_SECONDS, 120)
 
 
 def _add_warmth(draft: Scenario, rng: Random) -> None:
@@ -217,18 +213,18 @@ def _add_warmth(draft: Scenario, rng: Random) -> None:
     kind = first.kind if first.kind in ("RayCluster", "LeaderWorkerSet") else rng.choice(("JobSet", "Job"))
     at = first.at
     for index in range(rng.randint(1, 3)):
-        ends = _round(at + 200 + rng.random() * 600)
-        verb = "complete" if kind in ENDING and rng.random() < 0.5 else "delete"
+        ends = _draw(rng, at + 200, 600)
+        verb = "complete" if kind in ("JobSet", "Job") and rng.random() < 0.5 else "delete"
         acts.append(Act(ends, verb, first.cluster, f"s{index - 1}" if index else first.name, count=1))
-        at = _round(ends + rng.random() * 400 - 60)
+        at = _draw(rng, ends - 60, 400)
         pinned = kind in ("RayCluster", "LeaderWorkerSet") and rng.random() < 0.8  # their pods share one pool
         acts.append(Act(at, "create", first.cluster, f"s{index}", kind, first.shape, max(first.count, 1), pinned))
-    draft.ticks += [_round(each + rng.random()) for each in range(60, int(at) + 300, rng.choice((60, 60, 300)))]
+    _add_ticks(draft, rng, int(at) + 300, rng.choice((60, 60, 300)))
     draft.idle_seconds, draft.limit_chips = rng.choice((120, 600, 900)), rng.choice((0, 8, 16))
     if draft.limit_chips:
         shape, spot, rest = acts[-1].shape.partition("+")
         other = {"one": "two", "two": "one", "gpu": "one"}[shape] + spot + rest
-        acts.append(Act(_round(at + rng.random() * 60), "create", first.cluster, "tight", "JobSet", other, 1))
+        acts.append(Act(_draw(rng, at, 60), "create", first.cluster, "tight", "JobSet", other, 1))
 
 
 def _add_growth(draft: Scenario, rng: Random) -> None:
@@ -238,19 +234,19 @@ def _add_growth(draft: Scenario, rng: Random) -> None:
     """
     if draft.stock:
         return
-    cluster, at, first = draft.acts[0].cluster, _round(rng.random() * 100), rng.randint(1, 3)
+    cluster, at, first = draft.acts[0].cluster, _draw(rng, 0, 100), rng.randint(1, 3)
     kind = rng.choice(("Deployment", "Deployment", "RayCluster"))
     draft.acts.append(Act(at, "create", cluster, "grows", kind, "gpu", first))
     rows = [Stock(0.0, zone, first + rng.choice((0, 0, 1, 2)) if zone == "a" else 30) for zone in "ab"]
     for _ in range(rng.randint(1, 4)):
         verb = rng.choice(("scale", "scale", "scale", "preempt", "restart", "suspend", "remove-pool"))
-        when = _round(at + 300 + rng.random() * GROWTH_LENGTH_SECONDS)
+        when = _draw(rng, at + 300, GROWTH_LENGTH_SECONDS)
         draft.acts.append(Act(when, verb, cluster, "grows", count=rng.randint(0, 6), flag=rng.random() < 0.3))
-    draft.acts.append(Act(_round(at + 400), "scale", cluster, "grows", count=first + rng.randint(1, 4)))
+    draft.acts.append(Act(round(at + 400, 1), "scale", cluster, "grows", count=first + rng.randint(1, 4)))
     for _ in range(rng.randint(0, 5)):
-        when = _round(rng.random() * GROWTH_LENGTH_SECONDS)
+        when = _draw(rng, 0, GROWTH_LENGTH_SECONDS)
         rows.append(Stock(when, rng.choice("ab"), rng.choice((0, 1, 2, 3, 4, 6, 30))))
-    draft.ticks += [_round(each + rng.random()) for each in range(60, int(GROWTH_LENGTH_SECONDS) + 1800, 60)]
+    _add_ticks(draft, rng, GROWTH_LENGTH_SECONDS + 1800)
     # The policy's list is none for pods that select spot.
     if not any(act.shape.endswith(("spot", "spot-intolerant")) for act in draft.acts):
         draft.stock, draft.candidates = rows, max(draft.candidates, 2)
@@ -264,18 +260,17 @@ def _add_queue(draft: Scenario, rng: Random) -> None:
         shape = rng.choice(_SHAPES[kind])
         cluster = rng.randrange(draft.clusters)
         count = rng.randint(1, 3)
-        draft.acts.append(Act(_round(at), "queue", cluster, name, kind, shape, count, rng.random() < 0.3))
+        draft.acts.append(Act(round(at, 1), "queue", cluster, name, kind, shape, count, rng.random() < 0.3))
         for _ in range(rng.randint(0, 2)):
-            verb, when = rng.choice(_VERBS_OF_QUEUES), _round(at + 60 + rng.random() * 1500)
+            verb, when = rng.choice(_VERBS_OF_QUEUES), _draw(rng, at + 60, 1500)
             draft.acts.append(Act(when, verb, cluster, name, count=rng.randint(0, 2)))
         at += rng.random() * 300
     draft.quota_pods = rng.choice((2, 4, 8))
 
 
-def _add_minutes(draft: Scenario, rng: Random) -> None:
+def _add_minutes(draft: Scenario, _rng: Random) -> None:
     """Let ticks come each minute, as in production."""
-    del rng
-    draft.ticks = [_round(each) for each in range(30, int(LENGTH_SECONDS), 60)]
+    draft.ticks = [float(each) for each in range(30, int(LENGTH_SECONDS), 60)]
 
 
 def _add_tiers(draft: Scenario, rng: Random) -> None:
@@ -305,7 +300,7 @@ _ABILITIES: tuple[tuple[str, tuple[float, float], Callable[[Scenario, Random], N
 def _make_faults(rng: Random, clusters: int) -> list[Fault]:
     faults = []
     for _ in range(rng.choices((0, 1, 2, 3, 4), (18, 30, 26, 16, 10))[0]):
-        at, cluster = _round(rng.random() ** 1.5 * LENGTH_SECONDS), rng.randrange(clusters)
+        at, cluster = _draw_early(rng), rng.randrange(clusters)
         drawn = rng.random()
         if drawn < 0.55:
             faults.append(_make_once(rng, at, cluster))
@@ -337,7 +332,7 @@ def _make_once(rng: Random, at: float, cluster: int) -> Fault:
 
 
 def _make_window(rng: Random, at: float, cluster: int) -> Fault:
-    seconds = _round(30 + rng.random() * 900)
+    seconds = _draw(rng, 30, 900)
     kind = rng.choice(("outage", "outage", "no-quota", "no-stock", "no-right", "no-right"))
     if kind == "outage":
         return Fault(at, kind, rng.choice(("gke", "kubernetes")), cluster, seconds)

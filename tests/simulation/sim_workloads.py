@@ -142,6 +142,10 @@ class Workload:
         pods = len(self.list_wanted())
         return pods + math.ceil(pods * SURGE_SHARE) * (self.kind == "Deployment")
 
+    def can(self, verb: str) -> bool:
+        """Return whether something can be done to its kind."""
+        return verb in KINDS[self.kind]["verbs"].split()
+
     @property
     def pins(self) -> Json:
         """Return what keeps each of its slices on a pool of its own."""
