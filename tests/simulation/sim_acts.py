@@ -121,7 +121,7 @@ def _resume(_world: World, cluster: SimCluster, made: Workload, _act: Act) -> No
 def _scale(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     if made.can("scale") and made.replicas != act.count and (made.kind != "StatefulSet" or made.elastic):
         made.replicas, made.changed_at = act.count, world.time.now
-        made.respec()
+        made.generation += 1
         cluster.note_workload(made)
 
 
@@ -129,7 +129,7 @@ def _respec(world: World, cluster: SimCluster, made: Workload, _act: Act) -> Non
     if made.can("scale"):
         base = _name_shape(made).partition("+")[0]
         made.shape, made.changed_at = SHAPES[OTHER[base]], world.time.now
-        made.respec()
+        made.generation += 1
         cluster.note_workload(made)
 
 

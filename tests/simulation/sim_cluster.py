@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
+from shared.edges.pods import Pod, view_pod
 from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.pools import PoolNode
+from shared.model.times import format_time
 from shared.model.workloads import Notice, PodView
 from standins.kit import fitting
 from tests.simulation.sim_autoscaler import Autoscaler, draw_node, draw_pod
 from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_pool_bodies import MACHINES
-from tests.simulation.sim_workloads import NAMESPACE, Workload
+from tests.simulation.sim_workloads import NAMESPACE, Json, Workload
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
@@ -55,6 +58,7 @@ class SimPod:
 
     plan: PodPlan
     workload: Workload
+    body: Json  # as the API had it first
     view: PodView
     kind: Kind | None
     leads: bool
@@ -203,21 +207,13 @@ class SimCluster:
         world = self.world
         uid = made.uid if made.kind == "Pod" else world.make_uid("pod")
         name = plan.name if made.kind in FIXED_NAMES else f"{plan.name}-{uid[4:]}"
-        version, controller_kind, controller_name, controller_uid = plan.controller
-        view = PodView(
-            namespace=NAMESPACE,
-            name=name,
-            uid=uid,
-            template=plan.template,
-            controller_kind=controller_kind,
-            controller_name=controller_name,
-            controller_uid=controller_uid,
-            controller_api_version=version,
-            created_at=float(int(world.time.now + world.scenario.skew_seconds)),
-        )
+        own = {"namespace": NAMESPACE, "name": name, "uid": uid}
+        created = {"creationTimestamp": format_time(world.time.now + world.scenario.skew_seconds)}
+        body = plan.body | {"metadata": plan.body["metadata"] | own | created}
+        view = view_pod(msgspec.convert(body, Pod))
         kind = find_kind_of_pod(view)
         leads = kind is not None and is_leader(kind, view)
-        pod = SimPod(plan, made, view, kind, leads, world.time.now, made.tolerates)
+        pod = SimPod(plan, made, body, view, kind, leads, world.time.now, made.tolerates)
         self.pods[uid] = self.waiting[uid] = pod
         world.note_change()
         self.schedule_soon()

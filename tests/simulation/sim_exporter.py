@@ -101,33 +101,11 @@ class SimExporter:
 
 def build_pod(pod: SimPod) -> WatchedPod:
     """Return a pod as the API has it."""
-    view, conditions = pod.view, []
-    if view.unschedulable:
-        since = format_time(view.unschedulable_since)
+    conditions = []
+    if pod.view.unschedulable:
+        since = format_time(pod.view.unschedulable_since)
         conditions = [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
         ]
-    owner = {
-        "apiVersion": view.controller_api_version,
-        "kind": view.controller_kind,
-        "name": view.controller_name,
-        "uid": view.controller_uid,
-        "controller": True,
-    }
-    metadata = {
-        "name": view.name,
-        "namespace": view.namespace,
-        "uid": view.uid,
-        "creationTimestamp": format_time(view.created_at),
-        "labels": view.template.labels,
-        "annotations": view.template.annotations,
-        "ownerReferences": [owner] if view.controller_kind else None,
-    }
-    spec = pod.workload.build_template()["spec"] | {
-        "nodeSelector": {key: value for key, (value,) in view.template.selection.items()},
-        "nodeName": view.node_name,
-    }
-    status = {"phase": view.phase, "conditions": conditions}
-    return msgspec.json.decode(
-        msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}), type=WatchedPod
-    )
+    body = msgspec.json.encode(pod.body | {"status": {"conditions": conditions}})
+    return msgspec.json.decode(body, type=WatchedPod)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from msgspec.structs import replace
 
-from shared.edges.pods import read_template, read_workload
+from shared.edges.pods import read_workload
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.times import format_time
-from shared.model.workloads import PodTemplate, WorkloadView
+from shared.model.workloads import WorkloadView
 
 Json = dict[str, Any]
 NAMESPACE = "default"
@@ -28,8 +27,7 @@ class PodPlan:
     key: str  # stays the same when the pod is made anew
     slice_name: str  # pods of one slice share it; of an elastic pool, it is the workload's name
     name: str
-    template: PodTemplate
-    controller: list[str]  # API version, kind, name and UID
+    body: Json  # as its controller makes it, but for what is its own
     pool_key: str  # pods with it share one pool, which no pod with another such key may use
 
 
@@ -92,7 +90,6 @@ class Workload:
     made_at: float = 0.0
     changed_at: float = 0.0  # when what it wants last changed
     _view: WorkloadView | None = None
-    _template: PodTemplate | None = None
     _wanted: tuple[object, list[PodPlan]] = (None, [])  # what it depends on, and the pods
 
     def touch(self) -> None:
@@ -100,24 +97,12 @@ class Workload:
         self.version += 1
         self._view = None
 
-    def respec(self) -> None:
-        """Forget its template too."""
-        self.generation += 1
-        self._view = self._template = None
-
     @property
     def view(self) -> WorkloadView:
         """Return it as the product's own reader sees it."""
         if self._view is None:
             self._view = read_workload(get_kind(self.kind), self.build_body())
         return self._view
-
-    @property
-    def template(self) -> PodTemplate:
-        """Return the template of its pods, without what controllers add."""
-        if self._template is None:
-            self._template = read_template(self.build_template())
-        return self._template
 
     @property
     def elastic(self) -> bool:
@@ -238,16 +223,16 @@ class Workload:
         values["slice"] = fill(row["slice"], values)
         values["parent"] = values["slice"] if host else self.name
         values["pod"] = fill(row["pod"], values)
-        marks = {name: text for name, text in fill(row["labels"], values).items() if text}
-        selectors = {key: (value,) for key, value in fill(row["selection"], values).items()}
-        template = replace(
-            self.template,
-            labels=self.template.labels | marks,
-            annotations=self.template.annotations | row["annotations"],
-            selection=self.template.selection | selectors,
-        )
-        age, controller, key = (fill(row[each], values) for each in ("age", "controller", "key"))
-        return PodPlan(age, values["slice"], values["pod"], template, controller, key)
+        version, kind, name, uid = fill(row["controller"], values)
+        owner = {"apiVersion": version, "kind": kind, "name": name, "uid": uid, "controller": True}
+        body = self.build_template()
+        body["metadata"] = {
+            "labels": {key: text for key, text in fill(row["labels"], values).items() if text},
+            "annotations": body["metadata"].get("annotations", {}) | row["annotations"],
+            "ownerReferences": [owner] if kind else [],
+        }
+        body["spec"]["nodeSelector"] |= fill(row["selection"], values)
+        return PodPlan(fill(row["age"], values), values["slice"], values["pod"], body, fill(row["key"], values))
 
     def list_pods(self) -> list[PodPlan]:
         """Return the pods that it wants now."""
