@@ -6,13 +6,11 @@ others go on. Only one runs at a time, and who is next depends on the queue alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
-
-from shared.model.errors import OutOfTime
 
 T = TypeVar("T")
 
@@ -96,27 +94,6 @@ class VirtualTime:
         else:
             self._main.switch()
 
-    def run_side_by_side(
-        self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float
-    ) -> list[T | Exception]:
-        """Run works as tasks of the calling one's owner: `shared.engine.threads.Crew.run`."""
-        if len(tasks) == 1:  # nothing to interleave: no task of its own
-            return [self._run_now(tasks[0], until)]
-        waiting, results = list(enumerate(tasks))[::-1], dict[int, T | Exception]()
-
-        def run() -> None:
-            while waiting:
-                index, work = waiting.pop()
-                try:
-                    results[index] = self._run_now(work, until)
-                except BaseException:  # a crash ends the whole instance
-                    waiting.clear()
-                    raise
-
-        for wait in [self.fork(run) for _ in range(min(at_once, len(tasks)))]:
-            wait()
-        return [results[index] for index in range(len(tasks))]
-
     def fork(self, work: Callable[[], T]) -> Callable[[], T]:
         """Begin a work beside the calling task; the answer waits for its result."""
         results: list[T] = []
@@ -143,13 +120,6 @@ class VirtualTime:
 
         self.spawn(run, self.get_owner())
         return wait
-
-    def _run_now(self, work: Callable[[], T], until: float) -> T | Exception:
-        """Return what one task returns or raises."""
-        try:
-            return work() if self.now < until else OutOfTime("the time is over")
-        except Exception as error:  # noqa: BLE001 -- the port hands every error back
-            return error
 
     def run_until(self, until: float) -> None:
         """Let everything happen that is due by a moment, then be there."""
