@@ -152,6 +152,10 @@ class SimCluster:
         self.world.exporters[self.name].lose_workload(made)
         self._reconcile(made)
 
+    def find_workload(self, name: str) -> Workload | None:
+        """Return the workload of a name, whatever its kind."""
+        return next((made for (_, each), made in self.workloads.items() if each == name), None)
+
     def find_owner(self, pool: Pool) -> Workload | None:
         """Return the live workload that a pool is of."""
         owner = pool.owner

@@ -317,12 +317,17 @@ class GkePools:
         pool.granted = max(0, pool.granted - 1)
 
     def refill(self) -> None:
-        """Let pools that lost machines have those that there are now."""
+        """Let all pools that lost machines have those that there are now."""
         for pools in self.pools.values():
             for pool in pools.values():
-                if not pool.autoscaled and pool.status in RESTING and pool.granted < pool.size:
-                    pool.granted += self.find_machines(pool, pool.size - pool.granted)
-                    self.fill(pool)
+                if not pool.autoscaled and pool.granted < pool.size:
+                    self.repair(pool)
+
+    def repair(self, pool: Pool) -> None:
+        """Let a pool that lost machines have those that there are now."""
+        if self.pools[pool.cluster].get(pool.name) is pool and pool.status in RESTING:
+            pool.granted += self.find_machines(pool, pool.size - pool.granted)
+            self.fill(pool)
 
     def relabel(self, pool: Pool, changed: dict[str, str]) -> None:
         """Give a pool other labels, as a person can by hand."""

@@ -35,6 +35,7 @@ class PodPlan:
 class Shape:
     """What the pods of a slice ask for, and what GKE's machines for it are."""
 
+    name: str
     accelerator: str
     topology: str
     units: int  # chips or GPUs of each pod
@@ -50,14 +51,15 @@ class Shape:
         return {labels.ACCELERATOR: self.accelerator, labels.TOPOLOGY: self.topology}
 
 
-SHAPES = {
-    "one": Shape("tpu-v4-podslice", "2x2x1", 4, 1, "ct4p-hightpu-4t"),
-    "one-other": Shape("tpu-v6e-slice", "2x2", 4, 1, "ct6e-standard-4t"),
-    "two": Shape("tpu-v4-podslice", "2x2x2", 4, 2, "ct4p-hightpu-4t"),
-    "two-other": Shape("tpu-v6e-slice", "2x4", 4, 2, "ct6e-standard-4t"),
-    "gpu": Shape("nvidia-l4", "", 1, 1, "g2-standard-4", gpu=True),
-    "gpu-other": Shape("nvidia-tesla-t4", "", 1, 1, "n1-standard-4", gpu=True),
-}
+_SHAPES = (
+    Shape("one", "tpu-v4-podslice", "2x2x1", 4, 1, "ct4p-hightpu-4t"),
+    Shape("one-other", "tpu-v6e-slice", "2x2", 4, 1, "ct6e-standard-4t"),
+    Shape("two", "tpu-v4-podslice", "2x2x2", 4, 2, "ct4p-hightpu-4t"),
+    Shape("two-other", "tpu-v6e-slice", "2x4", 4, 2, "ct6e-standard-4t"),
+    Shape("gpu", "nvidia-l4", "", 1, 1, "g2-standard-4", gpu=True),
+    Shape("gpu-other", "nvidia-tesla-t4", "", 1, 1, "n1-standard-4", gpu=True),
+)
+SHAPES = {each.name: each for each in _SHAPES}
 OTHER = {name: name.removesuffix("-other") if name.endswith("-other") else f"{name}-other" for name in SHAPES}
 
 
