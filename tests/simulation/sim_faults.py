@@ -31,13 +31,6 @@ ERRORS: dict[str, Callable[[], ProvisionerError]] = {
     "quota": lambda: NoCapacity("Insufficient quota to satisfy the request"),
     "cluster-not-found": lambda: ClusterNotFound("404: no such cluster"),
 }
-
-
-def make_error(kind: str) -> ProvisionerError:
-    """Return the error of a fault."""
-    return ERRORS[kind]()
-
-
 OUTCOMES = frozenset({"stockout", "vanish", "degraded", "slow", "half"})
 """What becomes of a create that GKE has accepted."""
 MESSAGES = frozenset({"lose", "duplicate", "delay"})
@@ -45,7 +38,14 @@ LATE = "late"  # GKE does what it was asked long after the caller has given up
 NO_CALLS = OUTCOMES | MESSAGES | {LATE}
 """Faults that strike elsewhere than at the beginning of a call."""
 CALL_SECONDS = 30.0  # after so long the product gives a call up
-WINDOWS = frozenset({"outage", "no-quota", "no-stock", "no-chips", "no-right"})
+WINDOWS: dict[str, tuple[str, Callable[[Fault, str], bool]]] = {
+    "outage": ("unavailable", lambda fault, method: (fault.method == "gke") == (method in GKE)),
+    "no-right": ("denied", lambda fault, method: fault.method == method),
+    "no-quota": ("quota", lambda _, method: method in REFUSED),
+    "no-stock": ("", lambda *_: False),
+    "no-chips": ("", lambda *_: False),
+}
+"""What lasts: the error of a call that meets it, and whether a method does; capacity meets none."""
 STILL = frozenset({"no-quota", "no-stock"})
 """Windows that may stay open when the scenario comes to rest."""
 
@@ -73,13 +73,7 @@ class Invocation:
     """When it last read the pods on a pool."""
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
-    call_began: float = 0.0  # when a call was made by a task that has made no other
     bugs: list[str] = field(default_factory=list)  # errors that the product itself did not foresee
-
-    def find_call_began(self) -> float:
-        """Return when the latest call of the running task was made; tasks run side by side."""
-        began = getattr(getcurrent(), "call_began", None)
-        return self.call_began if began is None else began
 
 
 class FaultTable:
@@ -131,14 +125,13 @@ class FaultTable:
         getcurrent().call_began = self._time.now
         self._time.pause(self._rng.random() * self._latency)
         self.stale_seconds = 0.0
-        if not self._armed and not self._open:
-            return None
         for fault in self._open:
-            self._meet_window(fault, method, cluster)
+            error, meets = WINDOWS[fault.kind]
+            if CLUSTERS[fault.cluster] == cluster and meets(fault, method):
+                raise ERRORS[error]()
         for fault in self._armed:
             if self._matches(fault, method, cluster):
-                self._armed.remove(fault)
-                self.struck += 1
+                self._note(fault)
                 self._tell(f"FAULT {fault.kind} at {method}")
                 return self._strike(fault)
         return None
@@ -148,70 +141,37 @@ class FaultTable:
             return False
         return fault.method in ("", method) and (fault.kind not in METHODS or method in METHODS[fault.kind])
 
+    def _note(self, fault: Fault) -> None:
+        self._armed.remove(fault)
+        self.struck += 1
+
     def _strike(self, fault: Fault) -> ProvisionerError | None:
         if fault.kind == "crash":
             raise Crash
+        if fault.kind in ERRORS:
+            raise ERRORS[fault.kind]()
         if fault.kind == "stall":
             self._time.pause(fault.seconds)
-            return None
-        if fault.kind == "stale":
-            self.stale_seconds = max(self.stale_seconds, fault.seconds)
-            return None
-        if fault.kind == "lost-reply":
-            return Unavailable("no answer: the reply was lost")
-        raise make_error(fault.kind)
+        elif fault.kind == "stale":
+            self.stale_seconds = fault.seconds
+        return Unavailable("no answer: the reply was lost") if fault.kind == "lost-reply" else None
 
-    def _meet_window(self, fault: Fault, method: str, cluster: str) -> None:
-        if CLUSTERS[fault.cluster] != cluster:
-            return
-        if fault.kind == "outage" and (fault.method == "gke") == (method in GKE):
-            raise make_error("unavailable")
-        if fault.kind == "no-right" and fault.method == method:
-            raise make_error("denied")
-        if fault.kind == "no-quota" and method in REFUSED:
-            raise make_error("quota")
-
-    def _take(self, cluster: str, kinds: Collection[str], method: str = "") -> Fault | None:
-        """Return the first fault of some kinds, which strikes now."""
+    def take(self, cluster: str, kinds: Collection[str], method: str = "") -> Fault | None:
+        """Return the first fault of some kinds that strikes elsewhere than at a call, which is now."""
         for fault in self._armed:
             if fault.kind in kinds and CLUSTERS[fault.cluster] == cluster and fault.method == method:
-                self._armed.remove(fault)
-                self.struck += 1
+                self._note(fault)
                 return fault
         return None
 
-    def take_late(self, method: str, cluster: str) -> float:
-        """Return after how many seconds GKE does what it is asked now; 0 for at once."""
-        fault = self._take(cluster, {LATE}, method)
-        if fault is None:
-            return 0.0
-        self._tell(f"FAULT {method} comes {fault.seconds:.0f} s late")
-        return fault.seconds
-
-    def choose_outcome(self, cluster: str) -> Fault | None:
-        """Return what becomes of a create that is accepted now; None for what its zone has."""
-        return self._take(cluster, OUTCOMES)
-
-    def take_message_fault(self, cluster: str) -> Fault | None:
-        """Return what becomes of the message that is published now; None if it arrives."""
-        return self._take(cluster, MESSAGES)
-
-    def is_out_of_stock(self, cluster: str, zone: str = "") -> bool:
+    def is_out_of_stock(self, cluster: str, zone: str) -> bool:
         """Return whether a zone has no machines now.
 
-        The method of such a fault has the last letters of its zones; empty for all of them. Without
-        a zone it is about any.
+        The method of such a fault has the last letters of its zones; empty for all of them.
         """
-        dry = self._list_open({"no-stock"}, cluster)
-        return any(not zone or not each.method or zone[-1] in each.method for each in dry)
+        dry = (each for each in self._open if each.kind == "no-stock" and CLUSTERS[each.cluster] == cluster)
+        return any(not each.method or zone[-1] in each.method for each in dry)
 
-    def fails_soon(self, cluster: str) -> bool:
-        """Return whether a quota of Compute Engine lets each creation fail within a minute."""
-        return bool(self._list_open({"no-chips"}, cluster))
-
-    def lacks_quota(self, cluster: str) -> bool:
-        """Return whether a quota refuses each create now, or lets it fail soon."""
-        return bool(self._list_open({"no-chips", "no-quota"}, cluster))
-
-    def _list_open(self, kinds: Collection[str], cluster: str) -> list[Fault]:
-        return [each for each in self._open if each.kind in kinds and CLUSTERS[each.cluster] == cluster]
+    def lasts(self, cluster: str, *kinds: str) -> bool:
+        """Return whether a fault of some kinds lasts in a cluster."""
+        return any(each.kind in kinds and CLUSTERS[each.cluster] == cluster for each in self._open)

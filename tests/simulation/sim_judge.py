@@ -55,6 +55,11 @@ class Judge:
         self._world.tell(f"VIOLATION {violation}")
         self.violations.append(violation)
 
+    @property
+    def _sent(self) -> float:
+        """When the call was made that is judged."""
+        return self._world.time.get_call_began()
+
     # --- what adds --------------------------------------------------------------------------------
 
     def see_create(self, pool: Pool) -> None:
@@ -77,7 +82,7 @@ class Judge:
         One pool that only others use may be left out of the count. What was created after this
         request was sent could not be known.
         """
-        sent = self._get_run().find_call_began()
+        sent = self._sent
         others = [each for each in self._world.gke.list_owned(pool.cluster, made) if each.fits(made)]
         serving = [each for each in others if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
@@ -155,7 +160,7 @@ class Judge:
         ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate
         rounds = old.round if self._loses_records(made) else self._rounds.get(key, 0)
         self._rounds[key] = self._rounds.get(key, 0) + ended
-        passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(rounds, 5), 1800)
+        passed, pause = self._sent - old.created_at, min(60 << min(rounds, 5), 1800)
         if ended and passed < pause - 5 and before.status != PoolStatus.RUNNING:
             self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
 
@@ -216,16 +221,16 @@ class Judge:
             self._judge_limit(pool, nodes)
             wanted = max(made.count_nodes() if made else 0, 1)
             others = sum(pod.workload is not made for pod in self._world.clusters[pool.cluster].list_users(pool))
-            sent = self._get_run().find_call_began()
+            sent = self._sent
             changed = made is not None and sent - made.changed_at < CHANGED_SECONDS
             if nodes > wanted + others and not changed:
                 self.report("no pool too many", f"{pool.name} may have {nodes} nodes, and {wanted} are wanted")
             return
         run, home = self._get_run(), self._world.clusters[pool.cluster]
-        old = [each for each in home.list_nodes(pool) if each.created_at < run.find_call_began() - LOOK_SECONDS]
+        old = [each for each in home.list_nodes(pool) if each.created_at < self._sent - LOOK_SECONDS]
         if nodes < len(old) and (nodes or any(each.pods for each in old)):
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and has {len(old)}")
-        starting = min(pool.recall_machines(run.find_call_began() - LOOK_SECONDS).present, pool.granted)
+        starting = min(pool.recall_machines(self._sent - LOOK_SECONDS).present, pool.granted)
         if 0 < nodes < starting:
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and GKE makes {starting}")
 
@@ -240,8 +245,8 @@ class Judge:
         last = next((each for each in reads if each is not None), PoolRead(run.began, run.began))
         if last.shows >= max(pool.made_at, pool.relabelled_at):
             self.report("foreign pools", f"{act} of {pool.name}, whose labels are not ours")
-        elif run.find_call_began() - last.answered_at > LOOK_SECONDS:
-            seconds = run.find_call_began() - last.answered_at
+        elif self._sent - last.answered_at > LOOK_SECONDS:
+            seconds = self._sent - last.answered_at
             self.report("foreign pools", f"{act} of {pool.name}, whose labels were read {seconds:.0f} s before")
         else:
             self.figures["changes after the look"] += 1
@@ -266,7 +271,7 @@ class Judge:
         if pool.is_of(made) and pool.healthy_since is None and made.shape.hosts > 1:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)
-        if pod.bound_at > look and run.find_call_began() - look <= LOOK_SECONDS:
+        if pod.bound_at > look and self._sent - look <= LOOK_SECONDS:
             self.figures["pods bound after the look"] += 1
             return
         state = "ends" if pod.deleting_since is not None else "runs"
@@ -275,7 +280,7 @@ class Judge:
 
     def _judge_need(self, pool: Pool) -> None:
         """Report the delete of a whole pool without which its live workload has too few."""
-        world, now, sent = self._world, self._world.time.now, self._get_run().find_call_began()
+        world, now, sent = self._world, self._world.time.now, self._sent
         made = world.find_workload(pool)
         if made is None or not pool.fits(made):
             return
@@ -318,7 +323,7 @@ class Judge:
 
     def _judge_coming(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a new pool whose nodes come, and for which pods wait."""
-        world, sent = self._world, self._get_run().find_call_began()
+        world, sent = self._world, self._sent
         waits = [
             pod
             for pod in world.clusters[pool.cluster].waiting.values()
@@ -356,7 +361,7 @@ class Judge:
         made = self._world.find_workload(pool)
         if owner is None or not owner.warm_seconds or pool.status != PoolStatus.RUNNING or made is None:
             return
-        seen = self._get_run().find_call_began()  # machines may have come since the call was sent
+        seen = self._sent  # machines may have come since the call was sent
         if not made.terminal or pool.healthy_since is None or seen - pool.healthy_since < LOOK_SECONDS:
             return
         since = max(pool.left_at, pool.healthy_since)
@@ -387,7 +392,7 @@ class Judge:
     def _was_over(self, pool: Pool) -> bool:
         """Return whether the owner of a pool said that it is over, and then went."""
         gone = self._world.clusters[pool.cluster].gone_at.get(pool.owner.uid if pool.owner else "", 0.0)
-        return gone > self._get_run().find_call_began() - LOOK_SECONDS
+        return gone > self._sent - LOOK_SECONDS
 
     # --- Kueue ------------------------------------------------------------------------------------
 
@@ -397,7 +402,7 @@ class Judge:
             self.report("all or nothing", f"{entry.made.name} can be served, and is rejected: {state.message}")
         if state.state != "Ready":
             return
-        made, sent = entry.made, self._get_run().find_call_began()
+        made, sent = entry.made, self._sent
         pools = [each for each in self._world.gke.list_owned(cluster.name, made) if each.fits(made)]
         whole = [each for each in pools if each.healthy_since is not None]
         lost = self._count_done("preempt", "remove-pool", "relabel", "degrade", name=made.name)
@@ -431,7 +436,7 @@ class Judge:
         mode = self._world.scenario.mode
         truth, run = self._world.clusters[pool.cluster], self._get_run()
         stops = truth.stop_mode == "report-only" or (adds and truth.stop_mode == "no-create")
-        stops = stops and run.find_call_began() - truth.stopped_at > STOP_SECONDS
+        stops = stops and self._sent - truth.stopped_at > STOP_SECONDS
         if stops or mode == "report-only" or (adds and mode == "no-create"):
             self.report("stop", f"{act} of {pool.name} although a label forbids it")
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from shared.model.errors import AlreadyExists, Busy, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.pools import UNDER_WAY, Machines, NodePool, Operation, PoolStatus
-from tests.simulation.sim_faults import CALL_SECONDS, Invocation
+from tests.simulation.sim_faults import CALL_SECONDS, LATE, OUTCOMES
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, RESTING, read_body
 from tests.simulation.sim_scenario import START
 
@@ -84,7 +84,7 @@ class GkePools:
         world.judge.see_create(pool)
         where = f"{pool.zone}{' spot' if pool.listed.spot else ''}{' autoscaled' if pool.autoscaled else ''}"
         world.tell(f"GKE accepts the create of {name} ({pool.size} nodes, {where})")
-        outcome = world.faults.choose_outcome(cluster)
+        outcome = world.faults.take(cluster, OUTCOMES)
         vanishes = outcome is not None and outcome.kind == "vanish"
         begun = Operation(pool=name, creates=True, ended=False, began_at=world.time.now)
         self.operations.setdefault(cluster, []).append(begun)
@@ -171,20 +171,19 @@ class GkePools:
         Raises:
             Unavailable: it is done later.
         """
-        seconds = self.world.faults.take_late(method, cluster)
-        if not seconds:
+        fault, time = self.world.faults.take(cluster, {LATE}, method), self.world.time
+        if fault is None:
             effect()
             return
-        run = self.world.time.get_owner()
-        if isinstance(run, Invocation):
-            run.call_began = run.find_call_began()
+        self.world.tell(f"FAULT {method} comes {fault.seconds:.0f} s late")
+        run, began = time.get_owner(), time.get_call_began()
 
         def do() -> None:
             with suppress(ProvisionerError):
                 effect()
 
-        self.world.time.after(seconds, lambda: self.world.time.spawn(do, run))
-        self.world.time.pause(CALL_SECONDS)
+        time.after(fault.seconds, lambda: time.spawn(do, run, began))
+        time.pause(CALL_SECONDS)
         raise Unavailable(f"no answer to {method} within {CALL_SECONDS:.0f} s")
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
@@ -366,7 +365,7 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         time.after(end, lambda: _run(gke, pool))
         return
     soon = kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS
-    if soon or gke.world.faults.fails_soon(pool.cluster):
+    if soon or gke.world.faults.lasts(pool.cluster, "no-chips"):
         answer = _NO_QUOTA.format(pool=pool.name)
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return

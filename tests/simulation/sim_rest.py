@@ -169,7 +169,7 @@ def _is_left_without(
     hosts = 1 if made.elastic else made.shape.hosts
     zones = [each for each in world.list_zones(made) if not world.faults.is_out_of_stock(cluster.name, each)]
     stocked = any(world.gke.find_room(cluster.name, zone) >= hosts for zone in zones)
-    stocked = stocked and not world.faults.lacks_quota(cluster.name)
+    stocked = stocked and not world.faults.lasts(cluster.name, "no-chips", "no-quota")
     coming = any(
         pool.status == PoolStatus.PROVISIONING or world.time.now - pool.made_at < STOCKED_SECONDS
         for pool in world.gke.list_owned(cluster.name, made)

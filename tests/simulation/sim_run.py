@@ -126,7 +126,7 @@ def is_calm(world: World) -> bool:
 def _is_refused(world: World, cluster: SimCluster) -> bool:
     """Return whether a workload in the queue gets no pools, since GKE refuses them all."""
     queued = any(each.holds_quota and each.admitted_at is None for each in cluster.kueue.entries.values())
-    return queued and world.faults.lacks_quota(cluster.name)
+    return queued and world.faults.lasts(cluster.name, "no-chips", "no-quota")
 
 
 def _replay(world: World) -> None:

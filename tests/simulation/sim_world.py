@@ -13,7 +13,7 @@ from tests.audit_entries import an_entry, as_message
 from tests.builders import a_push
 from tests.simulation.sim_cluster import Node, SimCluster
 from tests.simulation.sim_exporter import SimExporter
-from tests.simulation.sim_faults import FaultTable, Invocation, PoolRead
+from tests.simulation.sim_faults import MESSAGES, FaultTable, Invocation, PoolRead
 from tests.simulation.sim_functions import Functions
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pool_bodies import Pool
@@ -134,7 +134,7 @@ class World:
 
     def send(self, cluster: str, sent: Sent) -> None:
         """Send one message, or what a fault makes of it."""
-        fault = self.faults.take_message_fault(cluster)
+        fault = self.faults.take(cluster, MESSAGES)
         self.sent.append(sent)
         if fault is not None:
             self.tell(f"FAULT {fault.kind} of the message: {sent.text}")

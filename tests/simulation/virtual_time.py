@@ -20,7 +20,7 @@ class Task(greenlet):  # type: ignore[misc]  # it has no types
 
     owner: object = None
     work: Callable[[], object] | None = None
-    call_began: float | None = None  # when its latest call was made, which may reach GKE much later
+    call_began = 0.0  # when its latest call was made, which may reach GKE much later
 
 
 class VirtualTime:
@@ -45,14 +45,14 @@ class VirtualTime:
         self._count += 1
         heappush(self._queue, (self.now + seconds, self._count, action))
 
-    def spawn(self, work: Callable[[], object], owner: object) -> None:
+    def spawn(self, work: Callable[[], object], owner: object, call_began: float = 0.0) -> None:
         """Start a task now; it runs until its first pause."""
         if self._free:
             task = self._free.pop()
         else:
             task = Task(self._take_work, self._main)
             self._tasks.append(task)
-        task.work, task.owner, task.call_began = work, owner, None
+        task.work, task.owner, task.call_began = work, owner, call_began
         self._resume(task)
 
     def _take_work(self) -> None:
@@ -68,6 +68,11 @@ class VirtualTime:
     def get_owner() -> object:
         """Return whose the running task is; None outside of tasks."""
         return getattr(getcurrent(), "owner", None)
+
+    @staticmethod
+    def get_call_began() -> float:
+        """Return when the latest call of the running task was made; tasks run side by side."""
+        return getattr(getcurrent(), "call_began", 0.0)
 
     def pause(self, seconds: float) -> None:
         """Let others go on for so long. Only tasks may call it."""
