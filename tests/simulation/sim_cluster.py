@@ -19,6 +19,7 @@ from standins.kit import fitting
 from tests.simulation.sim_autoscaler import Autoscaler, draw_node, draw_pod
 from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_pool_bodies import MACHINES
+from tests.simulation.sim_scenario import DRAIN_SECONDS
 from tests.simulation.sim_workloads import NAMESPACE, Json, Workload
 
 if TYPE_CHECKING:
@@ -320,6 +321,12 @@ class SimCluster:
     def list_users(self, pool: Pool) -> list[SimPod]:
         """Return the pods with accelerators on a pool; those that have ended left it."""
         return [pod for node in self.list_nodes(pool) for pod in node.pods if pod.units]
+
+    def list_holders(self, pool: Pool) -> list[SimPod]:
+        """Return the pods that hold a pool: one that ends does so for its grace and some minutes."""
+        since = self.world.time.now - DRAIN_SECONDS
+        users = self.list_users(pool)
+        return [pod for pod in users if pod.deleting_since is None or pod.deleting_since >= since]
 
     # --- the scheduler ----------------------------------------------------------------------------
 

@@ -70,6 +70,12 @@ class Pool:
         return self.listed.owner
 
     @property
+    def place(self) -> tuple[str, ...]:
+        """Return cluster, owner, need and slot of a pool of ours."""
+        owner = self.owner
+        return (self.cluster, owner.uid, owner.need, str(owner.slot)) if owner else ()
+
+    @property
     def units(self) -> int:
         """Return the chips or GPUs of each of its nodes."""
         return self.listed.gpus_per_node or MACHINES[self.listed.machine_type][2]

@@ -231,6 +231,10 @@ class GkePools:
         """Return the pools of a workload, those of the Go provisioner among them."""
         return [pool for pool in self.pools[cluster].values() if pool.is_of(made)]
 
+    def list_fitting(self, cluster: str, made: Workload) -> Sequence[Pool]:
+        """Return the pools of a workload on which its pods can run."""
+        return [pool for pool in self.list_owned(cluster, made) if pool.fits(made)]
+
     def find_room(self, cluster: str, zone: str) -> float:
         """Return for how many more hosts a zone has machines now."""
         now, rows = self.world.time.now - START, self.world.scenario.stock

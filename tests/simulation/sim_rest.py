@@ -11,7 +11,7 @@ from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_pool_bodies import RESTING
-from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
+from tests.simulation.sim_scenario import EVENT_SECONDS
 from tests.simulation.sim_workloads import NAMESPACE
 
 if TYPE_CHECKING:
@@ -50,63 +50,67 @@ def judge_tick(world: World) -> None:
             continue
         slots: dict[tuple[str, ...], list[Pool]] = {}
         for pool in world.gke.pools[cluster.name].values():
-            owner = pool.owner
-            if owner is not None and owner.slot is not None and _served_nobody(world, cluster, pool):
-                slots.setdefault((owner.uid, owner.need, str(owner.slot)), []).append(pool)
+            if pool.owner is not None and pool.owner.slot is not None and _served_nobody(cluster, pool):
+                slots.setdefault(pool.place, []).append(pool)
         for pools in slots.values():
-            _judge_both(world, cluster, pools)
-        _judge_gangs(world, cluster)
+            _judge_both(cluster, pools)
+        _judge_gangs(cluster)
 
 
-def _is_old(world: World, cluster: SimCluster, since: float) -> bool:
-    """Return whether something was so for some ticks, and each delete before it could begin."""
-    ticks = world.ticks[cluster.name]
-    return len(ticks) - bisect(ticks, since) > BOTH_TICKS + _count_delete_ticks(world, cluster)
+def _count_ticks(cluster: SimCluster, since: float) -> int:
+    ticks = cluster.world.ticks[cluster.name]
+    return len(ticks) - bisect(ticks, since)
 
 
-def _count_delete_ticks(world: World, cluster: SimCluster) -> int:
+def _count_delete_ticks(cluster: SimCluster) -> int:
     """Return how many ticks the deletes of all pools take, where few operations run at once."""
-    slots = world.scenario.operation_slots
-    return DELETE_TICKS * len(world.gke.pools[cluster.name]) // slots if slots else 0
+    slots = cluster.world.scenario.operation_slots
+    return DELETE_TICKS * len(cluster.world.gke.pools[cluster.name]) // slots if slots else 0
 
 
-def _served_nobody(world: World, cluster: SimCluster, pool: Pool) -> bool:
-    """Return whether a pool is whole for so long that it is useless to the pods beside it."""
-    return pool.healthy_since is not None and _is_old(world, cluster, pool.healthy_since + USELESS_SECONDS)
+def _served_nobody(cluster: SimCluster, pool: Pool) -> bool:
+    """Return whether a pool is whole for so long that it is useless to the pods beside it.
+
+    Some ticks have passed since, and each delete before it could begin.
+    """
+    if pool.healthy_since is None:
+        return False
+    ticks = _count_ticks(cluster, pool.healthy_since + USELESS_SECONDS)
+    return ticks > BOTH_TICKS + _count_delete_ticks(cluster)
 
 
-def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
+def _judge_both(cluster: SimCluster, pools: list[Pool]) -> None:
     """Report two whole pools of one slot of which one is used by nobody."""
-    made = world.find_workload(pools[0])
+    world, made = cluster.world, cluster.find_owner(pools[0])
     if len(pools) < 2 or made is None or made.over:
         return
-    if any(pod.workload is not made for pool in pools for pod in list_users(world, cluster, pool)):
+    if any(pod.workload is not made for pool in pools for pod in cluster.list_holders(pool)):
         return  # one is taken, and left out of the count
-    idle = [pool for pool in pools if not list_users(world, cluster, pool)]
-    late = [pool for pool in idle if pool.status in RESTING and world.time.now - made.changed_at > TICK_SECONDS]
+    quiet = world.time.now - made.changed_at > TICK_SECONDS
+    idle = quiet and any(pool.status in RESTING and not cluster.list_holders(pool) for pool in pools)
     # A pod that is younger than both may yet be placed on either.
     ready = min(pool.healthy_since or 0.0 for pool in pools)
     waits = any(pod.live and pod.node is None and pod.made_at < ready for pod in cluster.list_pods_of(made))
-    if late and waits and world.scenario.cap > len(pools):
+    if idle and waits and world.scenario.cap > len(pools):
         names = " and ".join(pool.name for pool in pools)
         world.judge.report("one pool per slot", f"{names} are whole for some ticks, and pods wait beside them")
 
 
-def _judge_gangs(world: World, cluster: SimCluster) -> None:
+def _judge_gangs(cluster: SimCluster) -> None:
     """Report a gang that holds a part of its pools for longer than it may."""
+    world, now = cluster.world, cluster.world.time.now
+    bound = world.scenario.check_seconds + PART_SECONDS + _count_delete_ticks(cluster) * TICK_SECONDS
     for entry in cluster.kueue.entries.values():
-        made, now = entry.made, world.time.now
+        made = entry.made
         pools = [pool for pool in world.gke.list_owned(cluster.name, made) if pool.status in RESTING]
         # One that others use can go no more: in use comes first.
-        whole = [pool for pool in pools if pool.healthy_since is not None and not list_users(world, cluster, pool)]
-        part = bool(whole) and made.suspended and entry.admitted_at is None
+        whole = any(pool.healthy_since is not None and not cluster.list_holders(pool) for pool in pools)
+        part = whole and made.suspended and entry.admitted_at is None
         # What could not go after a Retry, since GKE still made it, counts anew with new quota.
         began_at = max(entry.part_since or now, entry.reserved_at or 0.0)
         if world.gke.is_blocked(cluster.name, TICK_SECONDS):
             began_at = now  # a create that hangs holds the last operation slot, and cannot be ended
         entry.part_since = began_at if part else None
-        bound = world.scenario.check_seconds + PART_SECONDS
-        bound += _count_delete_ticks(world, cluster) * TICK_SECONDS
         if entry.part_since is not None and now - max(entry.part_since, world.settled_at) > bound:
             world.judge.report("all or nothing", f"{made.name} holds a part of its pools for {bound:.0f} s")
             entry.part_since = None
@@ -122,115 +126,107 @@ def judge_rest(world: World) -> None:
         if not (sent.answered or lasts):
             world.judge.report("no message lost", f"no answer after {sent.attempts} deliveries: {sent.text}")
     for cluster in world.clusters.values():
-        _judge_demands(world, cluster)
-        if world.scenario.mode != "report-only":
-            for pool in world.gke.pools[cluster.name].values():
-                _judge_pool(world, cluster, pool)
+        for made in cluster.workloads.values():
+            _judge_demand(cluster, made)
+        for pool in world.gke.pools[cluster.name].values() if world.scenario.mode != "report-only" else ():
+            why = _find_uselessness(cluster, pool)
+            if why:
+                world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: {why}")
 
 
-def _judge_demands(world: World, cluster: SimCluster) -> None:
-    for made in cluster.workloads.values():
-        waits = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.view.unschedulable]
-        if not waits:
-            continue
-        words = list_words(world, cluster, made, waits)
-        if not words:
-            world.judge.report("every demand answered", f"silence for {_describe(world, cluster, made)}")
-        elif _is_left_without(world, cluster, made, waits, words):
-            world.judge.report(
-                "served when there is capacity",
-                f"[{words[-1]}] is the last word for {_describe(world, cluster, made)}",
-            )
+def _judge_demand(cluster: SimCluster, made: Workload) -> None:
+    """Report a workload that waits without a word, or without what could be had for long."""
+    waits = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.view.unschedulable]
+    words, judge = list_words(cluster, made, waits), cluster.world.judge
+    if waits and not words:
+        judge.report("every demand answered", f"silence for {_describe(cluster, made)}")
+    elif waits and _is_left_without(cluster, made, waits, words):
+        text = f"[{words[-1]}] is the last word for {_describe(cluster, made)}"
+        judge.report("served when there is capacity", text)
 
 
-def list_words(world: World, cluster: SimCluster, made: Workload, waits: list[SimPod]) -> list[str]:
+def list_words(cluster: SimCluster, made: Workload, waits: list[SimPod]) -> list[str]:
     """Return the reasons that the owner can read on the workload and its pods, the latest last."""
-    rows: list[tuple[float, str]] = []
-    for uid in {made.uid, *(pod.view.uid for pod in waits)}:
-        for (_, message), at in cluster.events.get(uid, {}).items():
-            if world.time.now - at <= EVENT_SECONDS + TICK_SECONDS:
-                rows.append((at, message.rpartition("[")[2].rstrip("]")))
-    return [reason for _, reason in sorted(rows)]
+    since = cluster.world.time.now - EVENT_SECONDS - TICK_SECONDS
+    rows = sorted(
+        (at, message.rpartition("[")[2].rstrip("]"))
+        for uid in {made.uid, *(pod.view.uid for pod in waits)}
+        for (_, message), at in cluster.events.get(uid, {}).items()
+    )
+    return [reason for at, reason in rows if at >= since]
 
 
 LASTING = {"limit_reached", "stopped", "pool_useless", "slice_mixed", "slice_doubled", "followers_wait"}
 LASTING |= {"pool_taken", "pods_tie_node"}
 """Reasons for which a slice may wait although a zone has machines."""
+SERVED_REASONS = {"pool_absent", "pool_in_progress", "paused", "stockout", "no_operation_slot", "pool_failed"}
+"""Reasons that promise another try."""
 
 
-def _is_left_without(
-    world: World, cluster: SimCluster, made: Workload, waits: list[SimPod], words: list[str]
-) -> bool:
+def _is_left_without(cluster: SimCluster, made: Workload, waits: list[SimPod], words: list[str]) -> bool:
     """Return whether a workload waits although all that it lacks could be had for long."""
-    scenario, stops = world.scenario, world.scenario.mode != "active" or cluster.stop_mode
+    world, scenario, now = cluster.world, cluster.world.scenario, cluster.world.time.now
+    stops = scenario.mode != "active" or cluster.stop_mode
     if stops or made.over or not made.tolerates or set(words) & LASTING:
         return False
-    refused = words[-1] not in SERVED_REASONS
+    if words[-1] not in SERVED_REASONS or "flex-start" in scenario.tiers:  # its wait is its own
+        return False
     hosts = 1 if made.elastic else made.shape.hosts
     zones = [each for each in world.list_zones(made) if not world.faults.is_out_of_stock(cluster.name, each)]
     stocked = any(world.gke.find_room(cluster.name, zone) >= hosts for zone in zones)
     stocked = stocked and not world.faults.lasts(cluster.name, "no-chips", "no-quota")
     coming = any(
-        pool.status == PoolStatus.PROVISIONING or world.time.now - pool.made_at < STOCKED_SECONDS
+        pool.status == PoolStatus.PROVISIONING or now - pool.made_at < STOCKED_SECONDS
         for pool in world.gke.list_owned(cluster.name, made)
     )
     # Kubernetes tells of a pod with its own clock.
-    old = all(world.time.now - pod.made_at > STOCKED_SECONDS + scenario.skew_seconds for pod in waits)
-    reserved = "flex-start" in scenario.tiers  # its wait is its own
-    return stocked and old and not coming and not refused and not reserved
+    old = all(now - pod.made_at > STOCKED_SECONDS + scenario.skew_seconds for pod in waits)
+    return stocked and old and not coming
 
 
-SERVED_REASONS = {"pool_absent", "pool_in_progress", "paused", "stockout", "no_operation_slot", "pool_failed"}
-"""Reasons that promise another try."""
-
-
-def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
-    """Report a pool of ours that nobody needs."""
-    owner = pool.owner
+def _find_uselessness(cluster: SimCluster, pool: Pool) -> str:
+    """Return why nobody needs a pool of ours; empty if somebody does."""
+    owner, made = pool.owner, cluster.find_owner(pool)
     if owner is None or pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
-        return
+        return ""
     if not owner.created_at and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
-        return  # the Go provisioner's, and without a node nothing proves its cluster
-    made, users = world.find_workload(pool), list_users(world, cluster, pool)
-    if users:
-        return
+        return ""  # the Go provisioner's, and without a node nothing proves its cluster
+    if cluster.list_holders(pool):
+        return ""
     if made is None:
-        why = "its owner is gone"
-    elif made.terminal or made.deleting_since is not None:
-        why = "its owner is over"
-    elif made.suspended:
-        why = "" if made.queued and cluster.kueue.entries.get(made.uid) else "its owner is suspended"
-    else:
-        why = _find_surplus(world, cluster, pool, made) or _find_uselessness(world, cluster, pool, made)
-    if why:
-        world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: {why}")
+        return "its owner is gone"
+    if made.terminal or made.deleting_since is not None:
+        return "its owner is over"
+    if made.suspended:
+        return "" if made.uid in cluster.kueue.entries else "its owner is suspended"
+    return _find_surplus(cluster, pool, made) or _find_idleness(cluster, pool, made)
 
 
-def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
+def _find_surplus(cluster: SimCluster, pool: Pool, made: Workload) -> str:
     """Return why a pool is not needed while all pods of its workload run; empty if it is.
 
     One that none of its pods fits is not needed, whatever they wait for.
     """
-    if not pool.answers(made) and pool.owner and pool.owner.slot is not None:
+    ours = pool.owner is not None and pool.owner.slot is not None
+    if not pool.answers(made) and ours:
         return f"no pod of its {made.kind} asks for it"
     pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], made.list_pods()
     if len(pods) != len(wanted) or any(pod.node is None for pod in pods):
         return ""
     homes = {(pod.plan.slice_name, pod.node.pool.name) for pod in pods if pod.node}
-    if len(homes) > len({name for name, _ in homes}) and not made.elastic:
-        return ""  # a slice runs on two pools: its owner is told, and nothing is taken away
     if made.elastic:
-        return _find_elastic_surplus(world, cluster, pool, made)
+        return _find_elastic_surplus(cluster, pool, made)
     slices = len({plan.slice_name for plan in wanted})
-    owned = [each for each in world.gke.list_owned(cluster.name, made) if each.status != PoolStatus.STOPPING]
-    if len(owned) > slices and pool.owner and pool.owner.slot is not None:
-        return f"its {made.kind} has {slices} slices and {len(owned)} pools"
-    return ""
+    if len(homes) > len({name for name, _ in homes}):
+        return ""  # a slice runs on two pools: its owner is told, and nothing is taken away
+    owned = cluster.world.gke.list_owned(cluster.name, made)
+    count = sum(each.status != PoolStatus.STOPPING for each in owned)
+    return f"its {made.kind} has {slices} slices and {count} pools" if count > slices and ours else ""
 
 
-def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
+def _find_elastic_surplus(cluster: SimCluster, pool: Pool, made: Workload) -> str:
     """Return why an elastic pool is not needed, or may have too many nodes; empty if it is."""
-    shared = [each for each in world.gke.list_owned(cluster.name, made) if each.fits(made)]
+    shared = cluster.world.gke.list_fitting(cluster.name, made)
     # Each of them keeps a maximum of one, which costs nothing.
     size, most = sum(each.size for each in shared), max(made.count_nodes(), 1) + len(shared) - 1
     is_free = pool.size <= 1 and not cluster.list_nodes(pool)
@@ -240,42 +236,30 @@ def _find_elastic_surplus(world: World, cluster: SimCluster, pool: Pool, made: W
     return f"its {made.kind} wants {len(made.list_pods())} pods, it may have {size}"
 
 
-def _find_uselessness(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
+def _find_idleness(cluster: SimCluster, pool: Pool, made: Workload) -> str:
     """Return why a pool without use is given back although pods wait; empty if it is not.
 
     The pods of a slice that runs in part are held by its other pods. Kubernetes tells the age of a
     pod with its own clock.
     """
-    since, ticks, pods = pool.healthy_since, world.ticks[cluster.name], cluster.list_pods_of(made)
+    since, pods, ahead = pool.healthy_since, cluster.list_pods_of(made), cluster.world.scenario.skew_seconds
     begun = {pod.plan.slice_name for pod in pods if pod.node is not None}
     waits = [pod for pod in pods if pod.live and pod.view.unschedulable and pod.plan.slice_name not in begun]
-    ahead = world.scenario.skew_seconds
     if since is None or all(pod.made_at + ahead >= since for pod in waits):
         return ""
-    late = len(ticks) - bisect(ticks, since + USELESS_SECONDS + ahead) > ORPHAN_TICKS
+    late = _count_ticks(cluster, since + USELESS_SECONDS + ahead) > ORPHAN_TICKS
     return "a pod is older than its nodes, and was placed on none of them" if late else ""
 
 
-def list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
-    """Return the accelerator pods that hold a pool."""
-    now = world.time.now
-    return [
-        pod
-        for pod in cluster.list_users(pool)
-        if pod.deleting_since is None or now - pod.deleting_since <= DRAIN_SECONDS
-    ]
-
-
-def _describe(world: World, cluster: SimCluster, made: Workload) -> str:
+def _describe(cluster: SimCluster, made: Workload) -> str:
     """Return in words what a waiting workload has."""
     rows = []
-    for pool in world.gke.list_owned(cluster.name, made):
+    for pool in cluster.world.gke.list_owned(cluster.name, made):
         nodes, users = len(cluster.list_nodes(pool)), cluster.list_users(pool)
         who = "nobody" if not users else "others" if all(pod.workload is not made for pod in users) else "its pods"
         fit = "" if pool.fits(made) else " of another shape"
         rows.append(f"{pool.status}{fit}, {nodes} of {pool.size} nodes used by {who}")
-    elsewhere = any(pod.node and not pod.node.pool.is_of(made) for pod in cluster.list_pods_of(made))
-    more = ", in part elsewhere" if elsewhere else ""
+    more = ", in part elsewhere" if cluster.count_elsewhere(made) else ""
     return f"{made.kind} {made.name} ({'; '.join(rows) or 'no pool'}{more}{', spot' if made.spot else ''})"
 
 
