@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.edges.pods import Pod, view_pod
-from shared.kinds.kind import is_leader
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.pools import PoolNode
@@ -62,7 +61,6 @@ class SimPod:
     body: Json  # as the API had it first
     view: PodView
     kind: Kind | None
-    leads: bool
     made_at: float
     tolerates_spot: bool
     node: Node | None = None
@@ -216,9 +214,7 @@ class SimCluster:
         created = {"creationTimestamp": format_time(world.time.now + world.scenario.skew_seconds)}
         body = plan.body | {"metadata": plan.body["metadata"] | own | created}
         view = view_pod(msgspec.convert(body, Pod))
-        kind = find_kind_of_pod(view)
-        leads = kind is not None and is_leader(kind, view)
-        pod = SimPod(plan, made, body, view, kind, leads, world.time.now, made.tolerates)
+        pod = SimPod(plan, made, body, view, find_kind_of_pod(view), world.time.now, made.tolerates)
         self.pods[uid] = self.waiting[uid] = pod
         world.note_change()
         self.schedule_soon()

@@ -9,7 +9,8 @@ import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
 from exporter.publishing import MERGE_SECONDS, Merging, Waiting
-from shared.kinds.table import KINDS, get_kind
+from shared.edges.kubernetes import ObjectMeta
+from shared.kinds.table import KINDS
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
@@ -30,9 +31,8 @@ class SimExporter:
         self._start()
 
     def _start(self) -> None:
-        self._pods: dict[str, ObservedPods] = {}
-        self._workloads: dict[str, ObservedWorkloads] = {}
-        self._seen: set[str] = set()
+        self._pods = {kind.name: ObservedPods(self._cluster, kind) for kind in KINDS}
+        self._workloads = {kind.name: ObservedWorkloads(self._cluster, kind) for kind in KINDS[:-1]}
         self._merging = Merging()
 
     def stop(self) -> None:
@@ -53,33 +53,24 @@ class SimExporter:
 
     def see_pod(self, pod: SimPod) -> None:
         """Show a pod without a node."""
-        if self.up and pod.leads and pod.kind:
-            name = pod.kind.name
-            if name not in self._pods:
-                self._pods[name] = ObservedPods(self._cluster, pod.kind)
-            self._seen.add(pod.view.uid)
-            self._publish(self._pods[name].see(build_pod(pod)))
+        if self.up and pod.kind:
+            self._publish(self._pods[pod.kind.name].see(build_pod(pod)))
 
     def lose_pod(self, pod: SimPod) -> None:
         """Show that a pod left the watch."""
-        if self.up and pod.view.uid in self._seen and pod.kind:
-            self._seen.discard(pod.view.uid)
-            self._publish(self._pods[pod.kind.name].lose(build_pod(pod)))
+        if self.up and pod.kind:
+            gone = WatchedPod(metadata=ObjectMeta(uid=pod.view.uid))
+            self._publish(self._pods[pod.kind.name].lose(gone))
 
     def see_workload(self, made: Workload) -> None:
         """Show a workload as it is now."""
-        if self.up and made.kind != KINDS[-1].name:
-            self._publish(self._find(made).see(made.view))
+        if self.up and made.kind in self._workloads:
+            self._publish(self._workloads[made.kind].see(made.view))
 
     def lose_workload(self, made: Workload) -> None:
         """Show that a workload is gone."""
-        if self.up and made.kind != KINDS[-1].name:
-            self._publish(self._find(made).lose(made.view))
-
-    def _find(self, made: Workload) -> ObservedWorkloads:
-        if made.kind not in self._workloads:
-            self._workloads[made.kind] = ObservedWorkloads(self._cluster, get_kind(made.kind))
-        return self._workloads[made.kind]
+        if self.up and made.kind in self._workloads:
+            self._publish(self._workloads[made.kind].lose(made.view))
 
     def _publish(self, events: Iterable[Event]) -> None:
         now = self._world.time.now
@@ -101,11 +92,7 @@ class SimExporter:
 
 def build_pod(pod: SimPod) -> WatchedPod:
     """Return a pod as the API has it."""
-    conditions = []
-    if pod.view.unschedulable:
-        since = format_time(pod.view.unschedulable_since)
-        conditions = [
-            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
-        ]
-    body = msgspec.json.encode(pod.body | {"status": {"conditions": conditions}})
+    since = format_time(pod.view.unschedulable_since)
+    word = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    body = msgspec.json.encode(pod.body | {"status": {"conditions": [word] if since else []}})
     return msgspec.json.decode(body, type=WatchedPod)
