@@ -159,7 +159,7 @@ def draw_pod(pod: SimPod) -> fitting.Pod:
 def _draw_pod_anew(pod: SimPod) -> fitting.Pod:
     key, view = pod.plan.pool_key, pod.view
     held = [_PINNED] if key and pod.workload.kind == "JobSet" else []
-    held += [labels.SPOT] if pod.tolerates_spot and pod.workload.spot else []
+    held += [labels.SPOT] if pod.workload.tolerates and pod.workload.spot else []
     return fitting.Pod(
         namespace=view.namespace,
         name=view.name,

@@ -47,7 +47,12 @@ class Node:
         """Return its name, which never changes."""
         return self.view.name
 
-    def leave(self) -> None:
+    def leave(self, pod: SimPod, now: float) -> None:
+        """Let a pod be on it no more."""
+        self.pods.remove(pod)
+        self.pool.left_at = now
+
+    def stop(self) -> None:
         """Let it be Ready no more."""
         self.view = replace(self.view, ready=False, ready_at=None)
 
@@ -62,7 +67,6 @@ class SimPod:
     view: PodView
     kind: Kind | None
     made_at: float
-    tolerates_spot: bool
     node: Node | None = None
     bound_at: float = 0.0
     deleting_since: float | None = None
@@ -100,6 +104,10 @@ class SimCluster:
         self._pass_due = False
         self._reconciling: set[str] = set()
 
+    def read_clock(self) -> float:
+        """Return what the clock of Kubernetes says, in whole seconds; it may be ahead."""
+        return float(int(self.world.time.now + self.world.scenario.skew_seconds))
+
     # --- workloads --------------------------------------------------------------------------------
 
     def add_workload(self, made: Workload) -> None:
@@ -112,21 +120,22 @@ class SimCluster:
         made.touch()
         self.world.note_change()
         self.kueue.note_end(made)
+        self._show(made)
+        self._reconcile_soon(made)
+
+    def _show(self, made: Workload) -> None:
+        """Show a workload to the exporter, unless it is gone."""
         if self.workloads.get((made.kind, made.name)) is made:
             self.world.exporters[self.name].see_workload(made)
-        if made.uid not in self._reconciling:
-            self._reconciling.add(made.uid)
-            self.world.time.after(0.5 + self.world.rng.random(), lambda: self._reconcile(made))
 
     def suspend(self, made: Workload, *, says: bool = True) -> None:
         """Suspend a workload; its controller says since when a moment later, or never."""
-        now, ahead = self.world.time.now, self.world.scenario.skew_seconds
         made.suspended, made.generation = True, made.generation + 1
-        made.suspended_at = made.changed_at = now
+        made.suspended_at = made.changed_at = self.world.time.now
 
         def say() -> None:
             if made.suspended:
-                made.suspended_since = float(int(self.world.time.now + ahead))
+                made.suspended_since = self.read_clock()
                 self.note_workload(made)
 
         self.note_workload(made)
@@ -181,7 +190,13 @@ class SimCluster:
     def _list_elsewhere(self, made: Workload) -> list[SimPod]:
         return [pod for pod in self.list_pods_of(made) if pod.node and not pod.node.pool.is_of(made)]
 
+    def _reconcile_soon(self, made: Workload) -> None:
+        if made.uid not in self._reconciling:
+            self._reconciling.add(made.uid)
+            self.world.time.after(0.5 + self.world.rng.random(), lambda: self._reconcile(made))
+
     def _reconcile(self, made: Workload) -> None:
+        """Make the pods that a workload wants, and end the others."""
         self._reconciling.discard(made.uid)
         plans = {plan.key: plan for plan in made.list_pods()}
         names = set()
@@ -192,17 +207,11 @@ class SimCluster:
         for plan in plans.values():
             if made.kind not in FIXED_NAMES or plan.name not in names:
                 self._add_pod(made, plan)
-        self._count_active(made)
-
-    def _count_active(self, made: Workload) -> None:
-        """Keep the status that shows how much still runs, where the exporter needs it."""
         active = sum(not pod.view.finished for pod in self.list_pods_of(made))
-        if active == made.active:
-            return
-        made.active = active
-        made.touch()
-        if self.workloads.get((made.kind, made.name)) is made:
-            self.world.exporters[self.name].see_workload(made)
+        if active != made.active:  # the status that shows how much still runs
+            made.active = active
+            made.touch()
+            self._show(made)
 
     # --- pods -------------------------------------------------------------------------------------
 
@@ -211,10 +220,10 @@ class SimCluster:
         uid = made.uid if made.kind == "Pod" else world.make_uid("pod")
         name = plan.name if made.kind in FIXED_NAMES else f"{plan.name}-{uid[4:]}"
         own = {"namespace": NAMESPACE, "name": name, "uid": uid}
-        created = {"creationTimestamp": format_time(world.time.now + world.scenario.skew_seconds)}
+        created = {"creationTimestamp": format_time(self.read_clock())}
         body = plan.body | {"metadata": plan.body["metadata"] | own | created}
         view = view_pod(msgspec.convert(body, Pod))
-        pod = SimPod(plan, made, body, view, find_kind_of_pod(view), world.time.now, made.tolerates)
+        pod = SimPod(plan, made, body, view, find_kind_of_pod(view), world.time.now)
         self.pods[uid] = self.waiting[uid] = pod
         world.note_change()
         self.schedule_soon()
@@ -223,8 +232,7 @@ class SimCluster:
         """Begin to end a pod; it is gone after its grace."""
         if pod.deleting_since is not None or pod.view.uid not in self.pods:
             return
-        now = self.world.time.now
-        pod.deleting_since = now
+        pod.deleting_since = self.world.time.now
         pod.view = replace(pod.view, deleting=True)
         self.world.note_change()
         if pod.node is None:
@@ -237,7 +245,7 @@ class SimCluster:
         if pod.view.finished:
             return
         if pod.node is not None:
-            self._leave(pod, pod.node)
+            pod.node.leave(pod, self.world.time.now)
             self.schedule_soon()
         self.waiting.pop(pod.view.uid, None)
         pod.view = replace(pod.view, phase=phase, unschedulable=False)
@@ -251,19 +259,14 @@ class SimCluster:
         if self.waiting.pop(pod.view.uid, None) is not None:
             self.world.exporters[self.name].lose_pod(pod)
         if pod.node is not None and pod in pod.node.pods:
-            self._leave(pod, pod.node)
+            pod.node.leave(pod, self.world.time.now)
         made = pod.workload
         if made.kind == "Pod" and self.workloads.get(("Pod", made.name)) is made:
             self.remove_workload(made)
-        elif made.uid not in self._reconciling:
-            self._reconciling.add(made.uid)
-            self.world.time.after(0.5 + self.world.rng.random(), lambda: self._reconcile(made))
+        else:
+            self._reconcile_soon(made)
         self.world.note_change()
         self.schedule_soon()
-
-    def _leave(self, pod: SimPod, node: Node) -> None:
-        node.pods.remove(pod)
-        node.pool.left_at = self.world.time.now
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -295,7 +298,7 @@ class SimCluster:
     def drain_node(self, name: str) -> None:
         """End the pods of a node, which takes no more."""
         node = self.nodes[name]
-        node.leave()
+        node.stop()
         for pod in list(node.pods):
             self.end_pod(pod, 20.0)
 
@@ -304,7 +307,7 @@ class SimCluster:
         node = self.nodes.pop(name, None)
         if node is None:
             return
-        node.leave()
+        node.stop()
         for pod in [each for each in self.pods.values() if each.node is node]:
             self.remove_pod(pod)
         self.world.gke.note_nodes(node.pool)
@@ -344,8 +347,7 @@ class SimCluster:
             if row is not None:
                 self._bind(pod, self.nodes[row.name])
             elif not pod.view.unschedulable:
-                since = float(int(self.world.time.now + self.world.scenario.skew_seconds))
-                pod.view = replace(pod.view, unschedulable=True, unschedulable_since=since)
+                pod.view = replace(pod.view, unschedulable=True, unschedulable_since=self.read_clock())
                 self.world.exporters[self.name].see_pod(pod)
                 self.world.note_change()
 
@@ -368,5 +370,4 @@ class SimCluster:
 
     def write_event(self, notice: Notice) -> None:
         """Keep an Event; the same one again is only refreshed."""
-        found = self.events.setdefault(notice.subject.uid, {})
-        found[notice.reason, notice.message] = self.world.time.now
+        self.events.setdefault(notice.subject.uid, {})[notice.reason, notice.message] = self.world.time.now
