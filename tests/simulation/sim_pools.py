@@ -85,10 +85,8 @@ class GkePools:
         where = f"{pool.zone}{' spot' if pool.listed.spot else ''}{' autoscaled' if pool.autoscaled else ''}"
         world.tell(f"GKE accepts the create of {name} ({pool.size} nodes, {where})")
         outcome = world.faults.take(cluster, OUTCOMES)
-        vanishes = outcome is not None and outcome.kind == "vanish"
-        begun = Operation(pool=name, creates=True, ended=False, began_at=world.time.now)
-        self.operations.setdefault(cluster, []).append(begun)
-        if vanishes:
+        self._begin_operation(cluster, name, creates=True)
+        if outcome is not None and outcome.kind == "vanish":
             self._end_operation(cluster, name, "the simulator lets this creation leave no pool")
         else:
             self.add(pool)
@@ -115,17 +113,12 @@ class GkePools:
     def get(self, cluster: str, name: str) -> NodePool | None:
         self.world.faults.read("get", cluster)
         self.world.note_pool_read(cluster, name)
-        if self.world.faults.stale_seconds:
-            return self._look_back(cluster).get(name)
-        pool = self.pools[cluster].get(name)
-        return pool.listed if pool else None
+        return self._show(cluster).get(name)
 
     def list(self, cluster: str) -> list[NodePool]:
         self.world.faults.read("list", cluster)
         self.world.note_pool_read(cluster, "")
-        if self.world.faults.stale_seconds:
-            return [DEFAULT_POOL, *self._look_back(cluster).values()]
-        return [DEFAULT_POOL, *(pool.listed for pool in self.pools[cluster].values())]
+        return [DEFAULT_POOL, *self._show(cluster).values()]
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
         self.world.faults.read("list_operations", cluster)
@@ -250,9 +243,13 @@ class GkePools:
         room = 0 if dry else int(max(0, min(self.find_room(pool.cluster, pool.zone), wanted)))
         return room if room == wanted or not (pool.whole and not pool.listed.gpus_per_node) else 0
 
+    def exists(self, pool: Pool) -> bool:
+        """Return whether a pool is there, and no later one of its name."""
+        return self.pools[pool.cluster].get(pool.name) is pool
+
     def is_there(self, pool: Pool) -> bool:
         """Return whether a pool exists and does not end."""
-        return self.pools[pool.cluster].get(pool.name) is pool and pool.status != PoolStatus.STOPPING
+        return self.exists(pool) and pool.status != PoolStatus.STOPPING
 
     def add(self, pool: Pool) -> None:
         """Let a pool exist."""
@@ -261,7 +258,7 @@ class GkePools:
 
     def set_status(self, pool: Pool, status: PoolStatus, error: str = "") -> None:
         """Change a pool, if it still exists."""
-        if self.pools[pool.cluster].get(pool.name) is not pool:
+        if not self.exists(pool):
             return
         created = pool.status == PoolStatus.PROVISIONING and status != PoolStatus.STOPPING
         pool.listed = replace(pool.listed, status=status, error=error)
@@ -269,21 +266,23 @@ class GkePools:
             self._end_operation(pool.cluster, pool.name, error)
         self._remember(pool.cluster)
 
+    def _begin_operation(self, cluster: str, name: str, *, creates: bool) -> None:
+        begun = Operation(pool=name, creates=creates, ended=False, began_at=self.world.time.now)
+        self.operations.setdefault(cluster, []).append(begun)
+
     def _end_operation(self, cluster: str, name: str, error: str = "") -> None:
         """End the operation on a pool, and write that to the audit log."""
         rows = self.operations.get(cluster, [])
-        for index in range(len(rows) - 1, -1, -1):
-            if rows[index].pool == name and not rows[index].ended:
-                rows[index] = replace(rows[index], ended=True, error=error, ended_at=self.world.time.now)
-                self.world.end_operation(cluster, name, "Create" if rows[index].creates else "Delete", error)
-                return
+        index = next((at for at, each in enumerate(rows) if each.pool == name and not each.ended), None)
+        if index is not None:
+            rows[index] = replace(rows[index], ended=True, error=error, ended_at=self.world.time.now)
+            self.world.end_operation(cluster, name, "Create" if rows[index].creates else "Delete", error)
 
     def stop(self, pool: Pool) -> None:
         """Begin the end of a pool: its pods go, and after a while its nodes."""
         self.set_status(pool, PoolStatus.STOPPING)
         pool.healthy_since = None
-        begun = Operation(pool=pool.name, creates=False, ended=False, began_at=self.world.time.now)
-        self.operations.setdefault(pool.cluster, []).append(begun)
+        self._begin_operation(pool.cluster, pool.name, creates=False)
         home = self.world.clusters[pool.cluster]
         for node in home.list_nodes(pool):
             home.drain_node(node.name)
@@ -293,7 +292,7 @@ class GkePools:
         home = self.world.clusters[pool.cluster]
         for node in home.list_nodes(pool):
             home.remove_node(node.name)
-        if self.pools[pool.cluster].get(pool.name) is pool:
+        if self.exists(pool):
             del self.pools[pool.cluster][pool.name]
             self.world.tell(f"node pool {pool.name} is gone")
             self._end_operation(pool.cluster, pool.name)
@@ -328,7 +327,7 @@ class GkePools:
 
     def repair(self, pool: Pool) -> None:
         """Let a pool that lost machines have those that there are now."""
-        if self.pools[pool.cluster].get(pool.name) is pool and pool.status in RESTING:
+        if self.exists(pool) and pool.status in RESTING:
             pool.granted += self.find_machines(pool, pool.size - pool.granted)
             self.fill(pool)
 
@@ -340,18 +339,17 @@ class GkePools:
     def _remember(self, cluster: str) -> None:
         self.world.note_change()
         if self.world.keeps_history:
-            now_shown = {name: pool.listed for name, pool in self.pools[cluster].items()}
-            self._history.setdefault(cluster, []).append((self.world.time.now, now_shown))
+            self._history.setdefault(cluster, []).append((self.world.time.now, self._list_now(cluster)))
 
-    def _look_back(self, cluster: str) -> dict[str, NodePool]:
-        then = self.world.time.now - self.world.faults.stale_seconds
-        shown: dict[str, NodePool] = {}
-        for moment, pools in self._history.get(cluster, ()):
-            if moment > then:
-                break
-            shown = pools
-        return shown
+    def _list_now(self, cluster: str) -> dict[str, NodePool]:
+        return {name: pool.listed for name, pool in self.pools[cluster].items()}
 
+    def _show(self, cluster: str) -> dict[str, NodePool]:
+        """Return the pools as GKE lists them, which may be as they were some time ago."""
+        if not self.world.faults.stale_seconds:
+            return self._list_now(cluster)
+        then, history = self.world.time.now - self.world.faults.stale_seconds, self._history.get(cluster, ())
+        return next((pools for moment, pools in reversed(history) if moment <= then), {})
 
 # --- what becomes of a create ---------------------------------------------------------------------
 
