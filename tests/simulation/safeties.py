@@ -33,9 +33,14 @@ class Safety:
 
     @contextmanager
     def missing(self) -> Iterator[None]:
-        """Let the product do without it, wherever the function was imported."""
+        """Let the product do without it, wherever the function was imported.
+
+        Raises:
+            ValueError: the product has no such text once any more, so nothing would be missing.
+        """
         before, between, after = (ROOT / self.file).read_text().partition(self.text)
-        assert between and self.text not in after, f"{self.file} has not once: {self.text}"
+        if not between or self.text in after:
+            raise ValueError(f"{self.file} has not once: {self.text}")
         codes = list_codes(compile(f"{before}{self.without}{after}", self.file, "exec"))
         line = before.count("\n") + 1
         code = max((each for each in codes if each.co_firstlineno <= line), key=lambda each: each.co_firstlineno)

@@ -74,7 +74,7 @@ class OnCluster:
         self.add_pool(f"team-pool-{self.act.name}", {"team": "a"}, SHAPES["one"], failed=self.act.flag)
 
     def add_pool(self, name: str, marks: dict[str, str], shape: Shape, *, failed: bool = False) -> None:
-        """Let there be a pool that our functions did not make; on that of a team only its own pods may run."""
+        """Let there be a pool that our functions did not make; that of a team keeps others off."""
         listed = NodePool(
             name=name,
             status=PoolStatus.ERROR if failed else PoolStatus.RUNNING,
@@ -205,7 +205,9 @@ class OnWorkload(OnCluster):
         made, fails = self.made, self.act.flag
         if not made.can("complete") or made.terminal:
             return
-        made.terminal = "Failed" if fails else {"JobSet": "Completed", "Job": "Complete"}.get(made.kind, "Succeeded")
+        made.terminal = (
+            "Failed" if fails else {"JobSet": "Completed", "Job": "Complete"}.get(made.kind, "Succeeded")
+        )
         made.changed_at = self.world.time.now
         made.terminal_since = made.changed_at + self.world.scenario.skew_seconds
         for pod in self.cluster.list_pods_of(made):
@@ -240,17 +242,19 @@ class OnWorkload(OnCluster):
 
     # --- its pools --------------------------------------------------------------------------------
 
-    def _list_pools(self, *statuses: PoolStatus) -> list[Pool]:
-        """Return the pools of a workload of its name, with one of these statuses if there are some."""
+    def _list_pools(self) -> list[Pool]:
+        """Return its pools, and those of a workload before it of its name."""
         pools = self.world.gke.pools[self.cluster.name].values()
         name = self.made.kind, self.made.name
-        own = [each for each in pools if each.owner and (each.owner.kind, each.owner.name) == name]
-        return [each for each in own if not statuses or each.status in statuses]
+        return [each for each in pools if each.owner and (each.owner.kind, each.owner.name) == name]
+
+    def _list_running(self) -> list[Pool]:
+        return [each for each in self._list_pools() if each.status == PoolStatus.RUNNING]
 
     def preempt(self) -> None:
-        """Take machines of the first pool away; GKE tries to make them anew unless the flag is set."""
+        """Take machines of the first pool away; GKE makes them anew unless the flag is set."""
         gke, time, lasts = self.world.gke, self.world.time, self.act.flag
-        for pool in self._list_pools(PoolStatus.RUNNING)[:1]:
+        for pool in self._list_running()[:1]:
             names = [node.name for node in self.cluster.list_nodes(pool)]
             for name in names if self.act.count > 1 else names[:1]:
                 gke.lose_node(pool, name)
@@ -264,9 +268,8 @@ class OnWorkload(OnCluster):
 
     def degrade(self) -> None:
         """Let GKE report errors of a pool whose nodes all work."""
-        running = self._list_pools(PoolStatus.RUNNING)
         status = PoolStatus.ERROR if self.act.flag else PoolStatus.RUNNING_WITH_ERROR
-        for pool in [each for each in running if each.healthy_since is not None][:1]:
+        for pool in [each for each in self._list_running() if each.healthy_since is not None][:1]:
             self.world.gke.set_status(pool, status, "an instance group reports errors")
 
     def remove_pool(self) -> None:

@@ -322,7 +322,7 @@ class SimCluster:
         return [pod for node in self.list_nodes(pool) for pod in node.pods if pod.units]
 
     def list_holders(self, pool: Pool) -> list[SimPod]:
-        """Return the pods that hold a pool: one that ends does so for its grace and some minutes."""
+        """Return the pods that hold a pool; one that ends does so for some minutes."""
         since = self.world.time.now - DRAIN_SECONDS
         users = self.list_users(pool)
         return [pod for pod in users if pod.deleting_since is None or pod.deleting_since >= since]

@@ -126,9 +126,10 @@ class FaultTable:
         self._time.pause(self._rng.random() * self._latency)
         self.stale_seconds = 0.0
         for fault in self._open:
-            error, meets = WINDOWS[fault.kind]
+            kind, meets = WINDOWS[fault.kind]
             if CLUSTERS[fault.cluster] == cluster and meets(fault, method):
-                raise ERRORS[error]()
+                error = ERRORS[kind]()
+                raise error
         for fault in self._armed:
             if self._matches(fault, method, cluster):
                 self._note(fault)
@@ -149,7 +150,8 @@ class FaultTable:
         if fault.kind == "crash":
             raise Crash
         if fault.kind in ERRORS:
-            raise ERRORS[fault.kind]()
+            error = ERRORS[fault.kind]()
+            raise error
         if fault.kind == "stall":
             self._time.pause(fault.seconds)
         elif fault.kind == "stale":
@@ -157,7 +159,7 @@ class FaultTable:
         return Unavailable("no answer: the reply was lost") if fault.kind == "lost-reply" else None
 
     def take(self, cluster: str, kinds: Collection[str], method: str = "") -> Fault | None:
-        """Return the first fault of some kinds that strikes elsewhere than at a call, which is now."""
+        """Return the first fault of some kinds, which strikes now and at no call."""
         for fault in self._armed:
             if fault.kind in kinds and CLUSTERS[fault.cluster] == cluster and fault.method == method:
                 self._note(fault)

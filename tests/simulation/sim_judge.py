@@ -10,7 +10,7 @@ from shared.kinds import jobset
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
-from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START, Violation
+from tests.simulation.sim_scenario import GRACE_SECONDS, START, Violation
 
 if TYPE_CHECKING:
     from shared.model.workloads import CheckState
@@ -51,14 +51,27 @@ class Judge:
 
     def report(self, invariant: str, text: str) -> None:
         """Note a violation."""
-        violation = Violation(invariant, text, self._world.time.now - START)
+        violation = Violation(invariant, text, self._now - START)
         self._world.tell(f"VIOLATION {violation}")
         self.violations.append(violation)
+
+    @property
+    def _now(self) -> float:
+        return self._world.time.now
 
     @property
     def _sent(self) -> float:
         """When the call was made that is judged."""
         return self._world.time.get_call_began()
+
+    @property
+    def _run(self) -> Invocation:
+        """The run of a function that made it."""
+        run = self._world.time.get_owner()
+        return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._now)
+
+    def _home(self, pool: Pool) -> SimCluster:
+        return self._world.clusters[pool.cluster]
 
     # --- what adds --------------------------------------------------------------------------------
 
@@ -83,14 +96,13 @@ class Judge:
         request was sent could not be known.
         """
         sent = self._sent
-        others = [each for each in self._world.gke.list_owned(pool.cluster, made) if each.fits(made)]
-        serving = [each for each in others if self._may_serve(each)]
+        serving = [each for each in self._world.gke.list_fitting(pool.cluster, made) if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
         if made.elastic and sum(each.size for each in listed) < made.count_nodes():
             return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) or each.left_at > since for each in listed)
-        most = 1 if made.elastic else made.count_slices()
+        most = made.count_pools()
         changed = sent - made.changed_at < CHANGED_SECONDS
         if pool.fits(made) and len(listed) - strangers >= most and not changed:
             beside = ", ".join(sorted({str(each.status) for each in listed}))
@@ -101,7 +113,7 @@ class Judge:
 
     def _may_serve(self, pool: Pool) -> bool:
         """Return whether a pool serves a slice, or comes without a word of trouble."""
-        now = self._world.time.now
+        now = self._now
         if pool.status == PoolStatus.PROVISIONING:
             return now - pool.made_at < 3600
         if pool.status not in LIVE or now - pool.refused_at < HOUR_SECONDS:
@@ -111,7 +123,7 @@ class Judge:
         return pool.healthy_since is not None and now - pool.healthy_since < 900
 
     def _is_taken(self, pool: Pool, made: Workload) -> bool:
-        users = self._world.clusters[pool.cluster].list_users(pool)
+        users = self._home(pool).list_users(pool)
         return bool(users) and all(pod.workload is not made for pod in users)
 
     def _judge_pace(self, pool: Pool) -> None:
@@ -119,31 +131,28 @@ class Judge:
 
         A person who takes labels or pools away takes the record with them.
         """
-        owner, now, ways = pool.owner, self._world.time.now, max(self._world.scenario.candidates, 1)
-        if owner is None:
-            return
-        key = (pool.cluster, owner.uid, owner.need, str(owner.slot))
-        times = [at for at in self._created.get(key, ()) if now - at < HOUR_SECONDS]
-        self._created[key] = [*times, now]
-        touched = bool(self._count_done("relabel", "remove-pool", name=owner.name))
-        self._judge_pause(key, pool, touched=touched)
+        times = [at for at in self._created.get(pool.place, ()) if self._now - at < HOUR_SECONDS]
+        self._created[pool.place] = [*times, self._now]
+        touched = self._has_done("relabel", "remove-pool", name=pool.owner.name if pool.owner else "")
+        self._judge_pause(pool, touched=touched)
         # One that GKE does long after the caller has given up was counted as lost.
-        most = ways + SPARE_CREATES + self._may_fail("late")
+        most = max(self._world.scenario.candidates, 1) + SPARE_CREATES + self._may_fail("late")
         if len(times) >= most and not touched and not self._is_several(Role.PROVISION):
             self.report("creates per hour", f"{pool.name} is create {len(times) + 1} of its slot in an hour")
 
-    def _judge_pause(self, key: tuple[str, ...], pool: Pool, *, touched: bool) -> None:
+    def _judge_pause(self, pool: Pool, *, touched: bool) -> None:
         """Report a list that begins again before the pause after its end is over.
 
         It counts from the record of the last creation, which is older than the pool.
         """
-        before, made = self._last.get(key), self._world.find_workload(pool)
+        key, made = pool.place, self._world.find_workload(pool)
+        before = self._last.get(key)
         if before is not None and self._may_fail("late") and pool.precedes(before):
             return  # GKE does it long after the caller has given up
         self._last[key] = pool
         if before is None or made is None or touched or self._may_fail("vanish", "stale", "crash"):
             return
-        if self._world.gke.is_there(before) and self._world.time.now - before.made_at < TWO_SECONDS:
+        if self._world.gke.is_there(before) and self._now - before.made_at < TWO_SECONDS:
             text = f"{pool.name} is created less than {TWO_SECONDS:.0f} s after {before.name}"
             self.report("one pool per slot", text)
             return
@@ -176,7 +185,7 @@ class Judge:
         while on a pool of somebody else.
         """
         scenario = self._world.scenario
-        elsewhere = self._count_done("visitor", "static-pool", "go-pool", "finish-slice", name=made.name)
+        elsewhere = self._has_done("visitor", "static-pool", "go-pool", "finish-slice", name=made.name)
         return bool(elsewhere or scenario.limit_chips or "reservation" in scenario.tiers)
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
@@ -193,7 +202,7 @@ class Judge:
 
     def _knows_not(self, pool: Pool) -> bool:
         """Return whether other programs or old answers hid pools from the count."""
-        now = self._world.time.now
+        now = self._now
         go = any(
             each.owner and each.owner.slot is None and now - each.made_at < CHANGED_SECONDS
             for each in self._world.gke.pools[pool.cluster].values()
@@ -205,7 +214,7 @@ class Judge:
 
         GKE does not list how many machines a failed pool has, and mostly it has none.
         """
-        nodes = len(self._world.clusters[pool.cluster].list_nodes(pool))
+        nodes = len(self._home(pool).list_nodes(pool))
         if pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR):
             return 0
         gone = pool.status == PoolStatus.STOPPING or pool.off
@@ -220,13 +229,13 @@ class Judge:
         if adds:
             self._judge_limit(pool, nodes)
             wanted = max(made.count_nodes() if made else 0, 1)
-            others = sum(pod.workload is not made for pod in self._world.clusters[pool.cluster].list_users(pool))
+            others = sum(pod.workload is not made for pod in self._home(pool).list_users(pool))
             sent = self._sent
             changed = made is not None and sent - made.changed_at < CHANGED_SECONDS
             if nodes > wanted + others and not changed:
                 self.report("no pool too many", f"{pool.name} may have {nodes} nodes, and {wanted} are wanted")
             return
-        run, home = self._get_run(), self._world.clusters[pool.cluster]
+        home = self._home(pool)
         old = [each for each in home.list_nodes(pool) if each.created_at < self._sent - LOOK_SECONDS]
         if nodes < len(old) and (nodes or any(each.pods for each in old)):
             self.report("in use", f"{pool.name} is bounded to {nodes} nodes and has {len(old)}")
@@ -240,7 +249,7 @@ class Judge:
         self._check_stop(act, pool, adds=adds)
         if pool.owner is not None:
             return
-        run = self._get_run()
+        run = self._run
         reads = [run.pool_reads.get((pool.cluster, name)) for name in (pool.name, "")]
         last = next((each for each in reads if each is not None), PoolRead(run.began, run.began))
         if last.shows >= max(pool.made_at, pool.relabelled_at):
@@ -255,19 +264,16 @@ class Judge:
         """Judge a delete that GKE accepts now."""
         self.figures["deletes"] += 1
         self.see_change("delete", pool, adds=False)
-        run = self._get_run()
-        for pod in self._world.clusters[pool.cluster].list_users(pool):
-            self._judge_bound(pool, pod, run)
+        for pod in self._home(pool).list_holders(pool):
+            self._judge_bound(pool, pod)
         if pool.owner is not None:
             self._judge_need(pool)
             self._judge_warmth(pool)
             self._count_doubtful(pool)
 
-    def _judge_bound(self, pool: Pool, pod: SimPod, run: Invocation) -> None:
+    def _judge_bound(self, pool: Pool, pod: SimPod) -> None:
         """Report the delete of a used pool, unless the pod hangs on a slice that lost a host."""
-        now, made = self._world.time.now, pod.workload
-        if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
-            return
+        now, made, run = self._now, pod.workload, self._run
         if pool.is_of(made) and pool.healthy_since is None and made.shape.hosts > 1:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)
@@ -279,35 +285,30 @@ class Judge:
         self.report("in use", f"delete of {pool.name} ({pool.status}) with {pod.view.name}, which {state}, {when}")
 
     def _judge_need(self, pool: Pool) -> None:
-        """Report the delete of a whole pool without which its live workload has too few."""
-        world, now, sent = self._world, self._world.time.now, self._sent
-        made = world.find_workload(pool)
+        """Report the delete of a pool without which its live workload has too few."""
+        made, sent = self._world.find_workload(pool), self._sent
         if made is None or not pool.fits(made):
             return
+        others = [each for each in self._world.gke.list_fitting(pool.cluster, made) if each is not pool]
         if pool.healthy_since is None:
-            self._judge_coming(pool, made)
-            return
-        if pool.healthy_since > sent - LOOK_SECONDS:
+            self._judge_coming(pool, made, others)
+        elif pool.healthy_since > sent - LOOK_SECONDS:
             self.figures["changes after the look"] += 1
-            return
-        if made.suspended and not made.terminal and made.deleting_since is None:
+        elif made.suspended and not made.terminal and made.deleting_since is None:
             self._judge_suspension(pool, made)
-            return
-        if made.over or sent - made.changed_at < LOOK_SECONDS or self._is_done_with(pool, made):
-            return
-        cluster = world.clusters[pool.cluster]
-        pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
-        left = [each for each in pools if each.healthy_since is not None and each.fits(made)]
-        waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
-        surges = bool(waiting) or not cluster.list_pods_of(made)
-        needed = cluster.count_pools_needed(made, surges=surges)
-        useless = waiting and now - pool.healthy_since >= 900
-        if len(left) < needed and not useless:
-            self.report(
-                "needed pools",
-                f"delete of {pool.name} ({pool.status}), whole; {len(left)} are left for {needed} slices of "
-                f"{made.kind} {made.name}",
-            )
+        elif not (made.over or sent - made.changed_at < LOOK_SECONDS or self._is_done_with(pool, made)):
+            self._judge_whole(pool, made, others)
+
+    def _judge_whole(self, pool: Pool, made: Workload, others: list[Pool]) -> None:
+        """Report the delete of a whole pool, unless its pods have waited beside it for long."""
+        home, left = self._home(pool), sum(each.healthy_since is not None for each in others)
+        pods = home.list_pods_of(made)
+        waits = any(pod.live and pod.node is None for pod in pods)
+        needed = home.count_pools_needed(made, surges=waits or not pods)
+        useless = waits and self._now - (pool.healthy_since or 0.0) >= 900
+        if left < needed and not useless:
+            text = f"{left} are left for {needed} slices of {made.kind} {made.name}"
+            self.report("needed pools", f"delete of {pool.name} ({pool.status}), whole; {text}")
 
     def _is_done_with(self, pool: Pool, made: Workload) -> bool:
         """Return whether a pool is a finished slice's own, so that no other one may use it."""
@@ -315,70 +316,57 @@ class Judge:
         wanted = {plan.slice_name for plan in plans}
         if pinned and pinned not in {plan.pool_key for plan in plans}:
             return True
-        pods = self._world.clusters[pool.cluster].list_pods_of(made)
+        pods = self._home(pool).list_pods_of(made)
         return any(
             pod.plan.pool_key and pod.node and pod.node.pool is pool and pod.plan.slice_name not in wanted
             for pod in pods
         )
 
-    def _judge_coming(self, pool: Pool, made: Workload) -> None:
+    def _judge_coming(self, pool: Pool, made: Workload, others: list[Pool]) -> None:
         """Report the delete of a new pool whose nodes come, and for which pods wait."""
-        world, sent = self._world, self._sent
-        waits = [
-            pod
-            for pod in world.clusters[pool.cluster].waiting.values()
-            if pod.workload is made and pod.live and pod.made_at < sent - LOOK_SECONDS
-        ]
-        others = [
-            each for each in world.gke.list_owned(pool.cluster, made) if each is not pool and each.fits(made)
-        ]
-        # A slice that runs on a pool of others, as of the workload that had the name, needs none.
-        elsewhere = world.clusters[pool.cluster].count_elsewhere(made)
-        needed = 1 if made.elastic else made.count_slices() - elsewhere
-        few = sum(map(self._may_serve, others)) < needed
+        home, since = self._home(pool), self._sent - LOOK_SECONDS
+        pods = [pod for pod in home.waiting.values() if pod.workload is made and pod.live]
+        waits = any(pod.made_at < since for pod in pods)
+        few = sum(map(self._may_serve, others)) < home.count_pools_needed(made, surges=True)
         young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
-        young = young and not any(pool.precedes(each) for each in others)
-        quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
-        quiet = quiet and not self._is_done_with(pool, made)
-        if waits and few and young and quiet:
+        late = any(pool.precedes(each) for each in others)
+        quiet = self._sent - made.changed_at > CHANGED_SECONDS and not made.over
+        if waits and few and young and quiet and not (late or self._is_done_with(pool, made)):
             self.report("needed pools", f"delete of {pool.name}, whose nodes come and for which pods wait")
 
     def _judge_suspension(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a whole pool whose workload may resume within the grace."""
         if made.queued:
             return
-        waited = self._world.time.now - made.suspended_at
+        waited = self._now - made.suspended_at
         says = made.suspended_since is not None and not self._world.scenario.skew_seconds
         slices = made.elastic or made.count_slices() >= len(self._world.gke.list_owned(pool.cluster, made))
         if says and slices and waited < GRACE_SECONDS - 2:
-            self.report(
-                "needed pools", f"delete of {pool.name}, whose {made.kind} is suspended for {waited:.0f} s"
-            )
+            text = f"delete of {pool.name}, whose {made.kind} is suspended for {waited:.0f} s"
+            self.report("needed pools", text)
 
     def _judge_warmth(self, pool: Pool) -> None:
         """Report the delete of a whole pool that may stay idle before its time is over."""
-        owner, now = pool.owner, self._world.time.now
-        made = self._world.find_workload(pool)
+        owner, made, whole_since = pool.owner, self._world.find_workload(pool), pool.healthy_since
         if owner is None or not owner.warm_seconds or pool.status != PoolStatus.RUNNING or made is None:
             return
-        seen = self._sent  # machines may have come since the call was sent
-        if not made.terminal or pool.healthy_since is None or seen - pool.healthy_since < LOOK_SECONDS:
+        # Machines may have come since the call was sent.
+        if not made.terminal or whole_since is None or self._sent - whole_since < LOOK_SECONDS:
             return
-        since = max(pool.left_at, pool.healthy_since)
-        if self._is_use_unseen(pool):
-            return
-        if now - since < min(owner.warm_seconds, self._world.scenario.idle_seconds) // 2 - 1:
-            self.report("idle time", f"delete of {pool.name}, idle for {now - since:.0f} s")
+        idle = self._now - max(pool.left_at, whole_since)
+        least = min(owner.warm_seconds, self._world.scenario.idle_seconds) // 2 - 1
+        if idle < least and not self._is_use_unseen(pool):
+            self.report("idle time", f"delete of {pool.name}, idle for {idle:.0f} s")
 
     def _is_use_unseen(self, pool: Pool) -> bool:
         """Return whether no tick ended during the last use of an idle pool: then its mark stays."""
-        nodes, ticks = self._world.clusters[pool.cluster].list_nodes(pool), self._world.ticks.get(pool.cluster, ())
+        nodes, ticks = self._home(pool).list_nodes(pool), self._world.ticks.get(pool.cluster, ())
         marked = any((node.view.idle_since or pool.bound_at) < pool.bound_at for node in nodes)
         return marked and not any(pool.bound_at < tick < pool.left_at - REQUEST_SECONDS for tick in ticks)
 
     def _count_doubtful(self, pool: Pool) -> None:
         """See that the cap holds for deletes that no word of the owner asks for."""
-        made, now, cap = self._world.find_workload(pool), self._world.time.now, self._world.scenario.cap
+        made, now, cap = self._world.find_workload(pool), self._now, self._world.scenario.cap
         if made is not None and (made.terminal or made.suspended or made.deleting_since is not None):
             return
         times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]
@@ -391,7 +379,7 @@ class Judge:
 
     def _was_over(self, pool: Pool) -> bool:
         """Return whether the owner of a pool said that it is over, and then went."""
-        gone = self._world.clusters[pool.cluster].gone_at.get(pool.owner.uid if pool.owner else "", 0.0)
+        gone = self._home(pool).gone_at.get(pool.owner.uid if pool.owner else "", 0.0)
         return gone > self._sent - LOOK_SECONDS
 
     # --- Kueue ------------------------------------------------------------------------------------
@@ -403,12 +391,12 @@ class Judge:
         if state.state != "Ready":
             return
         made, sent = entry.made, self._sent
-        pools = [each for each in self._world.gke.list_owned(cluster.name, made) if each.fits(made)]
-        whole = [each for each in pools if each.healthy_since is not None]
-        lost = self._count_done("preempt", "remove-pool", "relabel", "degrade", name=made.name)
-        needed = 1 if made.elastic else made.count_slices()
-        if len(whole) < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
-            self.report("all or nothing", f"{made.name} is Ready with {len(whole)} of {needed} pools")
+        pools = self._world.gke.list_fitting(cluster.name, made)
+        whole = sum(each.healthy_since is not None for each in pools)
+        lost = self._has_done("preempt", "remove-pool", "relabel", "degrade", name=made.name)
+        needed = made.count_pools()
+        if whole < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
+            self.report("all or nothing", f"{made.name} is Ready with {whole} of {needed} pools")
 
     # --- what several of them ask -----------------------------------------------------------------
 
@@ -420,26 +408,18 @@ class Judge:
 
     def _may_fail(self, *kinds: str) -> bool:
         """Return whether a fault of some kinds may have struck by now."""
-        passed = self._world.time.now - START
-        return any(fault.kind in kinds and fault.at <= passed for fault in self._world.scenario.faults)
+        return any(each.kind in kinds and each.at <= self._now - START for each in self._world.scenario.faults)
 
-    def _count_done(self, *verbs: str, name: str) -> int:
-        """Return how often a person has done one of some acts to a workload by now."""
-        passed = self._world.time.now - START
+    def _has_done(self, *verbs: str, name: str) -> bool:
+        """Return whether a person has done one of some acts to a workload by now."""
         acts = (act for act in self._world.scenario.acts if act.verb in verbs and act.name == name)
-        return sum(act.at <= passed for act in acts)
+        return any(act.at <= self._now - START for act in acts)
 
     def _is_several(self, role: Role) -> bool:
-        return self._world.functions.several_until[role] > self._world.time.now
+        return self._world.functions.several_until[role] > self._now
 
     def _check_stop(self, act: str, pool: Pool, *, adds: bool) -> None:
-        mode = self._world.scenario.mode
-        truth, run = self._world.clusters[pool.cluster], self._get_run()
-        stops = truth.stop_mode == "report-only" or (adds and truth.stop_mode == "no-create")
-        stops = stops and self._sent - truth.stopped_at > STOP_SECONDS
-        if stops or mode == "report-only" or (adds and mode == "no-create"):
+        truth, forbids = self._home(pool), {"report-only", "no-create"} if adds else {"report-only"}
+        stops = truth.stop_mode in forbids and self._sent - truth.stopped_at > STOP_SECONDS
+        if stops or self._world.scenario.mode in forbids:
             self.report("stop", f"{act} of {pool.name} although a label forbids it")
-
-    def _get_run(self) -> Invocation:
-        run = self._world.time.get_owner()
-        return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._world.time.now)

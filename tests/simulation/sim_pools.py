@@ -351,6 +351,7 @@ class GkePools:
         then, history = self.world.time.now - self.world.faults.stale_seconds, self._history.get(cluster, ())
         return next((pools for moment, pools in reversed(history) if moment <= then), {})
 
+
 # --- what becomes of a create ---------------------------------------------------------------------
 
 

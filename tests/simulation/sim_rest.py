@@ -187,12 +187,11 @@ def _is_left_without(cluster: SimCluster, made: Workload, waits: list[SimPod], w
 def _find_uselessness(cluster: SimCluster, pool: Pool) -> str:
     """Return why nobody needs a pool of ours; empty if somebody does."""
     owner, made = pool.owner, cluster.find_owner(pool)
-    if owner is None or pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
+    comes_or_ends = pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING)
+    if owner is None or comes_or_ends or cluster.list_holders(pool):
         return ""
     if not owner.created_at and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
         return ""  # the Go provisioner's, and without a node nothing proves its cluster
-    if cluster.list_holders(pool):
-        return ""
     if made is None:
         return "its owner is gone"
     if made.terminal or made.deleting_since is not None:

@@ -10,7 +10,7 @@ from tests.simulation.sim_workloads import KINDS
 LENGTH_SECONDS, GROWTH_LENGTH_SECONDS = 2400.0, 1500.0
 TICK_SECONDS_MIN = 45.0
 _SHAPES = {kind: row["shapes"].split() for kind, row in KINDS.items()}
-_VERBS = "delete recreate recreate evict preempt preempt degrade remove-pool relabel visitor".split()
+_DEEDS = "delete recreate recreate evict preempt preempt degrade remove-pool relabel visitor"
 """What may be done to any workload; each kind has some more."""
 _VERBS_OF_QUEUES = "evict-queued", "complete", "delete", "preempt", "restart"
 _READS = ("get", "list", "get_workload", "list_bound_pods", "list_nodes", "list_workload_pods", "list_operations")
@@ -78,7 +78,8 @@ def _draw(rng: Random, first: float, seconds: float = 1.0) -> float:
 
 def _draw_early(rng: Random, first: float = 0.0, birth: float = 0.0) -> float:
     """Return a moment between a birth and the end of the scenario, early more often than late."""
-    return round(birth + first + rng.random() ** 1.5 * (LENGTH_SECONDS - birth), 1)
+    share = float(rng.random() ** 1.5)
+    return round(birth + first + share * (LENGTH_SECONDS - birth), 1)
 
 
 def _add_ticks(draft: Scenario, rng: Random, until: float, step: int = 60) -> None:
@@ -118,7 +119,7 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
 def _make_life(rng: Random, birth: Act) -> list[Act]:
     """Return what is done to one workload during the scenario."""
     acts: list[Act] = []
-    verbs = [*_VERBS, *KINDS[birth.kind]["verbs"].split()]
+    verbs = f"{_DEEDS} {KINDS[birth.kind]['verbs']}".split()
     for _ in range(rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]):
         verb = rng.choice(verbs)
         at = _draw_early(rng, 5, birth.at)

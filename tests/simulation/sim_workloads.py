@@ -124,6 +124,10 @@ class Workload:
             return slices + math.ceil(self.replicas * SURGE_SHARE)
         return slices + (slices > 0 and self.kind == "LeaderWorkerSet" and self.restarts > 0)
 
+    def count_pools(self) -> int:
+        """Return how many pools it may have now."""
+        return 1 if self.elastic else self.count_slices()
+
     def count_nodes(self) -> int:
         """Return for how many pods at a time an elastic pool must have nodes."""
         pods = len(self.list_wanted())
@@ -178,7 +182,9 @@ class Workload:
         """Return the conditions that hold."""
         rows = [(self.terminal, self.terminal_since)] if self.terminal else []
         if self.suspended_since is not None:
-            rows.append(("RayClusterSuspended" if self.kind == "RayCluster" else "Suspended", self.suspended_since))
+            rows.append(
+                ("RayClusterSuspended" if self.kind == "RayCluster" else "Suspended", self.suspended_since)
+            )
         return [{"type": kind, "status": "True", "lastTransitionTime": format_time(since)} for kind, since in rows]
 
     def _list_values(self) -> Json:
