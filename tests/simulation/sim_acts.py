@@ -84,7 +84,7 @@ class OnCluster:
             accelerator=shape.accelerator if shape.gpu else "",
             gpus_per_node=shape.units if shape.gpu else 0,
             topology=shape.topology if shape.hosts > 1 else "",
-            node_count=shape.hosts,
+            maximum=shape.hosts,
             zones=(ZONE,),
         )
         pool = Pool(self.cluster.name, listed, self.world.time.now, size=shape.hosts, begins=shape.hosts)
