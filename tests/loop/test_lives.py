@@ -31,7 +31,7 @@ SPEED = 30.0
 """Virtual seconds per real second. What the functions wait for is sped up too, and what the
 schedulers and controllers take is not: with more, a busy machine seems to have lost its nodes."""
 SCENARIO = "timings: {create_slice: [30, 90], create_single: [30, 60], delete_nodes: [30, 60]}"
-GRACE_SECONDS = {ClusterKind.EMBEDDED: 8, ClusterKind.REAL: 30}
+GRACE_SECONDS = {ClusterKind.EMBEDDED: 15, ClusterKind.REAL: 30}
 """Real ones: more than an eviction by Kueue and a new admission take on a busy machine."""
 
 

@@ -50,10 +50,6 @@ class Workload:
         ]
         self.cloud.patch(self.path, patch)
 
-    def merge(self, body: Json) -> None:
-        """Change the workload by a merge patch."""
-        self.cloud.patch(self.path, body)
-
     def suspend(self) -> None:
         """Suspend the workload; return once none of its pods is to stay."""
         self.cloud.patch(self.path, {"spec": {"suspend": True}})
@@ -148,8 +144,10 @@ class Workload:
         self._wait(f"{count} nodes", lambda: len(self.list_nodes()) == count)
 
     def has_pools(self, count: int) -> None:
-        """So many pools exist."""
+        """So many pools exist, and of none any node: pods may run on one for some time after."""
         self._wait(f"{count} pools", lambda: len(self.list_pools()) == count)
+        if not count:
+            self.nodes(0)
 
     def on_pools(self, count: int) -> None:
         """Its running pods are on so many pools, and it has no other pool."""
@@ -162,10 +160,6 @@ class Workload:
             self._wait(
                 "no open node", lambda: all(node["spec"].get("unschedulable") for node in self.list_nodes())
             )
-
-    def condition(self, name: str) -> None:
-        """The workload has a condition, or its Kueue Workload has it."""
-        self._wait(name, lambda: name in self.list_conditions())
 
     def ends(self, end: str) -> None:
         """The workload is over in this way."""
@@ -256,7 +250,8 @@ class Workload:
         pools = {
             pod["metadata"]["uid"]: self._find_pool(pod) for pod in pods if pod["status"].get("phase") == "Running"
         }
-        done = len(pods) == len(pools) == count and all(pools.values())
+        seen = self.cloud.pools_ever.keys() >= set(pools.values())
+        done = len(pods) == len(pools) == count and seen
         self._stood = pools if done else self._stood
         return done
 
