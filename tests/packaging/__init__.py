@@ -1,1 +1,1 @@
-"""Tests of the command as a package: the contents of the wheel, and its run elsewhere."""
+"""What is delivered: the wheel, the functions' bundle, and the exporter's files as text."""

@@ -4,12 +4,10 @@ No engine is needed here. That the image builds, and how large it is, needs one.
 """
 
 import re
-import shutil
-from importlib import metadata
 from pathlib import Path
 
 from tests.infra.chart import read_container, read_pod
-from tests.program_runs import run_python
+from tests.packaging.libraries import list_pinned, run_alone
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "exporter/Dockerfile").read_text()
@@ -49,13 +47,6 @@ def test_the_image_runs_as_the_pod_does() -> None:
 
 def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tmp_path: Path) -> None:
     for folder in re.findall(r"^COPY (\w+) /app/", DOCKERFILE, re.MULTILINE):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in re.findall(r"^([a-z0-9-]+)==", REQUIREMENTS, re.MULTILINE):
-        for each in metadata.files(name) or ():
-            if ".." not in each.parts and "__pycache__" not in each.parts:
-                target = tmp_path / "libraries" / each
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(each.locate(), target)
-    # -S: nothing of the interpreter's own site-packages, as in the image.
-    environ = SETTINGS | {"PYTHONPATH": "libraries"}
-    run_python("-S", "-B", "-c", "import exporter.__main__", cwd=tmp_path, env=environ, succeeds=True)
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    names = list_pinned(ROOT / "exporter/requirements.txt")
+    run_alone("import exporter.__main__", names, tmp_path / "libraries", cwd=tmp_path, environ=SETTINGS)
