@@ -116,7 +116,7 @@ class Workload:
         """So many pods run, on pools on which pods ran before."""
         pools = set(self._stood.values())
         self.runs(count)
-        assert set(self._stood.values()) <= pools, (self._stood, pools)
+        assert pools.issuperset(self._stood.values()), (self._stood, pools)
 
     def stays(self, count: int) -> None:
         """So many pods run, and none of them is new, or none of those before has gone."""
@@ -229,17 +229,15 @@ class Workload:
         bindings = self.cloud.list_bindings(self.namespace)
         return [each for each in bindings if self.has(each[0]["metadata"]["name"])]
 
-    def list_conditions(self) -> set[str]:
-        conditions = (self.cloud.get(self.path) or {}).get("status", {}).get("conditions", ())
-        return {each["type"] for each in conditions if each["status"] == "True"}
-
     def find_end(self) -> str:
         """Return how the workload has ended; nothing while it lives."""
         body = self.cloud.get(self.path)
         if body is None or is_ending(body):
             return "gone"
-        conditions = self.list_conditions() | {body.get("status", {}).get("phase", "")}
-        return next((each for each in ("Completed", "Complete", "Failed", "Succeeded") if each in conditions), "")
+        status = body.get("status", {})
+        words = {each["type"] for each in status.get("conditions", ()) if each["status"] == "True"}
+        words.add(status.get("phase", ""))
+        return next((each for each in ("Completed", "Complete", "Failed", "Succeeded") if each in words), "")
 
     def has(self, name: str) -> bool:
         """Return whether a pod or pool is of this workload, by its name."""
