@@ -31,6 +31,5 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def server() -> Iterator[Socket]:
-    found = Socket()
-    yield found
-    found.close()
+    with Socket() as socket:
+        yield socket

@@ -1,59 +1,34 @@
 """The other side of a connection, which answers by bytes and counts what it is asked."""
 
-import socket
-import threading
-from contextlib import suppress
-from typing import BinaryIO
+from collections.abc import Iterable
+
+from standins.kit.local_answers import Answer, Handler, LocalAnswers
 
 
-class Socket:
-    """Answers each request by a text of bytes, and counts the requests."""
+class _Raw(Handler):
+    """Writes the next answer as it is; without any it breaks the connection off."""
+
+    side: "Socket"
+    wbufsize = 0  # a piece of an answer leaves at once
+
+    def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.side.requests += 1
+        self.close_connection = not self.side.answers
+        for piece in self.side.answers.pop(0) if self.side.answers else ():
+            self.wfile.write(piece)
+
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 -- as above
+
+
+class Socket(LocalAnswers):
+    """Answers each request by pieces of bytes, and counts the requests."""
 
     def __init__(self) -> None:
-        self.answers: list[bytes] = []
+        self.answers: list[Iterable[bytes]] = []
         self.requests = 0
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as reader, suppress(OSError):
-            while self._read_request(reader):
-                self.requests += 1
-                if not self.answers:
-                    break
-                connection.sendall(self.answers.pop(0))
-
-    @staticmethod
-    def _read_request(reader: BinaryIO) -> bool:
-        length, line = 0, reader.readline()
-        if not line:
-            return False
-        while line.strip():
-            name, _, value = line.partition(b":")
-            length = int(value) if name.lower() == b"content-length" else length
-            line = reader.readline()
-        reader.read(length)
-        return True
-
-    def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self._thread.join(5)
+        super().__init__(lambda _asked: Answer(501), handler=type("Raw", (_Raw,), {"side": self}))
 
 
-def refuse(status: str) -> bytes:
-    return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode()
-
-
-def answer(body: bytes) -> bytes:
-    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+def answer(body: bytes = b"", status: str = "200 OK") -> list[bytes]:
+    return [f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode(), body]

@@ -11,7 +11,7 @@ from shared.model.errors import ClusterNotFound, Unavailable
 from shared.settings import ClusterSettings, Credentials
 from tests.builders import CLUSTER, NOW
 from tests.clocks import StepClock
-from tests.contract.counting_socket import Socket, answer, refuse
+from tests.contract.counting_socket import Socket, answer
 from tests.contract.gke_world import Edge, open_edge
 
 PLACES = {
@@ -21,7 +21,7 @@ PLACES = {
 ON = {"releaseChannel": {"channel": "STABLE"}, "controlPlaneEndpointsConfig": PLACES}
 ON |= {"name": "c", "masterAuth": {"clusterCaCertificate": "LS0tLS1C"}}
 STABLE, OFF = (answer(json.dumps(body).encode()) for body in (ON, {"name": "c", "releaseChannel": {}}))
-NAMELESS, BUSY = answer(b"{}"), refuse("503 Service Unavailable")
+NAMELESS, BUSY = answer(b"{}"), answer(status="503 Service Unavailable")
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_cluster_without_such_an_endpoint_is_named(server: Socket, edge: Edge,
 
 
 def test_a_cluster_that_is_gone_is_never_taken_for_an_object_that_is(server: Socket, edge: Edge) -> None:
-    server.answers = [refuse("404 Not Found")]
+    server.answers = [answer(status="404 Not Found")]
     apis = open_apis({CLUSTER: ClusterSettings()}, edge, GoogleAccount(Credentials.ANONYMOUS))
 
     with pytest.raises(ClusterNotFound):

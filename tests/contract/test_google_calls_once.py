@@ -8,7 +8,7 @@ import pytest
 from shared.model.errors import Busy, Throttled, Unavailable
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER
-from tests.contract.counting_socket import Socket, answer, refuse
+from tests.contract.counting_socket import Socket, answer
 from tests.contract.gke_world import Edge, LeapingClock, a_body, open_edge
 
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
@@ -46,7 +46,7 @@ def test_a_lost_reply_is_one_call(server: Socket, call: str, kept: bool) -> None
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, "307 Moved\r\nLocation: /again"])
 def test_an_answer_that_a_client_may_try_again_is_one_call(server: Socket, call: str, status: int | str) -> None:
-    server.answers = [refuse(str(status))] * 3
+    server.answers = [answer(status=str(status))] * 3
 
     with pytest.raises(Throttled if status == 429 else Unavailable):
         CALLS[call](open_edge(server.url))
@@ -55,8 +55,7 @@ def test_an_answer_that_a_client_may_try_again_is_one_call(server: Socket, call:
 
 def test_a_refusal_s_words_and_its_pause_come_from_the_answer(server: Socket) -> None:
     body = b'{"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "busy"}}'
-    head = f"HTTP/1.1 400 Bad Request\r\nRetry-After: 7\r\nContent-Length: {len(body)}\r\n\r\n"
-    server.answers = [head.encode() + body]
+    server.answers = [answer(body, "400 Bad Request\r\nRetry-After: 7")]
 
     with pytest.raises(Busy, match="busy") as refused:
         open_edge(server.url).list(CLUSTER)
@@ -65,8 +64,7 @@ def test_a_refusal_s_words_and_its_pause_come_from_the_answer(server: Socket) ->
 
 def test_an_answer_that_comes_in_drops_ends_with_the_total_deadline(server: Socket) -> None:
     """Each piece comes in time; all of them together do not."""
-    pieces = b"".join(b"1\r\n{\r\n" for _ in range(500_000))
-    server.answers = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces]
+    server.answers = [[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n" * 500_000]]
 
     with pytest.raises(Unavailable, match="the answer takes more than 30 s"):
         open_edge(server.url, LeapingClock(10.0)).list(CLUSTER)

@@ -3,12 +3,11 @@
 Sockets are real, answers are scripted.
 """
 
-import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import msgspec
 import pytest
@@ -17,6 +16,7 @@ from exporter.watch import Watch
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import Expired, KubernetesApi, ObjectMeta, Record, Unreadable
 from shared.model.errors import Denied, InvalidRequest, Rejected, StaleView, Throttled, Unavailable
+from tests.contract.counting_socket import Socket
 from tests.exporter.scripted_kubernetes import END, Listing, Refusal, ScriptedKubernetes, Stream, bookmark, event
 
 PODS = "/api/v1/pods"
@@ -77,36 +77,25 @@ def test_a_list_that_never_ends_is_an_error_after_so_many_objects_in_pages_of_an
     assert len(kubernetes.requests) == pages
 
 
-@contextmanager
-def dripping(seconds: float) -> Iterator[KubernetesApi]:
-    """A server that sends a head, and then a space after each pause, without end."""
-    ended = threading.Event()
-
-    def drip(server: socket.socket) -> None:
-        connection, _ = server.accept()
-        with connection, suppress(OSError):
-            connection.recv(65536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-            while not ended.wait(seconds):
-                connection.sendall(b" ")
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=drip, args=(server,), daemon=True)
-        thread.start()
-        api = KubernetesApi(Connection(url=f"http://127.0.0.1:{server.getsockname()[1]}"), timeout_seconds=0.2)
-        yield api
-        ended.set()
-        thread.join(10)
+def drip(seconds: float) -> Iterator[bytes]:
+    """Yield a head, and then a space after each pause, without end."""
+    yield b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    while True:
+        time.sleep(seconds)
+        yield b" "
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(60, "no answer"), (0.02, "the answer takes more than")])
+@pytest.mark.parametrize(("seconds", "words"), [(1, "no answer"), (0.02, "the answer takes more than")])
 def test_an_answer_that_does_not_come_or_comes_piece_by_piece_without_end_is_unavailable(
     monkeypatch: pytest.MonkeyPatch, seconds: float, words: str
 ) -> None:
     """The time-out of a connection counts for each piece anew."""
     monkeypatch.setattr("shared.edges.kubernetes.CALL_SECONDS", 0.3)
-    with dripping(seconds) as api, pytest.raises(Unavailable, match=words):
-        api.get(PODS, Thing)
+    with Socket() as server:
+        server.answers = [drip(seconds)]
+        api = KubernetesApi(Connection(url=server.url), timeout_seconds=0.2)
+        with pytest.raises(Unavailable, match=words):
+            api.get(PODS, Thing)
 
 
 @pytest.mark.parametrize(
