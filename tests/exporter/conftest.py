@@ -15,7 +15,7 @@ from shared.model.messages import Event, EventType
 from standins.kit.processes import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
-from tests.exporter.tls_server import TlsServer, write_certificates
+from tests.exporter.tls_server import TlsServer
 
 
 @pytest.fixture
@@ -32,9 +32,7 @@ def api(kubernetes: ScriptedKubernetes) -> KubernetesApi:
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
-    folder = tmp_path_factory.mktemp("tls")
-    write_certificates(folder)
-    with TlsServer(folder) as server:
+    with TlsServer(tmp_path_factory.mktemp("tls")) as server:
         yield server
 
 

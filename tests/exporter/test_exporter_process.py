@@ -16,7 +16,7 @@ import pytest
 from shared import VERSION
 from shared.model.messages import parse_message
 from standins.kit.processes import PATIENCE_SECONDS, Child, Command, wait_until
-from tests.contract.stand_ins import serve_google
+from tests.contract.stand_ins import ask, serve_google
 from tests.exporter.exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
@@ -44,12 +44,7 @@ class Process(Child):
         return httpx.get(self.messages("listening")[0]["url"] + path, timeout=30).text
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("exporter")
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pubsub() -> Iterator[dict[str, str]]:
     with serve_google(pubsub=True) as ports:
         yield ports
@@ -57,14 +52,14 @@ def pubsub() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def start(
-    kubernetes: ScriptedKubernetes, pubsub: dict[str, str], folder: Path
+    kubernetes: ScriptedKubernetes, pubsub: dict[str, str], tmp_path: Path
 ) -> Iterator[Callable[..., Process]]:
     kubernetes.lists["pods"].append(Listing((a_leader("p0"),)))
     kubernetes.watches["pods"].append(Stream((event("ADDED", a_leader("p1", "102")),)))
     kubernetes.lists["jobsets"].append(Listing((a_jobset("j0", conditions=(completed(),)),)))
     running: list[Process] = []
 
-    def start_one(pubsub_host: str = pubsub["grpc"], **environ: str) -> Process:
+    def start_one(**environ: str) -> Process:
         settings = {
             "CLUSTER": CLUSTER,
             "TOPIC": TOPIC,
@@ -75,7 +70,7 @@ def start(
             "KINDS": "JobSet",
         } | environ
         prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
-        running.append(Process(folder, {"PUBSUB_EMULATOR_HOST": pubsub_host, **prefixed}))
+        running.append(Process(tmp_path, {"PUBSUB_EMULATOR_HOST": pubsub["grpc"], **prefixed}))
         return running[-1]
 
     yield start_one
@@ -83,66 +78,46 @@ def start(
         process.kill()
 
 
-def create_topic(pubsub: dict[str, str], topic: str) -> str:
-    httpx.put(f"{pubsub['rest']}/v1/{topic}", json={}, timeout=30).raise_for_status()
-    return topic
+def stored(pubsub: dict[str, str]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = ask("GET", f"{pubsub['rest']}/admin/messages?topic={TOPIC}")["messages"]
+    return messages
 
 
-def stored(pubsub: dict[str, str], topic: str) -> list[dict[str, Any]]:
-    answer = httpx.get(f"{pubsub['rest']}/admin/messages", params={"topic": topic}, timeout=30)
-    found: list[dict[str, Any]] = answer.raise_for_status().json()["messages"]
-    return found
-
-
-def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
+def test_it_publishes_what_stands_and_what_comes_until_another_one_takes_over(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
-    topic = create_topic(pubsub, "projects/p/topics/whole-life")
-    exporter = start(TOPIC=topic)
+    ask("PUT", f"{pubsub['rest']}/v1/{TOPIC}", {})
+    exporter = start()
     wait_until(lambda: len(exporter.messages("published")) == 3)
 
-    events = [parse_message(base64.b64decode(each["data"]), each["attributes"]) for each in stored(pubsub, topic)]
-    assert {(each.subject.uid, each.cause) for each in events} == {
-        ("jobset-1", "p0"),
-        ("jobset-1", "p1"),
-        ("j0", "Completed"),
-    }
+    messages = stored(pubsub)
+    events = [parse_message(base64.b64decode(each["data"]), each["attributes"]) for each in messages]
+    causes = {("jobset-1", "p0"), ("jobset-1", "p1"), ("j0", "Completed")}
+    assert {(each.subject.uid, each.cause) for each in events} == causes
     assert {each.cluster for each in events} == {CLUSTER}
-    published = {each["event_id"]: each for each in exporter.messages("published")}
-    assert published.keys() == {each.id for each in events}
-    subjects = {each["subject"] for each in published.values()}
-    assert subjects == {each["attributes"]["ce-subject"] for each in stored(pubsub, topic)}
+    published = {(each["event_id"], each["subject"]) for each in exporter.messages("published")}
+    assert published == {(each["attributes"]["ce-id"], each["attributes"]["ce-subject"]) for each in messages}
 
     # What is listed is published one by one, and only then the listing is over.
     wait_until(lambda: json.loads(exporter.ask("/readyz"))["ready"])
     assert json.loads(exporter.ask("/healthz"))["alive"]
     shown = exporter.ask("/metrics")
-    assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
-    assert "tpu_provisioner_exporter_is_leader 1.0" in shown
-    assert f'tpu_provisioner_exporter_build_info{{version="{VERSION}"}} 1.0' in shown
+    gauges = ("leaders_unschedulable 2.0", "is_leader 1.0", f'build_info{{version="{VERSION}"}} 1.0')
+    assert [each for each in gauges if f"tpu_provisioner_exporter_{each}" not in shown] == []
+
+    standby = start()
+    wait_until(lambda: json.loads(standby.ask("/readyz"))["role"] == "standby")
+    assert len(kubernetes.asked("pods", watch=False)) == 1
 
     exporter.end(PATIENCE_SECONDS)
     assert exporter.exit_code == 0
     (ended,) = exporter.messages("ended")
     assert (ended["events_left_to_the_next_start"], ended["lease_released"]) == (0, True)
-    assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
-
-
-def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
-    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-) -> None:
-    topic = create_topic(pubsub, "projects/p/topics/handover")
-    leader = start(TOPIC=topic, LEASE_SECONDS="15")
-    wait_until(lambda: len(leader.messages("published")) == 3)
-    standby = start(TOPIC=topic, LEASE_SECONDS="15")
-    wait_until(lambda: json.loads(standby.ask("/readyz"))["role"] == "standby")
-    assert len(kubernetes.asked("pods", watch=False)) == 1
-    leader.end(PATIENCE_SECONDS)
-    assert leader.exit_code == 0
-    wait_until(lambda: len(standby.messages("published")) == 3)
     # What stands is reported again under the same ids: harmless to whoever reads the world.
-    assert len({each["attributes"]["ce-id"] for each in stored(pubsub, topic)}) == 3
-    assert len(stored(pubsub, topic)) == 6
+    wait_until(lambda: len(standby.messages("published")) == 3)
+    assert len({each["attributes"]["ce-id"] for each in stored(pubsub)}) == 3
+    standby.end(PATIENCE_SECONDS)
+    assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
 
 
 def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:

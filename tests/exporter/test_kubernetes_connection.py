@@ -27,13 +27,13 @@ def ask(connection: Connection) -> None:
 
 
 def a_private_endpoint(tls: TlsServer) -> GkeConnection:
-    return GkeConnection(lambda: (tls.url, tls.data("ca.crt")), lambda: "of-the-account")
+    return GkeConnection(lambda: (tls.url, tls.ca_data), lambda: "of-the-account")
 
 
 def test_a_private_endpoint_comes_with_its_authority(tls: TlsServer) -> None:
     ask(a_private_endpoint(tls))
 
-    assert tls.seen[-1] == ("Bearer of-the-account", False)
+    assert tls.tokens[-1] == "Bearer of-the-account"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_way_that_is_none_is_refused_before_anything_is_sent(broken: tuple[str
 
 
 def test_an_address_that_changes_is_followed(tls: TlsServer) -> None:
-    places = [("http://127.0.0.1:9", ""), (tls.url, tls.data("ca.crt"))]
+    places = [("http://127.0.0.1:9", ""), (tls.url, tls.ca_data)]
     connection = GkeConnection(lambda: places.pop(0), lambda: "t")
     with pytest.raises(Unavailable):
         ask(connection)
@@ -89,14 +89,14 @@ def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | N
 
 
 def test_a_kubeconfig_s_account_and_authority_are_used_by_its_own_client(tls: TlsServer, tmp_path: Path) -> None:
-    (tmp_path / "ca.crt").write_bytes((tls.folder / "ca.crt").read_bytes())
+    (tmp_path / "ca.crt").write_bytes(tls.ca_file.read_bytes())
     cluster = {"server": tls.url, "certificate-authority": "ca.crt"}
     ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster, {"token": "of-a-person"})))
-    assert tls.seen[-1] == ("Bearer of-a-person", False)
+    assert tls.tokens[-1] == "Bearer of-a-person"
 
 
 def test_an_unknown_authority_or_another_name_is_refused(tls: TlsServer) -> None:
-    ca_file = str(tls.folder / "ca.crt")
+    ca_file = str(tls.ca_file)
     other_name = Connection(url=tls.url.replace("127.0.0.1", "localhost"), ca_file=ca_file)
     for connection in (Connection(url=tls.url), other_name):
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
@@ -123,16 +123,12 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_with(
 
 
 def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
-    for name, text in (
-        ("token", "mounted"),
-        ("namespace", "tpu"),
-        ("ca.crt", (tls.folder / "ca.crt").read_text()),
-    ):
+    for name, text in (("token", "mounted"), ("namespace", "tpu"), ("ca.crt", tls.ca_file.read_text())):
         (tmp_path / name).write_text(text)
     host, _, port = tls.url.removeprefix("https://").partition(":")
     environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
     ask(open_connection(SETTINGS, environ, tmp_path))
-    assert tls.seen[-1] == ("Bearer mounted", False)
+    assert tls.tokens[-1] == "Bearer mounted"
     assert find_namespace(SETTINGS, tmp_path) == "tpu"
     ipv6 = open_connection(SETTINGS, environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path)
     assert ipv6.url == f"https://[fd00::1]:{port}"
@@ -140,11 +136,11 @@ def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
 
 def test_outside_of_a_cluster_the_settings_say_where_the_api_is(tls: TlsServer, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of-a-person")
-    environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.folder / "ca.crt"), "TOKEN_FILE": str(tmp_path / "token")}
+    environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.ca_file), "TOKEN_FILE": str(tmp_path / "token")}
     settings = read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": text for name, text in environ.items()})
     ask(open_connection(settings))
 
-    assert tls.seen[-1] == ("Bearer of-a-person", False)
+    assert tls.tokens[-1] == "Bearer of-a-person"
     assert find_namespace(settings, tmp_path) == "tpu-provisioner"
 
 
