@@ -23,7 +23,7 @@ from shared.model.failures import classify_failure
 from shared.model.names import HASH_CHARACTERS, parse_name
 from shared.model.pools import PoolStatus
 from shared.model.times import format_time
-from shared.plan.attempts import count_rounds, find_failure_time, find_pause, find_record, list_free_slots
+from shared.plan.attempts import Past, find_pause, list_free_slots, recall
 from shared.plan.counting import Census
 from shared.plan.scene import Verb
 from shared.plan.short import Trouble
@@ -310,10 +310,8 @@ def find_next_try(scene: Scene, need: Need) -> float:
     """Return when the pause of the lowest free slot ends, in unix seconds; 0 without one."""
     census = Census(scene)
     slot = next(iter(list_free_slots(census, need)), None)
-    record = None if slot is None else find_record(census, need, slot)
-    if record is None or record.owner.candidate + 1 < len(need.ways):
-        return 0.0
-    return find_failure_time(record, census) + find_pause(count_rounds(record, census))
+    past = Past() if slot is None else recall(census, need, slot)
+    return 0.0 if past.following < len(need.ways) else past.failed_at + find_pause(past.rounds)
 
 
 def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import structs
+from msgspec import Struct
 
 from shared.model.decisions import Reason
 from shared.model.names import ATTEMPTS_MAX, Slot
@@ -60,81 +60,77 @@ def find_record(census: Census, need: Need, slot: Slot) -> Pool | None:
     return newest if newest and census.troubles[newest.name] else None
 
 
+class Past(Struct, frozen=True):
+    """What came of the tries of a slot before."""
+
+    following: int = 0  # the number of the way that is next in its list; after all, their number
+    rounds: int = 0  # how many lists have ended since a pool was whole
+    useless: int = 0  # how many pools have helped nobody
+    failed_at: float = 0.0  # when the last try failed, in unix seconds
+
+
+def recall(census: Census, need: Need, slot: Slot) -> Past:
+    """Return what came of the tries of a slot: by its record, else by GKE's operations."""
+    record, ways = find_record(census, need, slot), len(need.ways)
+    if record:
+        return Past(
+            min(record.owner.candidate + 1, ways),
+            count_rounds(record, census),
+            count_useless(record, census),
+            find_failure_time(record, census),
+        )
+    creations, lost = list_creations(census, need, slot), count_lost(census, need, slot)
+    useless = count_gone(census, need, slot) if creations else 0
+    if not lost:
+        return Past(useless=useless)
+    rounds, last = divmod(lost - 1, ways)
+    failed_at = max(each.began_at for each in creations)
+    return Past(last + 1, 0 if useless else rounds, useless, failed_at)
+
+
 def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | Reason:
     """Return the create of a slot's next pool, or why it does not come now.
 
     After a failure the next way follows at once. After the last one a pause comes, which doubles
     with each list that ended, and then the first way again.
     """
-    record, ways = find_record(census, need, slot), len(need.ways)
-    creations = list_creations(census, need, slot)
+    record, past = find_record(census, need, slot), recall(census, need, slot)
+    creations, ways = list_creations(census, need, slot), len(need.ways)
     if any(each.pending for each in creations):
         return Reason.POOL_IN_PROGRESS
     if is_refused_useless(census, need) or (record and is_last_useless(record, census)):
         return Reason.POOL_USELESS
-    number = find_candidate(census, need, slot, record)
+    number = find_candidate(census, need, past)
     if number is None or len(creations) > ways + SPARE_CREATES:
         return Reason.PAUSED
     following = need.ways[number % ways]
     if waits_for_end(census, need, slot, following, means):
         return Reason.POOL_GOES_FIRST
-    return _make_create(census, need, slot, number, record)
-
-
-def _make_create(census: Census, need: Need, slot: Slot, number: int, record: Pool | None) -> Act:
-    """Return the create of a slot's next pool, by the number of its way."""
-    ways = len(need.ways)
-    first = Act(
+    return Act(
         verb=Verb.CREATE,
         need=need.key,
         slot=slot,
         attempt=number_attempt(census, need, slot),
         candidate=number % ways,
-        empty=comes_empty(census, need, need.ways[number % ways]),
+        round=past.rounds + (number >= ways),
+        useless=past.useless,
+        empty=comes_empty(census, need, following),
     )
-    if record is None:
-        creations = list_creations(census, need, slot)
-        useless = count_gone(census, need, slot) if creations else 0
-        ended = 0 if useless else count_lost(census, need, slot) // ways
-        return structs.replace(first, round=ended, useless=useless)
-    rounds = count_rounds(record, census) + (number >= ways)
-    return structs.replace(first, round=rounds, useless=count_useless(record, census))
 
 
-def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) -> int | None:
-    """Return which way is next, counted on from the list of the record; None while a pause holds.
+def find_candidate(census: Census, need: Need, past: Past) -> int | None:
+    """Return which way is next, counted on from the list before; None while a pause holds.
 
     A way that GKE refused a moment ago is passed over: GKE answers at once, so nothing is lost.
     """
-    ways, refused = need.ways, census.scene.refused
-    following = (
-        _range_after(record, len(ways), census)
-        if record
-        else _range_without_record(census, need, slot)
-    )
+    ways, refused = len(need.ways), census.scene.refused
+    passed = census.scene.now - past.failed_at >= find_pause(past.rounds)
     numbers = (
         number
-        for number in following
-        if ways[number % len(ways)] not in refused and may_use(census, ways[number % len(ways)])
+        for number in range(past.following, 2 * ways if passed else ways)
+        if need.ways[number % ways] not in refused and may_use(census, need.ways[number % ways])
     )
     return next(numbers, None)
-
-
-def _range_after(record: Pool, ways: int, census: Census) -> range:
-    """Return the numbers that may follow a record: the rest of its list, later the next list."""
-    pause = find_pause(count_rounds(record, census))
-    passed = census.scene.now - find_failure_time(record, census) >= pause
-    return range(min(record.owner.candidate + 1, ways), 2 * ways if passed else ways)
-
-
-def _range_without_record(census: Census, need: Need, slot: Slot) -> range:
-    """Return the numbers that may follow where no pool is the record, by GKE's operations."""
-    ways, lost = len(need.ways), count_lost(census, need, slot)
-    if lost and lost % ways == 0:
-        last = max(each.began_at for each in list_creations(census, need, slot))
-        if census.scene.now - last < find_pause(lost // ways - 1):
-            return range(0)
-    return range(lost % ways, ways)
 
 
 def may_use(census: Census, way: Way) -> bool:

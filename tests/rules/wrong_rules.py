@@ -68,13 +68,13 @@ def list_whichever(census: Census, need: Need, slot: Slot) -> list[Pool]:
     return list(census.by_slot.get(slot, ()))
 
 
-def stop_when_refused(census: Census, need: Need, slot: Slot, record: Pool | None) -> int | None:
-    number: int | None = RIGHT["find_candidate"](census, need, slot, record)
+def stop_when_refused(census: Census, need: Need, past: attempts.Past) -> int | None:
+    number: int | None = RIGHT["find_candidate"](census, need, past)
     return None if census.scene.refused else number
 
 
-def try_refused(_census: Census, _need: Need, _slot: Slot, record: Pool | None) -> int:
-    return record.owner.candidate + 1 if record else 0
+def try_refused(_census: Census, _need: Need, past: attempts.Past) -> int:
+    return past.following
 
 
 def fit_by_key(pool: Pool, asks: Asks) -> bool:
