@@ -19,7 +19,7 @@ BUDGETS = {
     "exporter": (1_659, 2_000),
     "shared/model": (1_730, 1_600),
     "shared/needs": (1_422, 1_300),
-    "shared/plan": (1_670, 1_900),
+    "shared/plan": (1_666, 1_900),
     "shared/engine": (2_417, 1_950),
     "shared/edges": (2_332, 2_100),
     "shared/kinds": (1_279, 1_300),
@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (721, 600),
     "tests/simulation": (4_605, 4_000),
-    " ".join(DEPLOYED): (14_426, 14_000),
+    " ".join(DEPLOYED): (14_176, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
