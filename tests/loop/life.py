@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from demo.settings import TOPIC
 from tests.loop.bodies import Json, find_kind, read_range
 from tests.loop.cloud import EVENTS, wait_for
-from tests.loop.queues import Queue, Queued
+from tests.loop.queues import QUEUE, Queued, list_queue
 from tests.loop.storage import Stored
 from tests.loop.workload import OWN_REASON
 
@@ -59,7 +60,7 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     stands the kind of its object, if this is not the workload."""
     maybe: tuple[str, ...] = ()  # reasons that depend on who is faster
     words: tuple[str, ...] = ()  # what some of these Events say
-    queue: Json | None = None  # see `tests.loop.queues.Queue`; the workload is in it
+    queue: Json | None = None  # see `tests.loop.queues.list_queue`; the workload is in it
     mixes: bool = False  # whether its slices may share pools
     calls: int = 0  # all calls about its pools at most, if not as many as usual
 
@@ -113,7 +114,9 @@ class Life:
         self.row, self.cloud, self.namespace = row, cloud, f"life-{row.life}"
         cloud.create_namespace(self.namespace)
         self._actors: dict[str, Actor] = {}
-        self._queue = Queue(cloud, row.life, self.namespace, row.queue) if row.queue is not None else None
+        self._of_queue = list_queue(row.life, self.namespace, row.queue) if row.queue is not None else []
+        for path, body in self._of_queue:
+            cloud.create(path, body)
 
     def play(self) -> None:
         """Do all steps, wait for what is right, and return once nothing is left."""
@@ -134,8 +137,8 @@ class Life:
                 actor.delete()
         for actor in self._actors.values():
             self._wait_nothing_left(actor)
-        if self._queue:
-            self._queue.clear()
+        for path, _ in reversed(self._of_queue):
+            self.cloud.delete(f"{path}/{self.row.life}")
 
     def measure(self) -> Outcome:
         """Return what it came to, late calls and messages included.
@@ -171,7 +174,7 @@ class Life:
         if of not in self._actors:
             name = f"{self.row.life}-{of}" if of else self.row.life
             self._actors[of] = Actor(self.cloud, self.namespace, name, self.row.workload)
-            self._actors[of].labels = self._queue.labels if self._queue else {}
+            self._actors[of].labels = {QUEUE: self.row.life} if self._of_queue else {}
         return self._actors[of]
 
     def _describe(self) -> str:
@@ -220,7 +223,7 @@ def check_outcome(row: Row, outcome: Outcome) -> None:
 def read_lives(*, real: bool) -> list[Row]:
     """Return the rows of the catalogue for one of the two clusters."""
     rows = [
-        row
+        structs.replace(row, workload={key: name_in(value, row.life) for key, value in row.workload.items()})
         for path in sorted(FOLDER.glob("*.yaml"))
         for row in msgspec.yaml.decode(path.read_bytes(), type=list[Row])
     ]
@@ -228,6 +231,11 @@ def read_lives(*, real: bool) -> list[Row]:
     assert not [one for one in names for other in names if one != other and other.startswith(one)]
     assert max(map(len, names)) <= NAME_LETTERS_MAX
     return [row for row in rows if real or not row.needs_controllers]
+
+
+def name_in(value: Any, life: str) -> Any:
+    """Return a value of a workload's words, in which * stands for the name of its life."""
+    return value.replace("*", life) if isinstance(value, str) else value
 
 
 def describe_pool(body: Json) -> str:

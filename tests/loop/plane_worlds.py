@@ -13,7 +13,7 @@ import httpx
 
 from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import STRATEGIC, exists, is_refusal
-from tests.loop.bodies import EXCLUSIVE, POOL, Json
+from tests.loop.bodies import POOL, Json, build_workload
 from tests.loop.cloud import wait_for
 from tests.loop.workload import is_unschedulable
 
@@ -27,15 +27,8 @@ _numbers = itertools.count()
 
 def jobset(name: str, *, slices: int = 2, pods: int = 4) -> Json:
     """A JobSet of TPU slices, each of which wants a node pool of its own."""
-    container = {"name": "worker", "image": "worker", "resources": {"limits": {TPU: 4}}}
-    template = {"spec": {"restartPolicy": "Never", "nodeSelector": SELECTOR, "containers": [container]}}
-    job = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name, "annotations": EXCLUSIVE["JobSet"]},
-        "spec": {"replicatedJobs": [{"name": "slice", "replicas": slices, "template": {"spec": job}}]},
-    }
+    words = {"kind": "JobSet", "replicas": slices, "pods": pods, "queued": True}
+    return build_workload(words | {"pod": {"nodeSelector": SELECTOR}}, name)
 
 
 class World:

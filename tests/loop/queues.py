@@ -14,52 +14,46 @@ if TYPE_CHECKING:
 
 API, VERSION = "/apis/kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta2"
 CHECK = "capacity"
+OUR_CHECK = (f"{API}/admissionchecks", CHECK, "AdmissionCheck", {"spec": {"controllerName": CONTROLLER}})
+URGENT = (f"{API}/workloadpriorityclasses", "urgent", "WorkloadPriorityClass", {"value": 1000})
+QUEUE = "kueue.x-k8s.io/queue-name"  # the label that puts a workload into a queue
 _TPU = "google.com/tpu"
 
 
-class Queue:
-    """A local queue with its own cluster queue, whose one flavor gives the place.
+def build(path: str, name: str, kind: str, body: Json) -> tuple[str, Json]:
+    """Return an object of Kueue, with the path that it is posted to."""
+    return path, {"apiVersion": VERSION, "kind": kind, "metadata": {"name": name}} | body
+
+
+def list_queue(name: str, namespace: str, words: Json) -> list[tuple[str, Json]]:
+    """Return a local queue with its own cluster queue, whose one flavor gives the place.
 
     Its words: `chips` of quota, `topology` of the flavor (the workload says it if there is none),
     `check` for our admission check, `policy` for a queue that admits nothing at first.
     """
-
-    def __init__(self, cloud: Cloud, name: str, namespace: str, words: Json) -> None:
-        self.cloud, self.labels = cloud, {"kueue.x-k8s.io/queue-name": name}
-        self._made: list[str] = []
-        place = {TPU_TYPE: "tpu-v6e-slice", LIFE: name}
-        place |= {TOPOLOGY: words["topology"]} if "topology" in words else {}
-        self._make("resourceflavors", "ResourceFlavor", name, {"spec": {"nodeLabels": place}})
-        quota = {"name": _TPU, "nominalQuota": words.get("chips", 8)}
-        spec: Json = {
-            "namespaceSelector": {},
-            "stopPolicy": words.get("policy", "None"),
-            "preemption": {"withinClusterQueue": "LowerPriority"},
-            "resourceGroups": [{"coveredResources": [_TPU], "flavors": [{"name": name, "resources": [quota]}]}],
-        }
-        if words.get("check"):
-            spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": CHECK}]}
-        self._make("clusterqueues", "ClusterQueue", name, {"spec": spec})
-        self._make(f"namespaces/{namespace}/localqueues", "LocalQueue", name, {"spec": {"clusterQueue": name}})
-
-    def clear(self) -> None:
-        """Delete all of the queue."""
-        for path in reversed(self._made):
-            self.cloud.delete(path)
-
-    def _make(self, plural: str, kind: str, name: str, body: Json) -> None:
-        self.cloud.create(
-            f"{API}/{plural}", {"apiVersion": VERSION, "kind": kind, "metadata": {"name": name}} | body
-        )
-        self._made.append(f"{API}/{plural}/{name}")
+    place = {TPU_TYPE: "tpu-v6e-slice", LIFE: name}
+    place |= {TOPOLOGY: words["topology"]} if "topology" in words else {}
+    quota = {"name": _TPU, "nominalQuota": words.get("chips", 8)}
+    spec: Json = {
+        "namespaceSelector": {},
+        "stopPolicy": words.get("policy", "None"),
+        "preemption": {"withinClusterQueue": "LowerPriority"},
+        "resourceGroups": [{"coveredResources": [_TPU], "flavors": [{"name": name, "resources": [quota]}]}],
+    }
+    if words.get("check"):
+        spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": CHECK}]}
+    own = f"{API}/namespaces/{namespace}/localqueues"
+    return [
+        build(f"{API}/resourceflavors", name, "ResourceFlavor", {"spec": {"nodeLabels": place}}),
+        build(f"{API}/clusterqueues", name, "ClusterQueue", {"spec": spec}),
+        build(own, name, "LocalQueue", {"spec": {"clusterQueue": name}}),
+    ]
 
 
 def make_check(cloud: Cloud) -> None:
     """Create our admission check and the priority `urgent`; return once the check is active."""
-    check = {"kind": "AdmissionCheck", "metadata": {"name": CHECK}, "spec": {"controllerName": CONTROLLER}}
-    cloud.create(f"{API}/admissionchecks", {"apiVersion": VERSION} | check)
-    urgent = {"kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
-    cloud.create(f"{API}/workloadpriorityclasses", {"apiVersion": VERSION} | urgent)
+    for each in (OUR_CHECK, URGENT):
+        cloud.create(*build(*each))
 
     def is_active() -> bool:
         conditions = (cloud.get(f"{API}/admissionchecks/{CHECK}") or {}).get("status", {}).get("conditions", ())
@@ -73,7 +67,7 @@ class Queued(Workload):
 
     def policy_of_queue(self, policy: str) -> None:
         """Let its queue admit again, or nothing more."""
-        name = self.labels["kueue.x-k8s.io/queue-name"]
+        name = self.labels[QUEUE]
         self.cloud.patch(f"{API}/clusterqueues/{name}", {"spec": {"stopPolicy": policy}})
 
     def admitted(self, active: bool) -> None:

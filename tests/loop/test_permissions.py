@@ -20,7 +20,7 @@ from exporter.observed_objects import list_watched, watch_queues
 from exporter.watch import Watch
 from shared.deliver import build_ports
 from shared.edges.kubernetes import KubernetesApi
-from shared.edges.kueue import CONTROLLER, KueueQueues
+from shared.edges.kueue import KueueQueues
 from shared.kinds.table import KINDS, PARENT
 from shared.model.errors import Denied, KindAbsent, NotFound, StaleView
 from shared.model.names import ObjectName
@@ -32,7 +32,8 @@ from standins.kit.kubernetes import exists, open_client
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import World, clearing, jobset
-from tests.loop.storage import CLASSES, VOLUMES, list_bound, list_unbound
+from tests.loop.queues import API, OUR_CHECK, QUEUE, build, list_queue
+from tests.loop.storage import list_bound, list_unbound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,6 @@ PROVISION, COLLECT = (f"tpu-provisioner-{name}" for name in ("provision", "colle
 ACCOUNTS = (EXPORTER, PROVISION, COLLECT)
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 LEASE = ExporterSettings(cluster="c", topic="t").lease_name
-QUEUES, QUEUE_VERSION = "/apis/kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta2"
 CLUSTER = "projects/p/locations/l/clusters/c"
 OBJECTS = read_local_chart(CHART, {"kueue": True})
 
@@ -193,21 +193,22 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
     with clearing(World(plane)) as world:
         space = world.namespace
         disks = list_bound(space, "bound", space, "us-east5-a") + list_unbound(space, "later", space, "us-east5-c")
-        for path, body in [*disks, *list_queue(space)]:
+        queue = [build(*OUR_CHECK), *list_queue(space, space, {"chips": 64, "check": True})]
+        for path, body in [*disks, *queue]:
             plane.api.post(path, json=body)
         world.add_pool("pool", hosts=1, cordoned=True)  # a node to ask for pods of, and to mark
         world.submit(jobset("train", slices=1, pods=1))
         queued = jobset("queued", slices=1, pods=1)
-        queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": space}
+        queued["metadata"]["labels"] = {QUEUE: space}
         world.submit(queued)
         wait_for("the leader", world.pods)
         activate_checks(plane)
         wait_for("its check", lambda: has_check(world))
         yield Account(plane, request.param, world, tmp_path / "token", api)
     plane.apply(OBJECTS)
-    of_queue = (f"{QUEUES}/{each}" for each in ("clusterqueues", "resourceflavors", "admissionchecks"))
-    for path in (VOLUMES, CLASSES, *of_queue):
-        plane.api.delete(f"{path}/{space}")
+    for path, body in [*disks, *queue]:
+        if "/namespaces/" not in path:
+            plane.api.delete(f"{path}/{body['metadata']['name']}")
 
 
 def activate_checks(plane: ControlPlane) -> None:
@@ -220,28 +221,8 @@ def activate_checks(plane: ControlPlane) -> None:
 
 def has_check(world: World) -> bool:
     """Return whether Kueue has asked for our check of a workload in the namespace."""
-    queued = world.read_all(f"{QUEUES}/namespaces/{world.namespace}/workloads")
+    queued = world.read_all(f"{API}/namespaces/{world.namespace}/workloads")
     return any(each.get("status", {}).get("admissionChecks") for each in queued)
-
-
-def list_queue(name: str) -> list[tuple[str, Json]]:
-    """Return a queue with our check and all that it needs, each with the path it is posted to."""
-    flavor = {"name": name, "resources": [{"name": "google.com/tpu", "nominalQuota": 64}]}
-    groups = [{"coveredResources": ["google.com/tpu"], "flavors": [flavor]}]
-    strategy = {"admissionChecks": [{"name": name}]}
-    rows = {
-        "resourceflavors": ("ResourceFlavor", {"nodeLabels": {"a": "b"}}),
-        "admissionchecks": ("AdmissionCheck", {"controllerName": CONTROLLER}),
-        "clusterqueues": (
-            "ClusterQueue",
-            {"namespaceSelector": {}, "resourceGroups": groups, "admissionChecksStrategy": strategy},
-        ),
-        f"namespaces/{name}/localqueues": ("LocalQueue", {"clusterQueue": name}),
-    }
-    return [
-        (f"{QUEUES}/{path}", {"apiVersion": QUEUE_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
-        for path, (kind, spec) in rows.items()
-    ]
 
 
 @pytest.mark.parametrize("account", ACCOUNTS, indirect=True)
