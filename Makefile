@@ -34,7 +34,9 @@ down: $(VENV)/.installed ## End the local cloud
 env: $(VENV)/.installed ## Print the variables that point kubectl, gcloud and tpu-provisioner at it
 	@$(BIN)/python -m demo env
 
-LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && PYTHONPATH=. $(BIN)/lint-imports
+LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && PYTHONPATH=. $(BIN)/lint-imports && \
+	$(BIN)/shellcheck --external-sources infra/build/*.sh infra/bootstrap.sh .ci/run && \
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.cloudbuild cloudbuild.*.yaml
 
 quick: $(VENV)/.installed ## Check style, types and imports, and test the rules: half a minute
 	@$(LINT)

@@ -17,7 +17,7 @@ from exporter.observed_objects import list_watched
 from exporter.process import JOIN_SECONDS
 from shared import VERSION
 from shared.kinds.table import KINDS
-from standins.controlplane.chart import ManifestBroken, read_chart
+from standins.controlplane.chart import read_chart
 from tests.infra.chart import (
     CHART,
     CLUSTER,
@@ -83,16 +83,6 @@ def test_no_upgrade_sets_or_takes_back_a_stop() -> None:
     labels = [each["metadata"].get("labels", {}) for each in read_chart(CHART, ALL)]
 
     assert "mode" not in json.dumps(labels)
-
-
-@pytest.mark.parametrize("line", ['name: {{ include "x" . }}', "{{- with .Values }}", "{{- range .Values.x }}"])
-def test_a_construct_that_only_helm_knows_is_refused(tmp_path: Path, line: str) -> None:
-    (tmp_path / "templates").mkdir()
-    (tmp_path / "values.yaml").write_text("x: []\n")
-    (tmp_path / "templates/a.yaml").write_text(f"{line}\n{{{{- end }}}}\n")
-
-    with pytest.raises(ManifestBroken, match="is not understood here"):
-        read_chart(tmp_path, {})
 
 
 @pytest.mark.helm

@@ -5,10 +5,13 @@ What is said then is a row of tests/infra/test_mistakes.py.
 
 from typing import Any
 
-import pytest
-
 from infra.build.in_use import list_own, list_pods
 from tests.infra.pretended_cloud import a_pool
+
+NOT_OF_PEOPLE = (
+    *("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gke-managed-cim", "gmp-system"),
+    *("gmp-public", "gke-gmp-system", "tpu-provisioner", "jobset-system", "kueue-system"),
+)
 
 
 def is_in_use(namespace: str = "a", *, node: str = "node", phase: str = "Running", owner: str = "Job") -> bool:
@@ -18,20 +21,10 @@ def is_in_use(namespace: str = "a", *, node: str = "node", phase: str = "Running
     return list(list_pods({"items": [pod]})) == [f"{namespace}/pod"]
 
 
-@pytest.mark.parametrize("namespace", ["default", "gke-prod", "gmp-apps", "kube-flow", "tpu-training", "kueue"])
-def test_a_pod_of_a_person_counts_whatever_its_namespace_begins_with(namespace: str) -> None:
-    assert is_in_use(namespace)
-
-
-@pytest.mark.parametrize(
-    "namespace",
-    [
-        *("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gke-managed-cim", "gmp-system"),
-        *("gmp-public", "gke-gmp-system", "tpu-provisioner", "jobset-system", "kueue-system"),
-    ],
-)
-def test_googles_and_our_own_namespaces_do_not_count(namespace: str) -> None:
-    assert not is_in_use(namespace)
+def test_every_pod_counts_but_those_in_googles_and_our_own_namespaces() -> None:
+    """Whatever the namespace of a person begins with."""
+    assert all(map(is_in_use, ("default", "gke-prod", "gmp-apps", "kube-flow", "tpu-training", "kueue")))
+    assert not any(map(is_in_use, NOT_OF_PEOPLE))
 
 
 def test_what_is_over_not_bound_or_of_a_daemon_does_not_count() -> None:
