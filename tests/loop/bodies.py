@@ -177,15 +177,9 @@ def _jobset(words: Json, name: str) -> Json:
     return {"metadata": {"annotations": notes}, "spec": {"replicatedJobs": jobs}}
 
 
-def _replicas(words: Json, name: str) -> Json:
+def _deployment(words: Json, name: str) -> Json:
     spec = {"replicas": _count_pods(words), "selector": {"matchLabels": {"app": name}}}
-    if words["kind"] == "StatefulSet":
-        spec |= {"serviceName": name, "podManagementPolicy": "Parallel"}
     return {"spec": spec | {"template": _template(words, name, restarts=True)}}
-
-
-def _pod(words: Json, name: str) -> Json:
-    return _template(words, name)
 
 
 def _raycluster(words: Json, _name: str) -> Json:
@@ -225,9 +219,8 @@ def _leaderworkerset(words: Json, name: str) -> Json:
 _BUILDERS = {
     "JobSet": _jobset,
     "Job": lambda words, name: {"metadata": {}} | _job(words, name),
-    "Deployment": _replicas,
-    "StatefulSet": _replicas,
-    "Pod": _pod,
+    "Deployment": _deployment,
+    "Pod": _template,
     "RayCluster": _raycluster,
     "LeaderWorkerSet": _leaderworkerset,
 }

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import Part
-from benchmarks.fan_out import find_shortest
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 240.0  # on a busy machine; alone the longest part takes less than a minute
@@ -31,10 +30,3 @@ def test_each_part_of_the_benchmarks_has_figures(tmp_path: Path, part: Part) -> 
     figures = json.loads(written.read_text())["figures"]
     assert figures
     assert all(each["samples"] for each in figures)
-
-
-@pytest.mark.parametrize(
-    ("leaders", "limit", "rounds"), [(1_000, 100, 9), (1_000, 5, 199), (3, 20, 0), (21, 20, 1)]
-)
-def test_creates_wait_for_the_ends_of_others_in_rounds(leaders: int, limit: int, rounds: int) -> None:
-    assert find_shortest(leaders, limit) == rounds * 61.0
