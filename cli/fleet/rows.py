@@ -20,7 +20,7 @@ from shared.engine.wakes import list_owners
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError
 from shared.model.failures import classify_failure
-from shared.model.names import HASH_CHARACTERS, parse_name
+from shared.model.names import parse_name
 from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.plan.attempts import Past, find_pause, list_free_slots, recall
@@ -56,7 +56,7 @@ class Planned:
     @cached_property
     def hashes(self) -> set[str]:
         """Return what the names of its pools have, also of pools that are gone."""
-        hashes = {claim.hash[:HASH_CHARACTERS] for claim in list_claims(self.look)}
+        hashes = {claim.hash for claim in list_claims(self.look)}
         names = (parse_name(pool.name) for pool in self.look.scene.pools)
         return hashes | {name.hash for name in names if name}
 

@@ -15,7 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shared.model import labels
 from shared.model.errors import Rejected
+from shared.model.workloads import PodTemplate
 from shared.shapes.catalogue import TPUS, Family
 from shared.shapes.tpus import find_shape, list_topologies
 
@@ -71,13 +73,14 @@ def _group_by_public_names() -> dict[tuple[str, ...], list[Family]]:
 
 def _list_shapes(family: Family) -> Iterator[Shape]:
     for machine, topology in itertools.product(family.usual, list_topologies(family)):
+        asked = {
+            labels.ACCELERATOR: family.accelerator,
+            labels.TOPOLOGY: topology,
+            labels.INSTANCE_TYPE: machine.name,
+        }
+        template = PodTemplate(selection={key: (value,) for key, value in asked.items()})
         try:
-            yield find_shape(
-                accelerator=family.accelerator,
-                topology=topology,
-                chips_per_pod=machine.chips,
-                machine_type=machine.name,
-            )
+            yield find_shape(template, machine.chips)
         except Rejected:
             continue  # another machine of the family forms this topology
 

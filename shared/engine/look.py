@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from shared.engine.budget import Inventory, Key, Nodes, Operations, Tries, WorkloadName
 from shared.kinds.table import find_kind_of_pod
 from shared.model.decisions import Reason
-from shared.model.names import HASH_CHARACTERS, Claim, Owner, Slot
+from shared.model.names import Claim, Owner, Slot
 from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
 from shared.model.workloads import CheckState, PodView, QueuedWorkload, WorkloadView
 from shared.needs.wanted import Wanted, view_pod
@@ -308,7 +308,7 @@ def _list_operations(look: Look, operations: Operations) -> Iterator[PoolOperati
     A name of ours that a pool of others has is used too.
     """
     for claim in list_claims(look):
-        key, need, slot = claim.hash[:HASH_CHARACTERS], claim.need, claim.slot
+        key, need, slot = claim.hash, claim.need, claim.slot
         for attempt in look.inventory.strangers.get(key, ()):
             yield PoolOperation(need=need, slot=slot, attempt=attempt)
         tries = operations.get(key, ())

@@ -265,11 +265,6 @@ def _count_hosts(template: PodTemplate) -> int | None:
     if template.unreadable_amounts or not (template.chips or template.tolerates(TPU_TAINT)):
         return None
     try:
-        return find_shape(
-            accelerator=template.find_selector(labels.ACCELERATOR),
-            topology=template.topology,
-            chips_per_pod=template.chips,
-            machine_type=template.find_selector(labels.INSTANCE_TYPE),
-        ).node_count
+        return find_shape(template, template.chips).node_count
     except Rejected:
         return None

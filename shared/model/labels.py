@@ -11,6 +11,7 @@ import difflib
 import functools
 import hashlib
 import re
+from collections.abc import Iterable
 
 # --- the owner of a pool (node labels, written once at creation) ---
 MANAGER = "google.com/nodepool-manager"  # always `tpu-provisioner`
@@ -167,8 +168,10 @@ def is_reserved(key: str) -> bool:
     return bool(slash) and bool(_RESERVED.fullmatch(domain))
 
 
-def hash_text(text: str, characters: int) -> str:
+def hash_words(words: Iterable[str], characters: int) -> str:
     """Return the first characters of a hash in lower-case base 32, at most 48, for labels."""
+    # Each word has its length before it, so that no two lists of words have the same text.
+    text = "".join(f"{len(word)}:{word}" for word in words)
     digest = hashlib.sha256(text.encode()).digest()
     # Five bytes make eight characters, and the encoder is slow.
     return base64.b32encode(digest[: -(-characters // 8) * 5]).decode().lower()[:characters]

@@ -167,9 +167,9 @@ def make_key(group: SliceGroup, pod: PodTemplate) -> str:
         list(pod.volume_claims),
         [*pod.other_resources, *pod.unreadable_amounts],
     )
-    # Each word and each set has its length before it, so that no two askings have the same text.
+    # Each set has its length before it.
     words = [word for asked_set in sets for word in (str(len(asked_set)), *sorted(asked_set))]
-    return labels.hash_text("".join(f"{len(word)}:{word}" for word in words), KEY_CHARACTERS)
+    return labels.hash_words(words, KEY_CHARACTERS)
 
 
 def _list_words(pod: PodTemplate) -> Iterator[list[str]]:

@@ -238,7 +238,7 @@ def _pin(answer: Answer, workload: WorkloadView, pin: str) -> Answer:
         need.asks.labels | frozenset(own.items()),
         (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
     )
-    key = labels.hash_text(f"{need.key}:{pin}", KEY_CHARACTERS)
+    key = labels.hash_words((need.key, pin), KEY_CHARACTERS)
     need = structs.replace(need, key=key, asks=asks, pin=pin)
     if demand is not None:
         demand = structs.replace(demand, need=need, node_labels=demand.node_labels | own)

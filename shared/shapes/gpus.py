@@ -11,19 +11,8 @@ from shared.model import labels
 from shared.model.errors import refuse
 from shared.model.times import parse_count
 from shared.model.workloads import PodTemplate
-from shared.shapes.catalogue import (
-    GPUS,
-    Family,
-    GpuSharing,
-    Machine,
-    Placement,
-    Room,
-    Shape,
-    describe_size,
-    measure_allocatable,
-    measure_storage,
-    refuse_family,
-)
+from shared.shapes import catalogue
+from shared.shapes.catalogue import GPUS, Family, GpuSharing, Machine, Placement, Room, Shape
 
 CLIENTS_MIN, CLIENTS_MAX = 2, 48
 """How many pods may share one GPU: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus."""
@@ -49,13 +38,13 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = _NO_DAEMONS
     name = template.find_selector(labels.GPU_ACCELERATOR)
     family = GPUS.get(name or "")
     if family is None:
-        raise refuse_family(GPUS, name)
+        raise catalogue.refuse_family(GPUS, name)
     sharing = _read_sharing(template, family)
     machine = _find_machine(template, family, math.ceil(template.gpus / sharing.units), room)
     per_node = _count_pods(template, machine, sharing, room)
     if not family.local_disks:
         least = max(template.storage_bytes, 1)
-        per_node = max(min(per_node, measure_storage(room.disk_gb) // least), 1)
+        per_node = max(min(per_node, catalogue.measure_storage(room.disk_gb) // least), 1)
     nodes = math.ceil(pods / per_node)
     if nodes > NODES_MAX:
         raise refuse("too_many_nodes", f"{nodes} nodes", most=NODES_MAX)
@@ -125,7 +114,7 @@ def _find_machine(template: PodTemplate, family: Family, gpus: int, room: Room) 
     if roomy:
         return min(roomy, key=lambda each: (each.chips, each.cpus, each.memory_gb))
     largest = max(enough, key=lambda each: (each.cpus, each.memory_gb))
-    size = describe_size(template.cpu_millis, template.memory_bytes)
+    size = catalogue.describe_size(template.cpu_millis, template.memory_bytes)
     raise refuse("gpu_pods_too_large", size, family=family, largest=largest)
 
 
@@ -147,7 +136,7 @@ def _list_selected(template: PodTemplate, family: Family) -> list[Machine]:
 
 
 def _has_room(template: PodTemplate, machine: Machine, room: Room) -> bool:
-    cpu, memory = measure_allocatable(machine, room)
+    cpu, memory = catalogue.measure_allocatable(machine, room)
     return template.cpu_millis <= cpu and template.memory_bytes <= memory
 
 
@@ -155,7 +144,7 @@ def _count_pods(template: PodTemplate, machine: Machine, sharing: GpuSharing, ro
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
     if any(each.keeps_host(template.labels) for each in template.topology_terms):
         return 1
-    cpu, memory = measure_allocatable(machine, room)
+    cpu, memory = catalogue.measure_allocatable(machine, room)
     limits = [
         machine.chips * sharing.units // template.gpus,
         cpu // max(template.cpu_millis, 1),

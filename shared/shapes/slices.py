@@ -40,12 +40,7 @@ def find_slice_shape(
 def _find_tpus(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: catalogue.Room
 ) -> catalogue.Shape:
-    shape = find_shape(
-        accelerator=template.find_selector(labels.ACCELERATOR),
-        topology=template.topology,
-        chips_per_pod=template.chips or _find_chips_of_peers(template, workload),
-        machine_type=template.find_selector(labels.INSTANCE_TYPE),
-    )
+    shape = find_shape(template, template.chips or _find_chips_of_peers(template, workload))
     if not template.chips:
         _check_chipless(template, workload, TPU_TAINT, shape)
     if not group.elastic:

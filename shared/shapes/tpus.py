@@ -10,45 +10,33 @@ import math
 import re
 from collections.abc import Mapping
 
+from shared.model import labels
 from shared.model.errors import Rejected, refuse
-from shared.shapes.catalogue import (
-    NEAREST_SHOWN,
-    TPUS,
-    Family,
-    Machine,
-    Placement,
-    Shape,
-    refuse_family,
-)
+from shared.model.workloads import PodTemplate
+from shared.shapes import catalogue
+from shared.shapes.catalogue import TPUS, Family, Machine, Placement, Shape
 
 TOPOLOGY_FORM = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
 CUBE_CHIPS = 64
 _BELOW_A_CUBE = ("2x2x2", "2x2x4", "2x4x4")
 
 
-def find_shape(
-    *,
-    accelerator: str | None,
-    topology: str | None,
-    chips_per_pod: int | None,
-    machine_type: str | None = None,
-) -> Shape:
-    """Return the one shape that a pod's selectors and chip request describe.
+def find_shape(template: PodTemplate, chips: int) -> Shape:
+    """Return the one shape that selectors describe, for pods with so many chips; 0: it is not told.
 
     No topology means a single host, as for GKE's own auto-provisioning. What fits no row of the
     catalogue is refused with the nearest that does.
     """
+    accelerator, topology = template.find_selector(labels.ACCELERATOR), template.topology
     family = TPUS.get(accelerator or "")
     if family is None:
-        raise refuse_family(TPUS, accelerator)
+        raise catalogue.refuse_family(TPUS, accelerator)
     _check_form(family, topology)
-    if machine_type is None:
-        machine = _find_machine(family, topology, chips_per_pod or None)
-    else:
-        machine = _find_machine_by_name(family, machine_type, chips_per_pod or None)
+    machines = _list_named(family, template.find_selector(labels.INSTANCE_TYPE), chips)
+    machine = _find_machine(machines, family, topology, chips)
     topology = topology or machine.single_host
     if not topology:
-        topologies = family.topologies[:NEAREST_SHOWN]
+        topologies = family.topologies[: catalogue.NEAREST_SHOWN]
         raise refuse("topology_not_selected", machine=machine, topologies=topologies)
     if not _is_topology_of(family, machine, topology):
         raise _refuse_topology(family, machine, topology)
@@ -97,37 +85,33 @@ def _check_form(family: Family, topology: str | None) -> None:
     raise refuse("other_dimensions", topology, family=family, count=dimensions, example=example)
 
 
-def _find_machine(family: Family, topology: str | None, chips: int | None) -> Machine:
-    if chips is None:  # a leader without chips, whose slice has no other pods yet
-        fitting = [each for each in family.usual if _is_topology_of(family, each, topology)]
-        if topology or len(family.usual) == 1:
+def _list_named(family: Family, name: str | None, chips: int) -> list[Machine]:
+    """Return the machine of a name with so many chips; without a name those that a pod may get."""
+    named = [
+        each for each in family.machines if each.name == name and chips in (0, None, each.chips)
+    ]
+    if name is None or named:
+        return named or [*family.usual]
+    with_chips = f" with {chips} chips per host" if chips else ""
+    machines = [f"{each.name} ({each.chips} chips)" for each in family.machines]
+    raise refuse("no_tpu_machine", name, family=family, with_chips=with_chips, machines=machines)
+
+
+def _find_machine(
+    machines: list[Machine], family: Family, topology: str | None, chips: int
+) -> Machine:
+    if not chips:  # a leader without chips, whose slice has no other pods yet
+        fitting = [each for each in machines if _is_topology_of(family, each, topology)]
+        if topology or len(machines) == 1:
             # A topology that no machine has is refused by its own name.
-            fitting = fitting or [*family.usual]
+            fitting = fitting or machines
     else:
-        fitting = [machine for machine in family.usual if machine.chips == chips]
+        fitting = [each for each in machines if each.chips == chips]
     if fitting:
         return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
-    raise _refuse_chips(family, chips)
-
-
-def _refuse_chips(family: Family, chips: int | None) -> Rejected:
-    machines = [f"{each.chips} ({each.name})" for each in family.usual]
     row = "no_such_chip_count" if chips else "chips_missing"
-    return refuse(row, str(chips or ""), family=family, machines=machines)
-
-
-def _find_machine_by_name(family: Family, name: str, chips: int | None) -> Machine:
-    for machine in family.machines:
-        if machine.name == name and chips in (None, machine.chips):
-            return machine
-    with_chips = f" with {chips} chips per host" if chips else ""
-    raise refuse(
-        "no_tpu_machine",
-        name,
-        family=family,
-        with_chips=with_chips,
-        machines=[f"{each.name} ({each.chips} chips)" for each in family.machines],
-    )
+    valid = [f"{each.chips} ({each.name})" for each in machines]
+    raise refuse(row, str(chips or ""), family=family, machines=valid)
 
 
 def _is_topology_of(family: Family, machine: Machine, topology: str | None) -> bool:
@@ -149,6 +133,6 @@ def _refuse_topology(family: Family, machine: Machine, topology: str) -> Rejecte
         for each in family.usual
         if _is_topology_of(family, each, topology)
     ]
-    near = ", ".join(sorted(legal, key=measure)[:NEAREST_SHOWN])
+    near = ", ".join(sorted(legal, key=measure)[: catalogue.NEAREST_SHOWN])
     valid = "; or ".join([near, *others])
     return refuse("no_topology_of_machine", topology, machine=machine, topologies=valid)
