@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (721, 600),
     "tests/simulation": (4_605, 4_000),
-    " ".join(DEPLOYED): (14_176, 14_000),
+    " ".join(DEPLOYED): (14_139, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
