@@ -100,18 +100,20 @@ def _list_named(family: Family, name: str | None, chips: int) -> list[Machine]:
 def _find_machine(
     machines: list[Machine], family: Family, topology: str | None, chips: int
 ) -> Machine:
+    fitting = [each for each in machines if each.chips == chips]
     if not chips:  # a leader without chips, whose slice has no other pods yet
         fitting = [each for each in machines if _is_topology_of(family, each, topology)]
-        if topology or len(machines) == 1:
-            # A topology that no machine has is refused by its own name.
-            fitting = fitting or machines
-    else:
-        fitting = [each for each in machines if each.chips == chips]
+        # A topology that no machine has is refused by its own name.
+        fitting = fitting or machines * bool(topology or len(machines) == 1)
     if fitting:
         return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
-    row = "no_such_chip_count" if chips else "chips_missing"
+    raise _refuse_chips(machines, family, chips)
+
+
+def _refuse_chips(machines: list[Machine], family: Family, chips: int) -> Rejected:
     valid = [f"{each.chips} ({each.name})" for each in machines]
-    raise refuse(row, str(chips or ""), family=family, machines=valid)
+    row = "no_such_chip_count" if chips else "chips_missing"
+    return refuse(row, str(chips or ""), family=family, machines=valid)
 
 
 def _is_topology_of(family: Family, machine: Machine, topology: str | None) -> bool:
