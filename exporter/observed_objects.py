@@ -104,8 +104,7 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
 class ObservedPods(ObservedObjects[WatchedPod, bool]):
     """Pods without nodes: each leader is reported once, when it first needs nodes, and remembered.
 
-    The event names the workload of the pod, because one answer serves all of its pods; what is
-    reported of one workload within a second is merged (`exporter.publishing`).
+    The event names the workload of the pod, because one answer serves all of its pods.
 
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
     deleted, and the last body is the old one in both cases; so nothing is reported of a pod that

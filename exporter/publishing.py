@@ -1,38 +1,31 @@
 """The outbox: a bounded queue of events, and the thread that publishes each until it is stored.
 
-A single event is published at once, and demands of one workload that follow it within a second are
-merged (`Merging`). Events that are added while a batch is being published are published
-together in the next batch. If the queue is full, a thread that adds an event waits. Only an event
-that Pub/Sub refuses for ever is dropped, and the next tick looks at its object. Events that are
-still in the queue when the process ends are reported again by the next process, because their facts
-are still true.
+A single event is published at once. Events that are added while a batch is being published are
+published together in the next batch. If the queue is full, a thread that adds an event waits. Only
+an event that Pub/Sub refuses for ever is dropped, and the next tick looks at its object. Events
+that are still in the queue when the process ends are reported again by the next process, because
+their facts are still true.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence, ValuesView
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 
 from exporter.health import Metrics
 from shared.model.errors import InvalidRequest, ProvisionerError
 from shared.model.messages import KINDS_PLURAL, Event, Message, format_message
-from shared.model.names import ObjectName
 
 BATCH_MAX = 100
 """A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service
 accepts."""
 WAIT_SECONDS = 1.0  # how often a thread that waits shows that it lives
-MERGE_SECONDS = 1.0
-"""One message about a workload answers all of its leaders that were seen before it."""
-_Key = tuple[str, "ObjectName"]
-"""Cluster and workload. With its UID, so that a workload of the same name is another one."""
 _logger = logging.getLogger(__name__)
 
 
@@ -68,51 +61,6 @@ class Waiting:
     seen_at: float
 
 
-class Merging:
-    """The workloads whose demands passed within the last second, and what is kept for its end.
-
-    The first demand is published at once, and one more covers all that are seen in the second after
-    it. That one is published at the end of the second, after each of them was seen, so none is
-    lost. Pure: no clock and no lock; the outbox has both.
-    """
-
-    def __init__(self) -> None:
-        self._passed_at: dict[_Key, float] = {}
-        """When a demand of each workload was last let pass; the oldest first."""
-        self._kept: dict[_Key, Waiting] = {}
-
-    @property
-    def kept(self) -> ValuesView[Waiting]:
-        """What waits for the end of its second."""
-        return self._kept.values()
-
-    def let_pass(self, waiting: Waiting, now: float) -> bool:
-        """Return whether an event is published at once; if not, one that is kept covers it."""
-        if not waiting.event.covers_all_leaders:
-            return True
-        key = (waiting.event.cluster, waiting.event.subject)
-        if key in self._passed_at:
-            self._kept.setdefault(key, waiting)
-            return False
-        self._passed_at[key] = now
-        return True
-
-    def find_seconds_left(self, now: float) -> float:
-        """Return in how many seconds the next second of a workload is over."""
-        return MERGE_SECONDS - (now - next(iter(self._passed_at.values()), math.inf))
-
-    def release(self, now: float) -> list[Waiting]:
-        """Return what was kept and is due, and forget the workloads whose second is over."""
-        due = []
-        while self.find_seconds_left(now) <= 0:
-            key = next(iter(self._passed_at))
-            del self._passed_at[key]
-            if key in self._kept:
-                due.append(self._kept.pop(key))
-                self._passed_at[key] = now
-        return due
-
-
 class Closed(Exception):
     """The outbox takes no more events: the process is ending."""
 
@@ -140,7 +88,6 @@ class Outbox:
         self._may_publish, self._clock = may_publish, clock
         self._pauses = pauses or Pauses()
         self._queue: deque[Waiting] = deque()
-        self._merging = Merging()
         self._changed = threading.Condition()
         self._stopped = False
         self._singly = 0
@@ -157,9 +104,7 @@ class Outbox:
                 self._changed.wait(WAIT_SECONDS)
             if self._stopped:
                 raise Closed
-            waiting = Waiting(event, seen_at)
-            if self._merging.let_pass(waiting, self._clock()):
-                self._queue.append(waiting)
+            self._queue.append(Waiting(event, seen_at))
             self._changed.notify_all()
 
     def run(self) -> None:
@@ -185,23 +130,19 @@ class Outbox:
 
     def __len__(self) -> int:
         """Return how many events wait or are under way."""
-        return len(self._queue) + len(self._merging.kept)
+        return len(self._queue)
 
     def oldest_age_seconds(self) -> float:
         """Return the age of the oldest event that is not stored yet; 0 without one."""
         with self._changed:
             now = self._clock()
-            return now - min((each.seen_at for each in chain(self._queue, self._merging.kept)), default=now)
+            return now - min((each.seen_at for each in self._queue), default=now)
 
     def _next_batch(self) -> list[Waiting]:
         """Wait for events and return the oldest; they remain in the queue until they are stored."""
         with self._changed:
-            while not self._stopped:
-                now = self._clock()
-                self._queue.extend(self._merging.release(now))
-                if self._queue and self._may_publish():
-                    break
-                self._changed.wait(min(WAIT_SECONDS, self._merging.find_seconds_left(now)))
+            while not self._stopped and not (self._queue and self._may_publish()):
+                self._changed.wait(WAIT_SECONDS)
             if self._stopped:
                 return []
             return list(islice(self._queue, 1 if self._singly else BATCH_MAX))

@@ -47,11 +47,6 @@ class Event(Struct, frozen=True, kw_only=True):
     """What was seen, in the words of the exporter: a second suspension has another time."""
 
     @property
-    def covers_all_leaders(self) -> bool:
-        """Whether it names a workload, for all of its leader pods that wait."""
-        return self.type == EventType.DEMAND and self.subject.kind != "Pod"
-
-    @property
     def id(self) -> str:
         """Return an identity that is the same each time the same observation is reported."""
         parts = (self.type, self.cluster, self.subject.kind, self.subject.uid, self.cause)
@@ -117,7 +112,9 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
     name = ObjectName(kind=body.kind, namespace=body.namespace, name=body.name, uid=body.uid)
     cluster = head.source.removeprefix(SOURCE_PREFIX)
     event = Event(type=head.type, cluster=cluster, subject=name, cause=body.cause)
-    if not event.subject.uid and not event.covers_all_leaders:
+    # Leader pods of some kinds do not carry the UID of their workload.
+    needs_uid = event.type != EventType.DEMAND or event.subject.kind == "Pod"
+    if needs_uid and not event.subject.uid:
         raise MalformedEvent("missing", field="data.uid", value="''", valid="a UID")
     return event
 

@@ -1,6 +1,5 @@
-"""Does the outbox lose nothing, merge demands, hold back when full, and end in time?"""
+"""Does the outbox lose nothing, hold back when full, and end in time?"""
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,17 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from exporter.health import Metrics
-from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Merging, Outbox, Pauses, Waiting
+from exporter.publishing import BATCH_MAX, Closed, Outbox, Pauses
 from shared.model import errors
 from shared.model.messages import Event, Message
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import a_demand_event
-from tests.clocks import StepClock
 
 
 def an_event(kind: str, name: str, cause: str = "", **changes: str) -> Event:
@@ -109,22 +105,6 @@ def put(box: Outbox, *names: str, kind: str = "Pod", cause: str = "") -> None:
         box.put(an_event(kind, name, cause), time.monotonic())
 
 
-def test_a_burst_of_one_workload_gives_two_messages_and_no_other_waits_for_it(
-    start: Callable[..., Outbox], topic: FakeTopic
-) -> None:
-    clock = StepClock(time.monotonic())
-    box = start(clock=clock.now)
-    for pod in range(64):
-        put(box, "train", kind="JobSet", cause=f"pod-{pod}")
-    wait_until(lambda: len(box) == 1)
-    put(box, "other", kind="JobSet")
-    put(box, "bare", "bare")
-    wait_until(lambda: topic.stored == ["train", "other", "bare", "bare"])
-    clock.pause(MERGE_SECONDS)
-    wait_until(lambda: topic.stored[4:] == ["train"])
-    wait_until(lambda: len(box) == 0)
-
-
 def test_what_gathers_during_a_batch_goes_out_together(start: Callable[..., Outbox], topic: FakeTopic) -> None:
     topic.open.clear()
     box, many = start("first"), [f"e{n}" for n in range(BATCH_MAX + 1)]
@@ -198,41 +178,3 @@ def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
     assert pauses.next_seconds(advised_seconds=30) == 30
     pauses.reset()
     assert pauses.next_seconds() <= 1
-
-
-def publish(moments: Sequence[float], merging: Merging) -> list[tuple[float, str]]:
-    """Return when demands of these moments are published as by the outbox, and the pod of each."""
-    published: list[tuple[float, str]] = []
-    end = max(moments) + 3 * MERGE_SECONDS
-    for number, at in enumerate((*sorted(moments), end)):
-        now = 0.0
-        while (due := now + merging.find_seconds_left(now)) <= at:
-            now = max(due, now)
-            published += [(now, each.event.cause) for each in merging.release(now)]
-        if at < end and merging.let_pass(Waiting(an_event("JobSet", "train", f"p{number}"), 0.0), at):
-            published.append((at, f"p{number}"))
-    return published
-
-
-@given(st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30))
-def test_each_demand_has_a_message_within_a_second_after_it_and_nothing_is_remembered(
-    moments: list[float],
-) -> None:
-    merging = Merging()
-    times = [at for at, _ in publish(moments, merging)]
-    assert all(any(at <= each <= at + MERGE_SECONDS for each in times) for at in moments)
-    assert all(later - earlier >= MERGE_SECONDS for earlier, later in itertools.pairwise(times))
-    assert not merging._passed_at
-    assert not merging.kept
-
-
-def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
-    assert publish([0], Merging()) == [(0, "p0")]
-    assert publish([0, 0.25, 0.5, 0.75], Merging()) == [(0, "p0"), (1, "p1")]
-
-
-@pytest.mark.parametrize("other", [{"namespace": "other"}, {"uid": "of the one in its place"}])
-def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
-    merging = Merging()
-    events = (an_event("JobSet", "train"), an_event("JobSet", "train", **other))
-    assert [merging.let_pass(Waiting(event, 0.0), 0.5) for event in events] == [True, True]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads, WatchedPod
-from exporter.publishing import MERGE_SECONDS, Merging, Waiting
 from shared.edges.kubernetes import ObjectMeta
 from shared.kinds.table import KINDS
 from shared.model.times import format_time
@@ -33,7 +31,6 @@ class SimExporter:
     def _start(self) -> None:
         self._pods = {kind.name: ObservedPods(self._cluster, kind) for kind in KINDS}
         self._workloads = {kind.name: ObservedWorkloads(self._cluster, kind) for kind in KINDS[:-1]}
-        self._merging = Merging()
 
     def stop(self) -> None:
         """Let it end, with all that it remembers and keeps: a new one reports that again."""
@@ -73,21 +70,8 @@ class SimExporter:
             self._publish(self._workloads[made.kind].lose(made.view))
 
     def _publish(self, events: Iterable[Event]) -> None:
-        now = self._world.time.now
         for event in events:
-            if self._merging.let_pass(Waiting(event, now), now):
-                self._send(event)
-
-    def _send(self, event: Event) -> None:
-        self._world.publish(self._cluster, event)
-        if event.covers_all_leaders:
-            self._world.time.after(MERGE_SECONDS, partial(self._release, self._merging))
-
-    def _release(self, merging: Merging) -> None:
-        """Publish what is due, unless this exporter has ended since."""
-        if self.up and merging is self._merging:
-            for waiting in merging.release(self._world.time.now):
-                self._send(waiting.event)
+            self._world.publish(self._cluster, event)
 
 
 def build_pod(pod: SimPod) -> WatchedPod:
