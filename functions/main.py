@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 import functions_framework
-from flask import Request, Response, jsonify
+from flask import Request, Response, jsonify, make_response
 
 from shared import deliver
 from shared.edges.process import start_logging
@@ -46,13 +46,6 @@ def _answer(role: Role, request: Request) -> Response:
     ports = deliver.get_process(role)
     if request.path == deliver.TICK_PATH:
         answer, counts = deliver.deliver_tick(role, request.args.get("cluster", ""), ports)
-        return _respond(answer, jsonify(counts))
+        return make_response(jsonify(counts), answer.status)
     body, headers = request.get_data(cache=False), dict(request.headers)
-    return _respond(deliver.deliver(role, body, ports, headers), Response(""))
-
-
-def _respond(answer: deliver.Answer, response: Response) -> Response:
-    response.status_code = answer.status
-    if answer.retry_after_seconds is not None:
-        response.headers["Retry-After"] = str(answer.retry_after_seconds)
-    return response
+    return Response(status=deliver.deliver(role, body, ports, headers).status)

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes, open_apis
@@ -139,7 +139,6 @@ class Answer(Struct, frozen=True):
 
     status: int
     severity: int
-    retry_after_seconds: int | None = None
 
 
 SEVERITIES = dict.fromkeys(Verdict, logging.INFO) | {Verdict.REFUSE: logging.WARNING}
@@ -162,17 +161,13 @@ letters."""
 
 def answer_error(error: errors.ProvisionerError) -> Answer:
     """Return the answer to an error; total over `shared.model.errors`."""
-    answer = next(each for kind, each in ERRORS if isinstance(error, kind))
-    if isinstance(error, errors.Retryable) and error.retry_after_seconds is not None:
-        pause = max(1, round(error.retry_after_seconds))
-        return structs.replace(answer, retry_after_seconds=pause)
-    return answer
+    return next(each for kind, each in ERRORS if isinstance(error, kind))
 
 
 TICK_PATH = "/tick"  # Cloud Scheduler calls ``/tick?cluster=projects/P/locations/L/clusters/C``
 MESSAGE_BYTES_MAX = 8192
 DONE = Answer(200, logging.INFO)
-BUSY = Answer(503, logging.INFO, retry_after_seconds=5)
+BUSY = Answer(503, logging.INFO)
 """A full instance: the message comes back, and the tick answers what the policy keeps."""
 IDLE = "nothing is to be done"
 """The one record of a message that leads to nothing; the build's smoke test waits for it."""
@@ -281,10 +276,8 @@ def answer(work: Work, journal: Journal) -> Answer:
     """Log what came of the work, and return the answer to the push."""
     journal.write_outcomes(work.outcomes)
     answers = [DONE, *(journal.write_error(error) for error in work.errors)]
-    # That of an error which a person must repair comes first, then the longest pause.
-    return max(
-        answers, key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0)
-    )
+    # That of an error which a person must repair comes first.
+    return max(answers, key=lambda each: (each.severity, each.status))
 
 
 def find_key(role: Role, message: PushedMessage, ports: Ports) -> Key | None:

@@ -34,7 +34,7 @@ from shared.model import errors
 from shared.model.errors import JSON_ERRORS
 from shared.model.failures import classify_failure
 from shared.model.messages import Message
-from shared.model.times import Clock, parse_count
+from shared.model.times import Clock
 from shared.settings import Credentials
 
 if TYPE_CHECKING:  # the functions publish nothing
@@ -57,7 +57,6 @@ PROMPT_SECONDS = 5.0
 TEXT_MAX = 600  # characters of somebody else's words in an error: they can quote a whole answer
 _TOKEN_SECONDS = 5.0
 _PIECE_BYTES = 2**16
-_RETRY_AFTER_SECONDS_MAX = 600  # assumes: throttled
 _LOGIN = "gcloud auth application-default login"
 _REDIRECT, _REFUSAL, _THROTTLED, _SERVER_ERROR = 300, 400, 429, 500
 
@@ -260,8 +259,7 @@ def _classify_error(error: Exception) -> errors.ProvisionerError:
         return _classify_account_error(error)
     response = getattr(error, "response", None)
     if isinstance(error, GoogleAPICallError) and isinstance(response, requests.Response):
-        pause = response.headers.get("Retry-After")
-        return classify_refusal(response.status_code, response.content, pause)
+        return classify_refusal(response.status_code, response.content)
     if isinstance(error, GoogleAPICallError) and error.grpc_status_code is not None:
         details, code = [{"reason": error.reason}], error.grpc_status_code.name
         return _classify(error.code or 0, ErrorBody(str(error.message or ""), code, details))
@@ -269,30 +267,19 @@ def _classify_error(error: Exception) -> errors.ProvisionerError:
     return errors.Unavailable(f"{problem}: {error!s:.{TEXT_MAX}}")
 
 
-def classify_refusal(
-    http_status: int, body: bytes, retry_after: str | None = None
-) -> errors.ProvisionerError:
-    """Return the error that a refusal over REST means; `retry_after` is its header of that name.
-
-    A body that is not a Google API's refusal counts as one without words.
-    """
+def classify_refusal(http_status: int, body: bytes) -> errors.ProvisionerError:
+    """Return the error that a refusal over REST means; a body of another form has no words."""
     try:
         error = _DECODER.decode(body).get("error", ErrorBody())
     except JSON_ERRORS:
         error = ErrorBody()
-    return _classify(http_status, error, retry_after)
+    return _classify(http_status, error)
 
 
-def _classify(
-    http_status: int, error: ErrorBody, retry_after: str | None = None
-) -> errors.ProvisionerError:
-    kind = _find_kind(http_status, error)
+def _classify(http_status: int, error: ErrorBody) -> errors.ProvisionerError:
     message = error.message[:TEXT_MAX] or "the answer has no error text"
     text = f"{message} ({f'HTTP {http_status} {error.status}'.rstrip()})"
-    if issubclass(kind, errors.Retryable):
-        seconds = parse_count(retry_after or "", most=_RETRY_AFTER_SECONDS_MAX)
-        return kind(text, retry_after_seconds=seconds)
-    refusal = kind(text)
+    refusal = _find_kind(http_status, error)(text)
     if isinstance(refusal, errors.InvalidRequest):
         refusal.status = error.status
     return refusal

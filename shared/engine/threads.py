@@ -87,8 +87,8 @@ class Crew:
             count, since = self._silent.get(cluster, (0, now))
         if count < SILENT_MAX or now - since >= SILENCE_SECONDS:
             return None
-        text = f"cluster {cluster} gave no answer {count} times, so it is not asked for a while"
-        return Unavailable(text, retry_after_seconds=SILENCE_SECONDS)
+        times = f"cluster {cluster} gave no answer {count} times"
+        return Unavailable(f"{times}, so it is not asked for a while")
 
     def fork(self, task: Callable[[], T]) -> Callable[[], T]:
         """Begin a read beside the caller's next one; the answer is its result, or its error."""

@@ -24,7 +24,7 @@ from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, an_over_event
 from tests.engine.world import Function, World
 from tests.fuzz.canned import SHARED, Canned, CannedHttp, Scene, open_kubernetes, open_pools
-from tests.fuzz.spoiling import TEXTS, spoil, spoil_text, write
+from tests.fuzz.spoiling import spoil, spoil_text, write
 from tests.log_records import Records
 
 ROLES = tuple(Role)
@@ -201,8 +201,7 @@ def take_answer(chance: Random) -> None:
     deed, role = chance.choice(("demand", "over", "tick", "edge", "edge")), chance.choice(ROLES)
     limited, has_owner = chance.randrange(2), chance.randrange(2)
     body = spoil_text(chance, body) if chance.randrange(4) == 1 else body
-    pause = chance.choice(("", "5", chance.choice(TEXTS)))
-    odd = Canned(body, status, {"Retry-After": pause} if pause else {})
+    odd = Canned(body, status)
 
     def answer(method: str, url: str) -> Canned:
         call = _name_call(method, url)

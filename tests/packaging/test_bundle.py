@@ -19,7 +19,6 @@ from functions_framework import create_app
 from demo.functions import stage
 from shared import deliver as function
 from shared.engine.outside import Role
-from shared.model.errors import Throttled
 from standins.kit.addresses import draw_ports, listens
 from standins.kit.processes import PATIENCE_SECONDS, Child, Command, NotStarted, running, wait_until
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
@@ -195,17 +194,6 @@ def client(
     yield found
     sys.path[:] = folders
     os.chdir(workdir)
-
-
-@pytest.mark.parametrize("client", ["collect"], indirect=True)
-def test_retry_after_reaches_pubsub_as_a_header(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_cluster: str) -> None:
-        raise Throttled("429", retry_after_seconds=7)
-
-    monkeypatch.setattr(client.gke, "list", refuse)
-    answer = client.post("/", data=BODIES["collect"])
-
-    assert (answer.status_code, answer.headers["Retry-After"], answer.data) == (503, "7", b"")
 
 
 @pytest.mark.parametrize("client", ["provision"], indirect=True)

@@ -26,7 +26,6 @@ from shared.model.errors import (
     ProvisionerError,
     Rejected,
     ReservationUnfit,
-    Retryable,
     StaleView,
     Throttled,
     Unavailable,
@@ -85,11 +84,6 @@ def test_what_a_retry_cannot_mend_is_acknowledged_and_what_it_can_is_handed_back
     for kind in ANSWERED[status, severity]:
         answer = answer_error(an_error(kind))
         assert (answer.status, answer.severity) == (status, severity), kind
-
-
-@pytest.mark.parametrize(("advised", "expected"), [(None, None), (0.0, 1), (0.2, 1), (7.0, 7), (30.6, 31)])
-def test_the_pause_that_the_other_side_advised_is_passed_on(advised: float | None, expected: int | None) -> None:
-    assert answer_error(Throttled("slow", retry_after_seconds=advised)).retry_after_seconds == expected
 
 
 def test_every_decision_has_its_severity_in_the_log() -> None:
@@ -218,17 +212,6 @@ def test_a_refusal_in_no_known_form_goes_by_its_http_status(body: bytes) -> None
     assert {http: type(classify_refusal(http, body)) for http in BY_STATUS} == BY_STATUS
     assert "the answer has no error text (HTTP 500)" in str(classify_refusal(500, body))
     assert len(str(classify_refusal(400, google_body("INVALID_ARGUMENT", "m" * 10_000, "")))) < 700
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"), [(None, None), ("7", 7.0), ("Wed, 21 Oct 2027 07:28:00 GMT", None), ("9" * 400, 600.0)]
-)
-def test_retry_after_is_read_where_it_is_a_number_of_seconds(header: str | None, seconds: float | None) -> None:
-    error = classify_refusal(503, b"", header)
-
-    assert isinstance(error, Retryable)
-    assert error.retry_after_seconds == seconds
-    assert answer_error(error).status == 503
 
 
 @rows(
