@@ -27,7 +27,7 @@ class UnreadableList(ValueError):
     """The text is no fallback list; it says what is wrong, where, and what would be valid."""
 
 
-class CapacityPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class CapacityPolicy(msgspec.Struct, frozen=True):
     """The operator's list for the pods of some namespaces and accelerators."""
 
     ways: tuple[Way, ...]  # as the text says: without a zone or a run time where it names none
@@ -123,11 +123,6 @@ class _Policy(msgspec.Struct, **_STRICT):
     namespaces: tuple[str, ...] = ("*",)
     accelerators: tuple[str, ...] = ("*",)
 
-    def read(self) -> CapacityPolicy:
-        """Return the policy with the ways of its list."""
-        ways = _list_ways(self.priorities)
-        return CapacityPolicy(ways=ways, namespaces=self.namespaces, accelerators=self.accelerators)
-
 
 _LEARNT = msgspec.json.Decoder(tuple[_Policy, ...])  # two threads that learn it at once crash
 
@@ -140,7 +135,10 @@ def read_ways(text: str) -> tuple[Way, ...]:
 
 def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
     """Return the operator's policies, in their order; `UnreadableList` for any other text."""
-    return tuple(each.read() for each in _decode(text, tuple[_Policy, ...]))
+    return tuple(
+        CapacityPolicy(_list_ways(each.priorities), each.namespaces, each.accelerators)
+        for each in _decode(text, tuple[_Policy, ...])
+    )
 
 
 def _list_ways(items: tuple[_Item, ...]) -> tuple[Way, ...]:

@@ -17,10 +17,10 @@ from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import a_demand_event
 
 
-def an_event(kind: str, name: str, cause: str = "", **changes: str) -> Event:
+def an_event(name: str) -> Event:
     event = a_demand_event()
-    subject = structs.replace(event.subject, kind=kind, name=name, **changes)
-    return structs.replace(event, subject=subject, cause=cause or name)
+    subject = structs.replace(event.subject, kind="Pod", name=name)
+    return structs.replace(event, subject=subject, cause=name)
 
 
 class FakeTopic:
@@ -89,7 +89,7 @@ def adding(box: Outbox, name: str, beat: Callable[[], None]) -> Iterator[list[st
 
     def add() -> None:
         try:
-            box.put(an_event("Pod", name), time.monotonic(), beat)
+            box.put(an_event(name), time.monotonic(), beat)
             ends.append("added")
         except Closed:
             ends.append("closed")
@@ -100,9 +100,9 @@ def adding(box: Outbox, name: str, beat: Callable[[], None]) -> Iterator[list[st
     thread.join(PATIENCE_SECONDS)
 
 
-def put(box: Outbox, *names: str, kind: str = "Pod", cause: str = "") -> None:
+def put(box: Outbox, *names: str) -> None:
     for name in names:
-        box.put(an_event(kind, name, cause), time.monotonic())
+        box.put(an_event(name), time.monotonic())
 
 
 def test_what_gathers_during_a_batch_goes_out_together(start: Callable[..., Outbox], topic: FakeTopic) -> None:
