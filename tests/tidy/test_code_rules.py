@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
-    "exporter": (1_659, 2_000),
+    "exporter": (1_599, 2_000),
     "shared/model": (1_730, 1_600),
     "shared/needs": (1_422, 1_300),
     "shared/plan": (1_666, 1_900),
     "shared/engine": (2_417, 1_950),
-    "shared/edges": (2_332, 2_100),
+    "shared/edges": (2_317, 2_100),
     "shared/kinds": (1_279, 1_300),
     "shared/shapes": (755, 760),
     "demo": (2_499, 2_500),
@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/engine": (2_366, 1_900),
     "tests/mutants": (721, 600),
     "tests/simulation": (4_605, 4_000),
-    " ".join(DEPLOYED): (14_139, 14_000),
+    " ".join(DEPLOYED): (14_049, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
