@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from shared.capacity_texts import CapacityPolicy
 from shared.edges.pods import read_template
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.needs import Need, Tier
-from shared.model.workloads import Disk, PodView, SliceGroup, Taint, WorkloadView
+from shared.model.needs import Need, Tier, Way
+from shared.model.workloads import Disk, PodView, SliceGroup, Taint, TermKind, TopologyTerm, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
-from tests.demands import plan_demands, want
+from tests.demands import expect_demand, plan_demands, want
 from tests.refusals import expect_words
 from tests.rules.workloads import (
     OF_CPU,
@@ -27,6 +28,7 @@ from tests.rules.workloads import (
     a_member,
     a_workload,
     change,
+    decide,
 )
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
@@ -210,3 +212,76 @@ def test_slices_without_pods_count_for_pools_of_any_flavor_that_their_spec_leave
 
     assert covered == [True, False, True]
     assert before.key == after.key
+
+
+def test_a_leader_that_exclusive_placement_ties_to_a_label_of_no_new_node_is_refused() -> None:
+    terms = (TopologyTerm(kind=TermKind.AFFINITY, key="rack"),)
+    leader = a_pod(template=a_template(topology_terms=terms))
+
+    expect_words(decide(leader, a_jobset()), Reason.SELECTOR_UNSUPPORTED, "(got 'rack')")
+    assert want(a_jobset(template=leader.template), leader).refusals == (), "the spec's is told once"
+
+
+def test_a_pinned_pod_selects_its_own_job() -> None:
+    own = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_train-workers-0"}})
+
+    expect_demand(decide(own, a_jobset(template=own.template, annotations=PINNED)))
+    expect_words(decide(own, a_jobset(template=own.template)), Reason.SELECTOR_UNSUPPORTED)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        *({"deleting": True}, {"node_name": "n"}, {"nominated_node": "n"}, {"gates": ("example.com/hold",)}),
+        {"unschedulable": False},
+    ],
+)
+def test_a_pod_that_does_not_wait_for_a_node_is_of_its_need_all_the_same(pod: dict[str, Any]) -> None:
+    (waiting,) = want(a_jobset(), a_pod()).pods
+    (seen,) = want(a_jobset(), a_pod(**pod)).pods
+
+    assert (waiting.waits, seen.waits, seen.need) == (True, False, waiting.need)
+
+
+@pytest.mark.parametrize("state", [{"deleting": True}, {"terminal": "Completed"}, {"suspended": True}])
+def test_whether_a_workload_is_over_or_suspended_is_the_plan_s_to_judge(state: dict[str, Any]) -> None:
+    assert want(a_jobset(**state)).needs == want(a_jobset()).needs
+
+
+# --- the key
+
+
+def key_of(**shape: Any) -> str:
+    (need,) = want(a_jobset(template=a_template(**shape))).needs
+    return need.key
+
+
+def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
+    lent = {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "shared-project"}
+    selectors: list[dict[str, str]] = [
+        *({labels.SPOT: "true"}, {labels.RESERVATION_NAME: "r"}, lent, {"team": "a"}, {"team": "b"})
+    ]
+    asked: list[dict[str, Any]] = [
+        *({}, {"topology": "2x4"}, {"topology": "2x4", "chips": 8}, {"node_affinity": {"team": ("a", "b")}}),
+        *({"cpu_millis": 1000}, {"volume_claims": ("data",)}),
+        {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
+        *({"selectors": each} for each in selectors),
+    ]
+
+    assert len({key_of(**each) for each in asked}) == len(asked)
+    assert key_of() == key_of(annotations={labels.CAPACITY: "- {}"}), "a list that comes or goes changes no slot"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        *({"copy_labels": ("team",)}, {"node_service_account": "a@p.iam"}, {"node_additional_networks": ("n:s",)}),
+        *({"node_disk_type": "pd-ssd"}, {"force_on_demand": True}, {"kinds": ("Job",)}),
+        *({"allowed_namespaces": ("other",)}, {"allowed_accelerators": ("other",)}),
+        {"capacity_policies": (CapacityPolicy(ways=(Way(Tier.SPOT), Way(Tier.ON_DEMAND))),)},
+    ],
+)
+def test_no_setting_changes_the_key_of_a_need_or_what_fits_it(use: dict[str, Any]) -> None:
+    (plain,), (changed,) = (want(a_jobset(), use=each).needs for each in (settings(), settings(**use)))
+
+    assert (changed.key, changed.asks, changed.most) == (plain.key, plain.asks, plain.most)
