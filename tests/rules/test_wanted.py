@@ -225,7 +225,7 @@ def test_a_leader_that_exclusive_placement_ties_to_a_label_of_no_new_node_is_ref
 def test_a_pinned_pod_selects_its_own_job() -> None:
     own = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_train-workers-0"}})
 
-    expect_demand(decide(own, a_jobset(template=own.template, annotations=PINNED)))
+    expect_demand(decide(own, a_jobset(annotations=PINNED)))
     expect_words(decide(own, a_jobset(template=own.template)), Reason.SELECTOR_UNSUPPORTED)
 
 
