@@ -13,30 +13,17 @@ from shared.engine.reads import list_inventory, read_lists
 from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
 from shared.model.decisions import Reason
-from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
+from shared.model.errors import InvalidRequest, KindAbsent, Unavailable
 from shared.model.messages import EventType
 from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_template
+from tests.builders import CLUSTER, NOW, a_pod, a_template
 from tests.engine.test_budget import FULL, LIST, QUOTA, two
 from tests.engine.test_kueue import gang
 from tests.engine.test_requests import push
 from tests.engine.world import World, list_reasons, raising
-
-
-def test_a_pod_that_is_placed_after_its_list_was_read_keeps_its_pool() -> None:
-    world = World()
-    (name,) = world.buy(0)
-    world.come(name)
-    world.set_jobset(replicas=1, suspended=True, suspended_since=world.clock.time - 1000)
-
-    # The last read of the second look.
-    world.on(f"list pods on {name}-0", lambda: world.run(0, name), nth=2)
-    world.collect()
-
-    assert not world.list_deleted()
 
 
 def serve(world: World, *, replicas: int) -> Key:
@@ -185,17 +172,6 @@ def test_a_message_about_a_workload_that_gives_no_answer_comes_back(role: Role) 
     assert deliver(role, push(event), function.ports).status == 503
 
 
-def test_pods_of_a_kind_that_the_cluster_does_not_know_are_answered_and_their_pools_kept() -> None:
-    world = World(slices=2)
-    world.run_all(slices=1)
-    world.wait(1)
-    world.fail("get JobSet train", KindAbsent("the cluster does not know jobsets"))
-
-    assert set(list_reasons(world.provisioner.tick())) == {"owner_kind_unknown"}
-    world.collector.tick()
-    assert not world.list_deleted()
-
-
 def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
     class Telling(float):
         """A time that is compared while another thread tells something."""
@@ -232,111 +208,12 @@ def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     assert list_reasons(world.provisioner.tick()) == ["pool_absent", "slices_may_mix", "no_operation_slot"]
 
 
-def test_a_pool_whose_pods_cannot_be_read_keeps_no_other_from_its_end() -> None:
-    world = World(slices=2)
-    first, second = world.run_all(slices=2)
-    world.finish(replicas=2)
-
-    world.fail(f"list pods on {first}-2", Unavailable("a pod cannot be read"))
-    work = world.collector.work(uid=JOBSET_UID)
-
-    assert world.list_deleted() == [second]
-    assert {type(error) for error in work.errors} == {Unavailable}
-
-
-def test_a_demand_is_served_although_the_machines_of_another_pool_cannot_be_read() -> None:
-    world = World(slices=2)
-    (name,) = world.buy(0)
-    world.change(name, status=PoolStatus.RUNNING, autoscaled=True)
-    world.clock.time += 100
-    world.wait(1)
-
-    world.fail("machines *", Denied("no right on instance groups"))
-    work = world.provisioner.work()
-
-    assert len(world.gke.pools) == 2
-    assert {type(error) for error in work.errors} == {Denied}
-
-
-def test_the_machines_of_a_failed_pool_count_for_a_limit_ready_or_not() -> None:
-    world = two(limit_chips=16)
-    world.provisioner.work()
-    (name,) = world.gke.pools
-    world.come(name)
-    world.change(name, status=PoolStatus.ERROR)
-    for node in list(world.cluster.nodes.values()):
-        world.cluster.nodes[node.name] = structs.replace(node, ready=False, ready_at=None)
-
-    assert "pool_absent" not in list_reasons(world.provisioner.tick())
-
-
-@pytest.mark.parametrize("ready", [0, 3])
-def test_a_failed_pool_of_another_counts_as_a_whole_until_its_nodes_are_read(ready: int) -> None:
-    world = two(limit_chips=16)
-    world.provisioner.work()
-    (name,) = world.gke.pools
-    world.come(name, ready=ready)
-    world.change(name, status=PoolStatus.RUNNING_WITH_ERROR)
-    world.clock.time += 10
-
-    assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
-    world.clock.time += 10
-    assert ("pool_absent" in list_reasons(world.provisioner.tick())) == (ready == 0)
-
-
-def test_nodes_above_a_lowered_maximum_count_for_a_limit_after_a_tick() -> None:
-    world = two(limit_chips=20)
-    (name,) = world.run_all()
-    world.change(name, maximum=1, autoscaled=True)
-
-    world.clock.time += 10
-    assert "pool_absent" not in list_reasons(world.provisioner.tick())
-    world.clock.time += 10
-
-    assert list_reasons(world.provisioner.work("second")) == ["limit_reached"]
-
-
 def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
     """Else it would count as one that was whole, and the pauses of its slot would not double."""
     off = NodePool(name="off", status=PoolStatus.RUNNING, machine_type="ct4p-hightpu-4t")
 
     assert not has_lost_nodes(off, [])
     assert has_lost_nodes(structs.replace(off, maximum=1), [])
-
-
-@pytest.mark.parametrize(("seconds", "pools"), [(60, 0), (600, 1)])
-def test_a_pool_that_is_gone_without_an_operation_frees_its_slot(seconds: float, pools: int) -> None:
-    world = World()
-    (name,) = world.run_all()
-    ended_at = world.clock.time
-    world.gke.operations = [Operation(pool=name, creates=True, ended=True, began_at=NOW, ended_at=ended_at)]
-    world.gke.pools.clear()
-    world.clock.time += seconds
-    world.wait(0, age=400)
-    world.provisioner.work()
-
-    assert len(world.gke.pools) == pools
-
-
-def test_the_end_of_a_create_is_not_told_again_when_its_message_comes_again() -> None:
-    world = World()
-    (name,) = world.run_all()
-    assert list_reasons(world.provisioner.end(name, created=True)) == ["pool_created"]
-    world.clock.time += 3 * 3600
-
-    assert list_reasons(world.provisioner.end(name, created=True)) == []
-
-
-def test_the_end_of_a_create_finds_its_owner_in_the_last_list_and_that_of_a_delete_asks_nothing() -> None:
-    world = World()
-    (name,) = world.run_all()
-    world.provision()
-    world.take_calls()
-    assert list_reasons(world.provisioner.end(name, created=True)) == ["pool_created"]
-    assert f"get {name}" not in world.take_calls()
-
-    world.provisioner.end(name, deleted=True)
-    assert world.take_calls() == []
 
 
 def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

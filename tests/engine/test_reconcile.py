@@ -8,7 +8,6 @@ import pytest
 
 from shared.engine.budget import Key
 from shared.engine.look import Look
-from shared.engine.outside import Role
 from shared.engine.reconcile import explain_refusal
 from shared.engine.tell import WORDS, explain_answer, note
 from shared.model.decisions import Decision, Reason, Verdict
@@ -16,7 +15,7 @@ from shared.model.errors import Busy
 from shared.model.pools import PoolShape, PoolStatus
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW
-from tests.engine.world import World, list_reasons
+from tests.engine.world import World
 
 PLAN = Path(__file__).parents[2] / "shared/plan"
 
@@ -37,45 +36,6 @@ def test_each_slice_that_waits_gets_one_pool_by_few_calls_and_a_second_delivery_
     assert {pool.owner.slot for pool in world.gke.pools.values() if pool.owner} == {0, 1}
     assert [pool.topology for pool in world.gke.pools.values()] == ["4x4", "4x4"]
     assert not world.provision().plan.adds
-
-
-def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
-    world = World(slices=2)
-    world.wait(0, 1)
-    assert list_reasons(world.tick("provision")) == ["pool_absent", "pool_absent", "slices_may_mix"]
-    first, second = world.gke.pools
-    world.run(0, first)
-    world.run(1, second)
-    assert not world.tick("provision").outcomes
-    assert not world.tick("collect").outcomes
-
-    world.set_jobset(replicas=2, terminal="Completed")
-    assert not world.tick("collect").outcomes, "its pods still run"
-    world.cluster.pods.clear()
-    world.cluster.notices.clear()
-
-    assert sorted(each.pool for each in world.tick("collect").outcomes) == sorted([first, second])
-    assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
-
-
-@pytest.mark.parametrize(
-    ("ready", "words"), [(4, "placed no waiting pod"), (0, "deleting node pool {}, which got no machines")]
-)
-def test_a_pool_that_does_not_help_goes_with_its_true_reason(ready: int, words: str) -> None:
-    world = World()
-    (name,) = world.buy(0)
-    world.clock.time += 60
-    world.come(name, ready=ready)
-    for _ in range(2):
-        world.clock.time += 1000
-        world.provision()
-    assert len(world.gke.pools) == 2
-
-    tick = world.tick("collect")
-
-    assert world.list_deleted() == [name]
-    assert list_reasons(tick) == ["pool_failed"]
-    assert words.format(name) in tick.outcomes[0].decision.message
 
 
 def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
@@ -115,16 +75,3 @@ def test_a_refusal_says_what_could_not_be_done(verb: Verb, words: str) -> None:
 
     assert outcome.decision.message == f"node pool p cannot be {words} yet: an operation runs"
     assert outcome.error is not None
-
-
-def test_a_pool_of_others_under_our_name_does_not_keep_a_slice_waiting() -> None:
-    world = World()
-    (name,) = world.buy(0)
-    world.change(name, labels={})  # a person took our labels away
-    world.gke.operations.clear()  # more than an hour ago
-    world.restart()
-    world.clock.time += 300
-
-    world.tick(Role.PROVISION)
-
-    assert list(world.gke.pools) == [name, f"{name[:-1]}1"]

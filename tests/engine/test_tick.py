@@ -12,19 +12,8 @@ from shared.engine.wakes import BEGIN_SECONDS, LISTED_MIN
 from shared.model.errors import Denied, Unavailable
 from shared.model.workloads import WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
-from tests.builders import IN_ONE_POOL, a_pod, a_template, settings
+from tests.builders import a_pod
 from tests.engine.world import World, list_reasons
-
-EXCLUSIVE = a_template(topology_terms=IN_ONE_POOL)
-
-
-def test_a_pod_that_waits_for_less_than_its_message_takes_is_left_out() -> None:
-    world = World()
-    world.wait(0, age=2.0)
-
-    assert not world.provisioner.tick().outcomes
-    world.clock.time += 4
-    assert list_reasons(world.provisioner.tick()) == ["pool_absent"]
 
 
 def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_message() -> None:
@@ -45,33 +34,6 @@ def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_messa
     world.memory.notices.update({place: (at, "other words") for place, (at, _) in world.memory.notices.items()})
     world.provisioner.work()
     assert len(world.cluster.notices) == 4, "other words are written at once"
-
-
-def test_a_tick_reads_gkes_operations_once_and_only_while_a_pod_waits() -> None:
-    world = World()
-    world.run_all()
-    world.take_calls()
-    world.provisioner.tick()
-    assert "list operations" not in world.take_calls()
-
-    world.add("second", "third")
-    world.clock.time += 600
-    world.provisioner.tick()
-
-    calls = world.take_calls()
-    assert calls.count("list operations") == 1
-    assert sum(call.startswith("create") for call in calls) == 2
-
-
-def test_one_workload_that_cannot_be_read_stops_no_other() -> None:
-    world = World()
-    world.add("train", "second")
-    world.fail("get JobSet train", Denied("no right"))
-
-    done = world.provisioner.tick()
-
-    assert [(about, type(error)) for about, error in done.errors] == [("JobSet default/train", Denied)]
-    assert list_reasons(done) == ["pool_absent"]
 
 
 def test_a_tick_goes_on_where_its_time_ended() -> None:
@@ -102,41 +64,6 @@ def test_a_cluster_that_cannot_be_listed_is_one_error_and_forgets_what_was_spare
     assert not world.collector.memory.spare
 
 
-def test_a_restart_between_two_ticks_delays_a_surplus_pool_by_one_tick() -> None:
-    world = World(slices=2)
-    world.run_all(slices=2)
-    world.set_jobset(replicas=1)
-    for name in [name for name in world.cluster.pods if name.startswith("train-1-")]:
-        del world.cluster.pods[name]
-
-    world.collector.tick()
-    world.restart()
-    world.collector.tick()
-    assert not world.list_deleted()
-    assert list_reasons(world.collector.tick()) == ["pool_surplus"]
-    assert len(world.list_deleted()) == 1
-
-
-def test_a_workload_of_a_kind_that_is_not_served_is_answered() -> None:
-    world = World(kinds=("Job",))
-    world.wait(0)
-
-    assert list_reasons(world.provisioner.tick()) == ["kind_not_served"]
-    assert not world.gke.pools
-
-
-def test_pods_whose_workload_does_not_exist_are_answered_themselves() -> None:
-    world = World()
-    world.wait(0)
-    world.cluster.workloads.clear()
-
-    done = world.provisioner.tick()
-
-    assert set(list_reasons(done)) == {"owner_kind_unknown"}
-    assert {notice.subject.kind for notice in world.cluster.notices} == {"Pod"}
-    assert not world.provisioner.tick().outcomes
-
-
 def of_nobody(world: World, name: str, **fields: str) -> None:
     """A pod without the marks of any kind."""
     pod = a_pod(name=name, uid=name)
@@ -156,81 +83,6 @@ def test_a_bare_pod_is_a_workload_of_its_own_and_one_whose_controller_nobody_ser
     of_nobody(world, "mpi-0", controller_kind="MPIJob", controller_name="mpi")
     assert list_reasons(world.provisioner.tick()) == ["owner_kind_unknown"]
     assert not world.provisioner.tick().outcomes
-
-
-@pytest.mark.parametrize("gone", [False, True])
-def test_ticks_alone_delete_what_a_workload_left_whether_it_is_over_or_gone(gone: bool) -> None:
-    world = World()
-    (name,) = world.run_all()
-    world.finish(replicas=1)
-    if gone:
-        world.cluster.workloads.clear()
-    world.restart()
-
-    world.collector.tick()
-
-    assert world.list_deleted() == [name]
-
-
-def test_each_tick_measures_the_cluster() -> None:
-    world = World(slices=2)
-    world.wait(0, 1)
-    figures = world.provisioner.tick().figures
-    assert figures == {"waiting_demands": 1, "oldest_wait_seconds": 35}
-
-    first, _ = world.gke.pools
-    world.come(first)
-    assert world.collector.tick().figures == {"idle_chips": 16, "autoscaled_pools": 0}
-
-
-def warm_world(**options: int) -> tuple[World, str]:
-    """A JobSet that is over, whose pool stays for ten minutes if the setting says so."""
-    world = World(**options)
-    world.set_jobset(replicas=1, template=EXCLUSIVE)
-    (name,) = world.run_all()
-    world.finish(replicas=1, template=EXCLUSIVE)
-    return world, name
-
-
-def test_a_warm_pool_is_marked_closed_and_deleted_a_tick_later() -> None:
-    world, name = warm_world(idle_seconds=600)
-    world.collector.tick()
-    assert {(node.idle_since, node.closed) for node in world.cluster.nodes.values()} == {(world.clock.time, False)}
-
-    world.clock.time += 601
-    world.collector.tick()
-    assert all(node.closed for node in world.cluster.nodes.values())
-    assert not world.list_deleted()
-    world.clock.time += 661
-    world.collector.tick()
-    assert world.list_deleted() == [name]
-
-
-def test_a_pool_that_was_not_made_to_stay_goes_at_once_whatever_the_setting_says_later() -> None:
-    world, name = warm_world()
-    world.collector.ports = structs.replace(world.collector.ports, settings=settings(idle_seconds=600))
-
-    world.collector.tick()
-
-    assert world.list_deleted() == [name]
-
-
-@pytest.mark.parametrize("seconds", [0, 6])
-@pytest.mark.parametrize("jobset", ["train", "other"])
-def test_a_pod_that_runs_on_an_idle_pool_opens_it_however_long_a_tick_lists(jobset: str, seconds: float) -> None:
-    world, name = warm_world(idle_seconds=600)
-    world.collector.tick()
-    world.set_jobset(name=jobset, replicas=1, template=EXCLUSIVE)
-    world.wait(0, jobset=jobset)
-    for host in range(4):
-        world.change_pod(f"{jobset}-0-{host}", node_name=f"{name}-{host}", unschedulable=False)
-    assert all(node.idle_since for node in world.cluster.nodes.values())
-    world.on("list nodes", world.pass_time(seconds))
-
-    world.provisioner.tick()
-
-    assert {node.idle_since for node in world.cluster.nodes.values()} == {None}
-    assert len(world.gke.pools) == 1
 
 
 def have_many(world: World) -> list[str]:
@@ -335,15 +187,6 @@ def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch
     world.change_pod("train-0-0", node_name="", unschedulable=True)
     world.collector.tick()
     assert asked == ["data"]
-
-
-def test_a_slice_that_is_placed_while_the_lists_are_read_is_not_told_to_be_mixed() -> None:
-    world = World()
-    (pool,) = world.buy(0)
-
-    world.on("list all pods", lambda: world.run(0, pool))
-
-    assert not list_reasons(world.collector.tick())
 
 
 def test_a_slice_that_runs_on_a_pool_of_others_is_not_told_to_be_mixed() -> None:
