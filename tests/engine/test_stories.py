@@ -40,8 +40,9 @@ EXCLUSIVE = a_template(topology_terms=IN_ONE_POOL)
 def read_fields(words: list[str]) -> dict[str, Any]:
     """Return ``name=value`` words as fields; a template is that of exclusive placement."""
     fields = {name: yaml.safe_load(value) for name, _, value in (word.partition("=") for word in words)}
-    special = {"status": PoolStatus, "template": lambda _name: EXCLUSIVE}
-    return {name: special.get(name, lambda value: value)(value) for name, value in fields.items()}
+    if "status" in fields:
+        fields["status"] = PoolStatus(fields["status"])
+    return fields | ({"template": EXCLUSIVE} if "template" in fields else {})
 
 
 class Story:
