@@ -23,9 +23,7 @@ def read_quoted() -> list[tuple[str, str, str]]:
 
 QUOTED = read_quoted()
 WORDS = {Reason(kind): words for words, kind, _ in QUOTED}
-FRAGMENTS = [
-    fragment for line in failures._TABLE.strip().splitlines() for fragment in line.partition(": ")[2].split(" | ")
-]
+FRAGMENTS = [fragment for _, fragments in failures._TABLE for fragment in fragments]
 
 
 @pytest.mark.parametrize(("words", "kind", "source"), QUOTED)
