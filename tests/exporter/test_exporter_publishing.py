@@ -1,5 +1,6 @@
-"""Does the outbox lose nothing, hold back when full, and end in time?"""
+"""Does the outbox lose nothing, merge demands, hold back when full, and end in time?"""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,33 +8,50 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from exporter.health import Metrics
-from exporter.publishing import BATCH_MAX, Closed, Outbox, Pauses
+from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Merging, Outbox, Pauses, Waiting
 from shared.model import errors
 from shared.model.messages import Event, Message
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import a_demand_event
+from tests.clocks import StepClock
 
 
-def an_event(name: str) -> Event:
+def an_event(kind: str, name: str, cause: str = "", **changes: str) -> Event:
     event = a_demand_event()
-    subject = structs.replace(event.subject, kind="Pod", name=name)
-    return structs.replace(event, subject=subject, cause=name)
+    subject = structs.replace(event.subject, kind=kind, name=name, **changes)
+    return structs.replace(event, subject=subject, cause=cause or name)
 
 
-class FakeTopic:
-    """Takes batches; fails as planned; can be held shut."""
+class Post:
+    """An outbox of pods, and a topic that takes batches, fails as planned, and can be held shut."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
         self.failures: list[errors.ProvisionerError] = []
         self.attempts = 0
-        self.open = threading.Event()
+        self.open, self.clock, self.metrics = threading.Event(), StepClock(time.monotonic()), Metrics()
         self.open.set()
 
-    def publish(self, messages: Sequence[Message]) -> list[str]:
+    def start(self, *names: str, **options: Any) -> None:
+        pauses = Pauses(first_seconds=0.001, longest_seconds=0.005)
+        usual: dict[str, Any] = {"capacity": BATCH_MAX * 3, "pauses": pauses, "clock": self.clock.now}
+        self.box = Outbox(self._publish, metrics=self.metrics, **usual | options)
+        self.put(*names)
+        self.thread = threading.Thread(target=self.box.run, daemon=True)
+        self.thread.start()
+
+    def put(
+        self, *names: str, kind: str = "Pod", cause: str = "", beat: Callable[[], None] = lambda: None
+    ) -> None:
+        for name in names:
+            self.box.put(an_event(kind, name, cause), time.monotonic(), beat)
+
+    def _publish(self, messages: Sequence[Message]) -> list[str]:
         names = [message.attributes["ce-subject"].rsplit("/", 1)[-1] for message in messages]
         self.attempts += 1
         self.open.wait(60)
@@ -44,52 +62,32 @@ class FakeTopic:
         self.batches.append(names)
         return [str(index) for index in range(len(names))]
 
-    @property
-    def stored(self) -> list[str]:
-        return [name for batch in self.batches for name in batch]
+    def wait_for(self, *names: str, left: int = 0) -> None:
+        """Wait until these are stored in this order, and so many are left."""
+        wait_until(lambda: [*itertools.chain(*self.batches)] == [*names] and len(self.box) == left)
+
+    def end(self) -> None:
+        self.open.set()
+        self.box.stop()
+        self.thread.join(PATIENCE_SECONDS)
+        assert not self.thread.is_alive()
 
 
 @pytest.fixture
-def topic() -> FakeTopic:
-    return FakeTopic()
-
-
-@pytest.fixture
-def metrics() -> Metrics:
-    return Metrics()
-
-
-@pytest.fixture
-def start(topic: FakeTopic, metrics: Metrics) -> Iterator[Callable[..., Outbox]]:
-    """Return what opens an outbox that publishes these pods, until the test ends."""
-    running: list[tuple[Outbox, threading.Thread]] = []
-
-    def begin(*names: str, **options: Any) -> Outbox:
-        pauses = Pauses(first_seconds=0.001, longest_seconds=0.005)
-        quick: dict[str, Any] = {"capacity": BATCH_MAX * 3, "pauses": pauses}
-        box = Outbox(topic.publish, metrics=metrics, **quick | options)
-        put(box, *names)
-        thread = threading.Thread(target=box.run, daemon=True)
-        running.append((box, thread))
-        thread.start()
-        return box
-
-    yield begin
-    topic.open.set()
-    for box, thread in running:
-        box.stop()
-        thread.join(PATIENCE_SECONDS)
-        assert not thread.is_alive()
+def post() -> Iterator[Post]:
+    post = Post()
+    yield post
+    post.end()
 
 
 @contextmanager
-def adding(box: Outbox, name: str, beat: Callable[[], None]) -> Iterator[list[str]]:
+def adding(post: Post, name: str, beat: Callable[[], None]) -> Iterator[list[str]]:
     """Add an event in a thread of its own; yield how that ended, when it has."""
     ends: list[str] = []
 
     def add() -> None:
         try:
-            box.put(an_event(name), time.monotonic(), beat)
+            post.put(name, beat=beat)
             ends.append("added")
         except Closed:
             ends.append("closed")
@@ -100,75 +98,77 @@ def adding(box: Outbox, name: str, beat: Callable[[], None]) -> Iterator[list[st
     thread.join(PATIENCE_SECONDS)
 
 
-def put(box: Outbox, *names: str) -> None:
-    for name in names:
-        box.put(an_event(name), time.monotonic())
+def test_a_burst_of_one_workload_gives_two_messages_and_no_other_waits_for_it(post: Post) -> None:
+    post.start()
+    for pod in range(64):
+        post.put("train", kind="JobSet", cause=f"pod-{pod}")
+    post.put("other", kind="JobSet")
+    post.put("bare", "bare")
+    post.wait_for("train", "other", "bare", "bare", left=1)
+    post.clock.pause(MERGE_SECONDS)
+    post.wait_for("train", "other", "bare", "bare", "train")
 
 
-def test_what_gathers_during_a_batch_goes_out_together(start: Callable[..., Outbox], topic: FakeTopic) -> None:
-    topic.open.clear()
-    box, many = start("first"), [f"e{n}" for n in range(BATCH_MAX + 1)]
-    wait_until(lambda: topic.attempts == 1)
-    put(box, *many)
-    topic.open.set()
-    wait_until(lambda: len(box) == 0)
-    assert [len(batch) for batch in topic.batches] == [1, BATCH_MAX, 1]
-    assert topic.stored == ["first", *many]
+def test_what_gathers_during_a_batch_goes_out_together(post: Post) -> None:
+    post.open.clear()
+    post.start("first")
+    wait_until(lambda: post.attempts == 1)
+    many = [f"e{n}" for n in range(BATCH_MAX + 1)]
+    post.put(*many)
+    post.open.set()
+    post.wait_for("first", *many)
+    assert [len(batch) for batch in post.batches] == [1, BATCH_MAX, 1]
 
 
 @pytest.mark.parametrize("error", [errors.Unavailable, errors.Throttled, errors.Denied, errors.NotFound])
 def test_a_failed_publish_is_tried_again_until_it_succeeds(
-    start: Callable[..., Outbox], topic: FakeTopic, metrics: Metrics, error: type[errors.ProvisionerError]
+    post: Post, error: type[errors.ProvisionerError]
 ) -> None:
-    topic.failures = [error("no"), error("no"), error("no")]
-    start("a")
-    wait_until(lambda: topic.stored)
-    assert topic.stored == ["a"]
+    post.failures = [error("no"), error("no"), error("no")]
+    post.start("a")
+    post.wait_for("a")
     failures, of = "tpu_provisioner_exporter_publish_failures_total", {"reason": str(error.reason)}
-    assert metrics.registry.get_sample_value(failures, of) == 3
+    assert post.metrics.registry.get_sample_value(failures, of) == 3
 
 
 @pytest.mark.parametrize("names", [["bad"], ["bad", "good", "better"], ["good", "bad", "better"], ["good", "bad"]])
 def test_one_message_that_the_service_refuses_alone_is_dropped_and_named(
-    start: Callable[..., Outbox], topic: FakeTopic, caplog: pytest.LogCaptureFixture, names: list[str]
+    post: Post, caplog: pytest.LogCaptureFixture, names: list[str]
 ) -> None:
-    box = start(*names, pauses=Pauses(first_seconds=60))
-    wait_until(lambda: len(box) == 0)
-    assert topic.stored == [name for name in names if name != "bad"]
+    post.start(*names, pauses=Pauses(first_seconds=60))
+    post.wait_for(*(name for name in names if name != "bad"))
     (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
     assert vars(record)["subject"] == "namespaces/default/pods/bad"
     assert vars(record)["problem"] == "this one never"
 
 
-def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(
-    start: Callable[..., Outbox], topic: FakeTopic
-) -> None:
-    topic.open.clear()
-    box, beats = start("a", "b", capacity=2), threading.Event()
-    with adding(box, "c", beats.set) as ends:
+def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(post: Post) -> None:
+    post.open.clear()
+    post.start("a", "b", capacity=2)
+    beats = threading.Event()
+    with adding(post, "c", beats.set) as ends:
         assert beats.wait(30)
-        assert (ends, len(box)) == ([], 2)
-        topic.open.set()
+        assert (ends, len(post.box)) == ([], 2)
+        post.open.set()
     assert ends == ["added"]
-    wait_until(lambda: len(box) == 0)
-    assert topic.stored == ["a", "b", "c"]
+    post.wait_for("a", "b", "c")
 
 
-def test_closing_frees_whoever_waits_for_room(start: Callable[..., Outbox], topic: FakeTopic) -> None:
-    topic.open.clear()
-    box = start("a", capacity=1)
-    with adding(box, "b", lambda: None) as ends:
-        box.stop()
+def test_closing_frees_whoever_waits_for_room(post: Post) -> None:
+    post.open.clear()
+    post.start("a", capacity=1)
+    with adding(post, "b", lambda: None) as ends:
+        post.box.stop()
     assert ends == ["closed"]
     with pytest.raises(Closed):
-        put(box, "c")
+        post.put("c")
 
 
-def test_nothing_is_published_while_it_may_not(start: Callable[..., Outbox], topic: FakeTopic) -> None:
+def test_nothing_is_published_while_it_may_not(post: Post) -> None:
     asked = threading.Event()
-    box = start("a", may_publish=asked.set)
+    post.start("a", may_publish=asked.set)
     assert asked.wait(30)
-    assert (len(box), topic.attempts) == (1, 0)
+    assert (len(post.box), post.attempts) == (1, 0)
 
 
 def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
@@ -178,3 +178,41 @@ def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
     assert pauses.next_seconds(advised_seconds=30) == 30
     pauses.reset()
     assert pauses.next_seconds() <= 1
+
+
+def publish(moments: Sequence[float], merging: Merging) -> list[tuple[float, str]]:
+    """Return when demands of these moments are published as by the outbox, and the pod of each."""
+    published: list[tuple[float, str]] = []
+    end = max(moments) + 3 * MERGE_SECONDS
+    for number, at in enumerate((*sorted(moments), end)):
+        now = 0.0
+        while (due := now + merging.find_seconds_left(now)) <= at:
+            now = max(due, now)
+            published += [(now, each.event.cause) for each in merging.release(now)]
+        if at < end and merging.let_pass(Waiting(an_event("JobSet", "train", f"p{number}"), 0.0), at):
+            published.append((at, f"p{number}"))
+    return published
+
+
+@given(st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30))
+def test_each_demand_has_a_message_within_a_second_after_it_and_nothing_is_remembered(
+    moments: list[float],
+) -> None:
+    merging = Merging()
+    times = [at for at, _ in publish(moments, merging)]
+    assert all(any(at <= each <= at + MERGE_SECONDS for each in times) for at in moments)
+    assert all(later - earlier >= MERGE_SECONDS for earlier, later in itertools.pairwise(times))
+    assert not merging._passed_at
+    assert not merging.kept
+
+
+def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
+    assert publish([0], Merging()) == [(0, "p0")]
+    assert publish([0, 0.25, 0.5, 0.75], Merging()) == [(0, "p0"), (1, "p1")]
+
+
+@pytest.mark.parametrize("other", [{"namespace": "other"}, {"uid": "of the one in its place"}])
+def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
+    merging = Merging()
+    events = (an_event("JobSet", "train"), an_event("JobSet", "train", **other))
+    assert [merging.let_pass(Waiting(event, 0.0), 0.5) for event in events] == [True, True]
