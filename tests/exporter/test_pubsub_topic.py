@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,10 +34,10 @@ class FakeGrpc:
     """Refuses as told, else stores."""
 
     def __init__(self) -> None:
-        self.refusals: list[str] = []
-        self.silent = threading.Event()
-        self.stored: list[PubsubMessage] = []
+        self.refusals, self.stored = list[str](), list[PubsubMessage]()
         self.calls, self.ids = 0, 0
+        self.answers = threading.Event()
+        self.answers.set()
 
     @contextmanager
     def serving(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -50,12 +49,12 @@ class FakeGrpc:
         monkeypatch.setenv("PUBSUB_EMULATOR_HOST", f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
         server.start()
         yield
+        self.answers.set()
         server.stop(grace=None).wait()
 
     def publish(self, request: PublishRequest, context: grpc.ServicerContext) -> PublishResponse:
         self.calls += 1
-        while self.silent.is_set() and context.is_active():
-            time.sleep(0.01)
+        self.answers.wait(60)
         if self.refusals:
             context.abort(grpc.StatusCode[self.refusals.pop()], "as told")
         self.stored += request.messages
@@ -95,12 +94,11 @@ def test_an_answer_that_does_not_come_is_unavailable_after_the_deadline(
     service: FakeGrpc, topic: PubsubTopic
 ) -> None:
     topic.timeout_seconds = 0.2
-    service.silent.set()
+    service.answers.clear()
 
     with pytest.raises(errors.Unavailable):
         topic.publish(MESSAGES)
     assert service.calls == 1
-    service.silent.clear()
 
 
 def test_a_server_that_comes_later_is_reached_after_a_connection_failed(
