@@ -30,17 +30,11 @@ def a_private_endpoint(tls: TlsServer) -> GkeConnection:
     return GkeConnection(lambda: (tls.url, tls.ca_data), lambda: "of-the-account")
 
 
-def test_a_private_endpoint_comes_with_its_authority(tls: TlsServer) -> None:
-    ask(a_private_endpoint(tls))
-
-    assert tls.tokens[-1] == "Bearer of-the-account"
-
-
 @pytest.mark.parametrize(
     ("excepted", "through"),
     [("", True), ("127.0.0.1", False), ("other, 127.0.0.0/8", False), ("other,10.0.0.0/8", True)],
 )
-def test_the_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
+def test_a_private_endpoint_comes_with_its_authority_and_through_the_proxy_of_the_environment(
     excepted: str, through: bool, tls: TlsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://someone:secret@127.0.0.1:9")
@@ -53,6 +47,7 @@ def test_the_proxy_of_the_environment_is_used_unless_the_host_is_excepted(
         assert pool.proxy_headers["proxy-authorization"].startswith("Basic ")
     else:
         ask(a_private_endpoint(tls))
+        assert tls.tokens[-1] == "Bearer of-the-account"
 
 
 @pytest.mark.parametrize("broken", [("https://h", "LS0tLS1CRUdJTg=="), ("https://h", "%"), ("h", "")])
@@ -71,17 +66,12 @@ def test_an_address_that_changes_is_followed(tls: TlsServer) -> None:
     assert places == []
 
 
-CLUSTER = {"server": "http://127.0.0.1:1"}
-
-
-def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, at: str = "") -> Path:
+def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:
     content: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": at or "here",
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team-a"}}],
-        "clusters": [{"name": "c", "cluster": CLUSTER | cluster}],
-        "users": [{"name": "u", "user": user or {}}],
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": user}],
     }
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(content))
@@ -103,23 +93,20 @@ def test_an_unknown_authority_or_another_name_is_refused(tls: TlsServer) -> None
             ask(connection)
 
 
-PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
-    "another account": ({"user": {"token": "t", "as": "someone"}}, "'u': as is not supported"),
-    "a missing token file": ({"user": {"tokenFile": "no.token"}}, r"no\.token"),
-    "an unknown context": ({"at": "there"}, "Expected object with name there"),
-    "no URL": ({"cluster": {"server": "127.0.0.1"}}, "not an http:// or https:// URL: '127.0.0.1'"),
-    "a missing file": ({"cluster": {"server": "https://h", "certificate-authority": "no.crt"}}, r"no\.crt"),
-}
-
-
-@pytest.mark.parametrize(("fields", "text"), PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize(
+    ("url", "user", "words"),
+    [
+        ("http://h", {"token": "t", "as": "someone"}, "'u': as is not supported"),
+        ("http://h", {"tokenFile": "no.token"}, r"no\.token"),
+        ("127.0.0.1", {}, "not an http:// or https:// URL: '127.0.0.1'"),
+    ],
+)
 def test_a_kubeconfig_that_cannot_be_used_is_refused_with(
-    fields: dict[str, Any], text: str, tmp_path: Path
+    url: str, user: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
-    path = a_kubeconfig(tmp_path, **{"cluster": {}, **fields})
-    with pytest.raises(Misconfigured, match=text) as caught:
+    path = a_kubeconfig(tmp_path, {"server": url}, user)
+    with pytest.raises(Misconfigured, match=f"{path}.*{words}"):
         connection_from_kubeconfig(path)
-    assert str(path) in str(caught.value)
 
 
 def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
