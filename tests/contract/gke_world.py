@@ -1,9 +1,8 @@
-"""One fake control plane, the two ways to it, and the situations that its callers can meet."""
+"""One fake control plane, the edge over it, and the situations that its callers can meet."""
 
 from itertools import count
 from typing import Any
 
-from google.cloud.container_v1 import ClusterManagerClient
 from msgspec import structs
 
 from shared.edges.gke import GkeAdds, GkeTakes
@@ -12,7 +11,6 @@ from shared.edges.process import SYSTEM_CLOCK
 from shared.model import labels
 from shared.model.times import Clock
 from shared.settings import Credentials, Settings
-from standins.google.tests.fakegke_worlds import open_transport
 from tests.builders import a_claim
 from tests.contract.stand_ins import ask
 from tests.demands import a_demand, a_pool_body
@@ -45,23 +43,18 @@ class LeapingClock:
 
 
 class Gke:
-    """The control plane and the two ways to it."""
+    """The control plane and the edge over it."""
 
     def __init__(self, ports: dict[str, str]) -> None:
         self.url = ports["rest"]
         self.edge = open_edge(self.url)
         self.edge.open()
-        self.official = ClusterManagerClient(transport=open_transport(self.url))
 
     def fault(self, switch: str, **fields: Any) -> None:
         ask("POST", f"{self.url}/admin/faults", {"switch": switch, **fields})
 
     def advance(self, seconds: float) -> None:
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": seconds})
-
-    def calls(self, pool: str, method: str) -> int:
-        listed = ask("GET", f"{self.url}/admin/calls")["calls"]
-        return sum(1 for call in listed if call["pool"] == pool and call["method"] == method)
 
 
 def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
