@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from standins.kit.processes import running_stand_in
-from tests.contract.counting_socket import Socket
 from tests.contract.gke_world import Gke
 from tests.contract.stand_ins import ask, serve_google
+from tests.raw_server import Socket
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from shared.model.errors import ClusterNotFound, Unavailable
 from shared.settings import ClusterSettings, Credentials
 from tests.builders import CLUSTER, NOW
 from tests.clocks import StepClock
-from tests.contract.counting_socket import Socket, answer
 from tests.contract.gke_world import Edge, open_edge
+from tests.raw_server import Socket, answer
 
 PLACES = {
     "dnsEndpointConfig": {"endpoint": "gke-1.us-east5.gke.goog"},

@@ -8,8 +8,8 @@ import pytest
 from shared.model.errors import Busy, Throttled, Unavailable
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER
-from tests.contract.counting_socket import Socket, answer
 from tests.contract.gke_world import Edge, LeapingClock, a_body, open_edge
+from tests.raw_server import Socket, answer
 
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
 POOL = NodePool(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))

@@ -20,9 +20,8 @@ from tests.exporter.tls_server import TlsServer
 
 @pytest.fixture
 def kubernetes() -> Iterator[ScriptedKubernetes]:
-    script = ScriptedKubernetes()
-    yield script
-    script.stop()
+    with ScriptedKubernetes() as script:
+        yield script
 
 
 @pytest.fixture

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-from standins.kit.local_answers import Answer, Handler, LocalAnswers
+from standins.kit.local_answers import Asked
 from standins.kit.processes import PATIENCE_SECONDS
+from tests.raw_server import RawServer, answer
 
 END, CUT, HANG = "end", "cut", "hang"
 """How a stream ends: properly, by a broken connection, or not before the server does."""
+SAID = "as the script says"  # in each refusal
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,6 @@ class Listing:
 class Refusal:
     code: int
     reason: str = ""
-    message: str = "as the script says"
     retry_after: str = ""
 
 
@@ -47,11 +49,10 @@ class Request:
     method: str
     path: str
     query: dict[str, str]
-    content_type: str = ""
-    body: Any = None
+    body: Any
 
 
-class ScriptedKubernetes:
+class ScriptedKubernetes(RawServer):
     """What to answer, by kind of request and plural of the resource; the last answer repeats."""
 
     def __init__(self) -> None:
@@ -64,13 +65,11 @@ class ScriptedKubernetes:
         self.lease_refusals: deque[Refusal | None] = deque()
         """Of the next requests for Leases; None lets one pass."""
         self.closing, self.changed = threading.Event(), threading.Condition()
-        scripted = type("Scripted", (_Handler,), {"script": self})
-        self.server = LocalAnswers(lambda _asked: Answer(501), handler=scripted).__enter__()
-        self.url = self.server.url
+        super().__init__(self._reply)
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self.closing.set()
-        self.server.__exit__()
+        super().__exit__()
 
     def asked(self, plural: str, *, watch: bool) -> list[Request]:
         return [
@@ -85,13 +84,28 @@ class ScriptedKubernetes:
         assert done, f"fewer than {count} {plural} requests: {self.requests}"
         return self.asked(plural, watch=watch)
 
-    def answer(self, request: Request) -> Any:
+    def _reply(self, asked: Asked) -> Iterable[bytes]:
+        parts, body = urlsplit(asked.path), json.loads(asked.body or "null")
+        request = Request(asked.method, parts.path, dict(parse_qsl(parts.query, keep_blank_values=True)), body)
+        found = self._choose(request)
+        if body and asked.headers["Content-Type"] != "application/json":
+            found = Refusal(415, "UnsupportedMediaType")
+        if isinstance(found, Stream):
+            return self._stream(found)
+        if isinstance(found, Refusal):
+            pause = f"\r\nRetry-After: {found.retry_after}" if found.retry_after else ""
+            words = {"kind": "Status", "code": found.code, "reason": found.reason, "message": SAID}
+            return answer(json.dumps(words).encode(), f"{found.code} Refused{pause}")
+        if isinstance(found, Listing):
+            metadata = {"resourceVersion": found.version, "continue": found.next_page}
+            found = {"kind": "List", "metadata": metadata, "items": found.items}
+        return answer(json.dumps(found).encode())
+
+    def _choose(self, request: Request) -> Any:
         """Return the next answer of the script; of a Lease the JSON that is kept."""
         with self.changed:
             self.requests.append(request)
             self.changed.notify_all()
-            if request.body and request.content_type != "application/json":
-                return Refusal(415, "UnsupportedMediaType")
             if "/leases" in request.path:
                 refusal = self.lease_refusals.popleft() if self.lease_refusals else None
                 return refusal or self._keep_lease(request)
@@ -118,53 +132,17 @@ class ScriptedKubernetes:
         self.leases[name] = request.body | {"metadata": metadata | version}
         return self.leases[name]
 
-
-class _Handler(Handler):
-    script: ScriptedKubernetes
-    wbufsize = 0  # an event of a stream leaves at once
-
-    def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
-        parts, body = urlsplit(self.path), self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        query = {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
-        kind = self.headers.get("Content-Type", "")
-        answer = self.script.answer(
-            Request(self.command, parts.path, query, kind, json.loads(body) if body else None)
-        )
-        if isinstance(answer, Stream):
-            self._stream(answer)
-        elif isinstance(answer, Refusal):
-            words = {"kind": "Status", "code": answer.code, "reason": answer.reason, "message": answer.message}
-            self._json(answer.code, words, answer.retry_after)
-        elif isinstance(answer, Listing):
-            metadata = {"resourceVersion": answer.version, "continue": answer.next_page}
-            self._json(200, {"kind": "List", "metadata": metadata, "items": list(answer.items)})
-        else:
-            self._json(200, answer)
-
-    do_POST = do_PUT = do_GET  # noqa: N815 -- as above
-
-    def _json(self, code: int, body: Any, retry_after: str = "") -> None:
-        data = json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(data)))
-        if retry_after:
-            self.send_header("Retry-After", retry_after)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self, stream: Stream) -> None:
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+    def _stream(self, stream: Stream) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         for event in stream.events:
             data = event.encode() if isinstance(event, str) else json.dumps(event).encode() + b"\n"
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            yield b"%x\r\n%b\r\n" % (len(data), data)
         if stream.ending == END:
-            self.wfile.write(b"0\r\n\r\n")
+            yield b"0\r\n\r\n"
             return
         if stream.ending == HANG:
-            self.script.closing.wait(120)
-        self.close_connection = True
+            self.closing.wait(120)
+        raise ConnectionAbortedError
 
 
 def event(kind: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Leases:
         self.now += int(seconds)
 
     def cut(self, _network: str) -> None:
-        self.kubernetes.stop()
+        self.kubernetes.__exit__()
         self.api._connection.pool.clear()
 
     def steal(self, thief: str) -> None:

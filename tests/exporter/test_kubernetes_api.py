@@ -16,8 +16,8 @@ from exporter.watch import Watch
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, ObjectMeta, Record, Unreadable
 from shared.model.errors import Denied, InvalidRequest, Rejected, Throttled, Unavailable
-from tests.contract.counting_socket import Socket
 from tests.exporter.scripted_kubernetes import END, Listing, Refusal, ScriptedKubernetes, Stream, bookmark, event
+from tests.raw_server import Socket
 
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
