@@ -1,4 +1,4 @@
-"""Does the outbox lose nothing, merge demands, hold back when full, and end in time?"""
+"""Does the outbox lose nothing, hold back when full, and end in time?"""
 
 import itertools
 import threading
@@ -8,23 +8,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from exporter.health import Metrics
-from exporter.publishing import BATCH_MAX, MERGE_SECONDS, Closed, Merging, Outbox, Pauses, Waiting
+from exporter.publishing import BATCH_MAX, Closed, Outbox, Pauses
 from shared.model import errors
 from shared.model.messages import Event, Message
 from standins.kit.processes import PATIENCE_SECONDS, wait_until
 from tests.builders import a_demand_event
-from tests.clocks import StepClock
 
 
-def an_event(kind: str, name: str, cause: str = "", **changes: str) -> Event:
+def an_event(name: str) -> Event:
     event = a_demand_event()
-    subject = structs.replace(event.subject, kind=kind, name=name, **changes)
-    return structs.replace(event, subject=subject, cause=cause or name)
+    subject = structs.replace(event.subject, kind="Pod", name=name)
+    return structs.replace(event, subject=subject, cause=name)
 
 
 class Post:
@@ -34,22 +31,20 @@ class Post:
         self.batches: list[list[str]] = []
         self.failures: list[errors.ProvisionerError] = []
         self.attempts = 0
-        self.open, self.clock, self.metrics = threading.Event(), StepClock(time.monotonic()), Metrics()
+        self.open, self.metrics = threading.Event(), Metrics()
         self.open.set()
 
     def start(self, *names: str, **options: Any) -> None:
         pauses = Pauses(first_seconds=0.001, longest_seconds=0.005)
-        usual: dict[str, Any] = {"capacity": BATCH_MAX * 3, "pauses": pauses, "clock": self.clock.now}
+        usual: dict[str, Any] = {"capacity": BATCH_MAX * 3, "pauses": pauses}
         self.box = Outbox(self._publish, metrics=self.metrics, **usual | options)
         self.put(*names)
         self.thread = threading.Thread(target=self.box.run, daemon=True)
         self.thread.start()
 
-    def put(
-        self, *names: str, kind: str = "Pod", cause: str = "", beat: Callable[[], None] = lambda: None
-    ) -> None:
+    def put(self, *names: str, beat: Callable[[], None] = lambda: None) -> None:
         for name in names:
-            self.box.put(an_event(kind, name, cause), time.monotonic(), beat)
+            self.box.put(an_event(name), time.monotonic(), beat)
 
     def _publish(self, messages: Sequence[Message]) -> list[str]:
         names = [message.attributes["ce-subject"].rsplit("/", 1)[-1] for message in messages]
@@ -62,9 +57,9 @@ class Post:
         self.batches.append(names)
         return [str(index) for index in range(len(names))]
 
-    def wait_for(self, *names: str, left: int = 0) -> None:
-        """Wait until these are stored in this order, and so many are left."""
-        wait_until(lambda: [*itertools.chain(*self.batches)] == [*names] and len(self.box) == left)
+    def wait_for(self, *names: str) -> None:
+        """Wait until these are stored in this order, and nothing is left."""
+        wait_until(lambda: [*itertools.chain(*self.batches)] == [*names] and len(self.box) == 0)
 
     def end(self) -> None:
         self.open.set()
@@ -96,17 +91,6 @@ def adding(post: Post, name: str, beat: Callable[[], None]) -> Iterator[list[str
     thread.start()
     yield ends
     thread.join(PATIENCE_SECONDS)
-
-
-def test_a_burst_of_one_workload_gives_two_messages_and_no_other_waits_for_it(post: Post) -> None:
-    post.start()
-    for pod in range(64):
-        post.put("train", kind="JobSet", cause=f"pod-{pod}")
-    post.put("other", kind="JobSet")
-    post.put("bare", "bare")
-    post.wait_for("train", "other", "bare", "bare", left=1)
-    post.clock.pause(MERGE_SECONDS)
-    post.wait_for("train", "other", "bare", "bare", "train")
 
 
 def test_what_gathers_during_a_batch_goes_out_together(post: Post) -> None:
@@ -178,41 +162,3 @@ def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
     assert pauses.next_seconds(advised_seconds=30) == 30
     pauses.reset()
     assert pauses.next_seconds() <= 1
-
-
-def publish(moments: Sequence[float], merging: Merging) -> list[tuple[float, str]]:
-    """Return when demands of these moments are published as by the outbox, and the pod of each."""
-    published: list[tuple[float, str]] = []
-    end = max(moments) + 3 * MERGE_SECONDS
-    for number, at in enumerate((*sorted(moments), end)):
-        now = 0.0
-        while (due := now + merging.find_seconds_left(now)) <= at:
-            now = max(due, now)
-            published += [(now, each.event.cause) for each in merging.release(now)]
-        if at < end and merging.let_pass(Waiting(an_event("JobSet", "train", f"p{number}"), 0.0), at):
-            published.append((at, f"p{number}"))
-    return published
-
-
-@given(st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30))
-def test_each_demand_has_a_message_within_a_second_after_it_and_nothing_is_remembered(
-    moments: list[float],
-) -> None:
-    merging = Merging()
-    times = [at for at, _ in publish(moments, merging)]
-    assert all(any(at <= each <= at + MERGE_SECONDS for each in times) for at in moments)
-    assert all(later - earlier >= MERGE_SECONDS for earlier, later in itertools.pairwise(times))
-    assert not merging._passed_at
-    assert not merging.kept
-
-
-def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
-    assert publish([0], Merging()) == [(0, "p0")]
-    assert publish([0, 0.25, 0.5, 0.75], Merging()) == [(0, "p0"), (1, "p1")]
-
-
-@pytest.mark.parametrize("other", [{"namespace": "other"}, {"uid": "of the one in its place"}])
-def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
-    merging = Merging()
-    events = (an_event("JobSet", "train"), an_event("JobSet", "train", **other))
-    assert [merging.let_pass(Waiting(event, 0.0), 0.5) for event in events] == [True, True]
