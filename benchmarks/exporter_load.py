@@ -16,14 +16,14 @@ from benchmarks.exporter_world import Numbers
 from benchmarks.figures import Figure, compare, percentile
 from benchmarks.processes import ROOT, Consumption, Failed, MeteredProcess, Staged
 from benchmarks.samples import CLUSTER, TOPIC
-from exporter.observed_objects import list_watched
+from exporter.observed_objects import list_observed
 from shared.kinds.table import KIND_NAMES, choose_kinds
 
 SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"
 EVENTS_SECTION = "exporter: watch events, demands at 200/s"
 CHANGES = 2_000
 PER_SECOND = 200.0
-_WATCHES = len(list_watched(choose_kinds(KIND_NAMES)))
+_WATCHES = len(list_observed("", choose_kinds(KIND_NAMES)))
 _NUMBERS = Numbers(fresh=7_000, waiting=143, workloads=140, completed=20, watches=_WATCHES)
 """50,000 pods of seven kinds, 1,001 of them demands; 1,000 workloads."""
 

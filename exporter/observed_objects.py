@@ -8,9 +8,8 @@ once more. The rules of one kind of workload are in its entry of `shared.kinds`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -45,15 +44,25 @@ _POD = msgspec.json.Decoder(WatchedPod)
 
 
 class ObservedObjects(ABC, Generic[Seen, Entry]):
-    """What a watch tells, and the events that follow from it.
+    """One list of the Kubernetes API, what its watch tells, and the events that follow from it.
 
     One entry by UID for each object in the watch of which something may still follow, and which of
     them a listing has not shown. An object that leaves is forgotten, and nothing is reported of it
     unless a subclass does.
     """
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
+    name: str  # in logs, metrics and health
+    path: str
+    operator: str  # what must be installed for this list to exist
+    optional: bool = False  # whether a cluster that does not know the list is as it should be
+    params: Mapping[str, str] = {}  # selectors that the server applies
+    role: str = ""
+    """The folder of the optional role that allows it, without which the exporter is ready too;
+    empty if the base allows it."""
+
+    def __init__(self, cluster: str, read: Callable[[msgspec.Raw], Seen]) -> None:
+        """Begin empty; `read` decodes one object, and may raise anything for one that is odd."""
+        self.read, self._cluster = read, cluster
         self._entries: dict[str, Entry] = {}
         self._unseen: set[str] = set()
 
@@ -108,12 +117,17 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
 
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
     deleted, and the last body is the old one in both cases; so nothing is reported of a pod that
-    left.
+    left. It is the one indexed selector: the API server wakes this watch only for events of unbound
+    pods (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
     """
 
+    path = "/api/v1/pods"
+
     def __init__(self, cluster: str, kind: Kind) -> None:
-        super().__init__(cluster)
-        self._kind = kind
+        super().__init__(cluster, _POD.decode)
+        self._kind, self.operator = kind, kind.name
+        self.name = f"pods of {kind.plural}" if kind.watched else "bare pods"
+        self.params = {"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="}
 
     def see(self, item: WatchedPod) -> Iterable[Event]:
         """Return the demand of a pod that is one for the first time."""
@@ -157,8 +171,11 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
-        super().__init__(cluster)
-        self._kind = kind
+        super().__init__(cluster, lambda raw: kind.read(_BODY.decode(raw), read_template))
+        self.name, self.path, self.operator = kind.plural, kind.path, kind.name
+        self.optional = not kind.install
+        if unmarked := select_unmarked(kind):
+            self.params = {"labelSelector": ",".join(unmarked)}
 
     def see(self, item: WorkloadView) -> Iterable[Event]:
         """Return that a workload is over, for another cause than before, or needs fewer slices."""
@@ -203,8 +220,15 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
 class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
     """Kueue's Workloads that have quota and wait for a check: each reservation is reported once.
 
-    Which checks this provisioner answers is not known here; the receiver looks.
+    Which checks this provisioner answers is not known here; the receiver looks. No selector tells
+    which Workloads have quota.
     """
+
+    name, path, operator = "Kueue's workloads", f"/apis/{API_VERSION}/workloads", "Kueue"
+    optional, role = True, "the chart infra/helm with kueue=true"
+
+    def __init__(self, cluster: str) -> None:
+        super().__init__(cluster, lambda raw: read_queued(_BODY.decode(raw)))
 
     def see(self, item: QueuedWorkload) -> Iterable[Event]:
         """Return the demand of the workload that a new reservation is for."""
@@ -282,72 +306,13 @@ def quota_of(queued: QueuedWorkload) -> str:
     return f"quota since {format_time(queued.reserved_at)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedKind(Generic[Seen]):
-    """One list of the Kubernetes API and what its objects mean to us."""
-
-    name: str  # the name in logs, metrics and health
-    path: str
-    read: Callable[[msgspec.Raw], Seen]
-    """Decodes one object to what the memory takes; may raise anything for one of another shape."""
-    observed: Callable[[str], ObservedObjects[Seen, Any]]  # builds the memory for one cluster
-    operator: str  # what must be installed for this list to exist
-    optional: bool = False  # whether a cluster that does not know the list is as it should be
-    params: dict[str, str] = field(default_factory=dict)  # selectors that the server applies
-    role: str = ""
-    """The folder of the optional role that allows it, without which the exporter is ready too;
-    empty if the base allows it."""
-
-
-def watch_pods(kind: Kind) -> WatchedKind[WatchedPod]:
-    """Return the watch of the pods of one kind that may lead a slice and have no node.
-
-    ``spec.nodeName`` is the one indexed selector: the API server wakes this watch only for events
-    of unbound pods
-    (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
-    """
-    return WatchedKind(
-        name=f"pods of {kind.plural}" if kind.watched else "bare pods",
-        path="/api/v1/pods",
-        read=_POD.decode,
-        observed=partial(ObservedPods, kind=kind),
-        operator=kind.name,
-        params={"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="},
-    )
-
-
-def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
-    """Return the watch of the workloads of one kind."""
-    selector = ",".join(select_unmarked(kind))
-    return WatchedKind(
-        name=kind.plural,
-        path=kind.path,
-        read=lambda raw: kind.read(_BODY.decode(raw), read_template),
-        observed=partial(ObservedWorkloads, kind=kind),
-        operator=kind.name,
-        optional=not kind.install,
-        params={"labelSelector": selector} if selector else {},
-    )
-
-
-def watch_queues() -> WatchedKind[QueuedWorkload]:
-    """Return the watch of Kueue's Workloads. No selector tells which of them have quota."""
-    return WatchedKind(
-        name="Kueue's workloads",
-        path=f"/apis/{API_VERSION}/workloads",
-        read=lambda raw: read_queued(_BODY.decode(raw)),
-        observed=ObservedQueues,
-        operator="Kueue",
-        optional=True,
-        role="the chart infra/helm with kueue=true",
-    )
-
-
-def list_watched(kinds: Iterable[Kind], *, queues: bool = False) -> tuple[WatchedKind[Any], ...]:
-    """Return the two watches of each kind, or one where the pods are the workloads.
+def list_observed(
+    cluster: str, kinds: Collection[Kind], *, queues: bool = False
+) -> list[ObservedObjects[Any, Any]]:
+    """Return the pods and the workloads of each kind; only the pods where they are the workloads.
 
     With `queues`, Kueue's Workloads too.
     """
-    listed = tuple(kinds)
-    workloads = (watch_workloads(kind) for kind in listed if kind.watched)
-    return (*map(watch_pods, listed), *workloads, *([watch_queues()] if queues else ()))
+    pods = [ObservedPods(cluster, kind) for kind in kinds]
+    workloads = [ObservedWorkloads(cluster, kind) for kind in kinds if kind.watched]
+    return [*pods, *workloads, *([ObservedQueues(cluster)] if queues else ())]

@@ -23,7 +23,7 @@ from google.pubsub_v1.services.publisher import PublisherClient
 from exporter.exporter_settings import ExporterSettings
 from exporter.health import Health, HealthServer, Metrics, Role
 from exporter.lease import LeaseLock, LeaseLost
-from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_watched
+from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_observed
 from exporter.publishing import Outbox
 from exporter.watch import Follower
 from shared.edges.connection import Connection, TokenFile
@@ -102,8 +102,10 @@ class _Exporter:
         self._settings, self._stop = settings, stop
         self._failed = threading.Event()
         self._metrics = Metrics()
-        watched = list_watched(choose_kinds(settings.kinds), queues=settings.kueue_admission_check)
-        self._health = Health(tuple(kind.name for kind in watched))
+        self._observed = list_observed(
+            settings.cluster, choose_kinds(settings.kinds), queues=settings.kueue_admission_check
+        )
+        self._health = Health(tuple(each.name for each in self._observed))
         connection = open_connection(settings)
         self._api = KubernetesApi(connection, user_agent=USER_AGENT)
         self._lease = _build_lease(settings, connection) if settings.lease_seconds else None
@@ -114,17 +116,11 @@ class _Exporter:
             metrics=self._metrics,
             may_publish=self._lease.is_held if self._lease else lambda: True,
         )
-        self._observed = {kind.name: kind.observed(settings.cluster) for kind in watched}
         self._followers = {
-            kind.name: Follower(
-                self._api,
-                kind,
-                self._observed[kind.name],
-                report=self._outbox.put,
-                metrics=self._metrics,
-                health=self._health,
+            each.name: Follower(
+                self._api, each, report=self._outbox.put, metrics=self._metrics, health=self._health
             )
-            for kind in watched
+            for each in self._observed
         }
         self._threads: list[threading.Thread] = []
         self._server: HealthServer | None = None
@@ -238,7 +234,7 @@ class _Exporter:
         observe("workloads_over", "Finished workloads that still exist.", over)
 
     def _count_standing(self, of: type[Any]) -> float:
-        return float(sum(each.standing for each in self._observed.values() if isinstance(each, of)))
+        return float(sum(each.standing for each in self._observed if isinstance(each, of)))
 
 
 def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:

@@ -18,7 +18,7 @@ import msgspec
 import urllib3
 
 from exporter.health import Health, Metrics
-from exporter.observed_objects import ObservedObjects, WatchedKind
+from exporter.observed_objects import ObservedObjects
 from exporter.publishing import WAIT_SECONDS, Closed, Pauses
 from shared.edges import kubernetes
 from shared.model import errors
@@ -154,7 +154,6 @@ class Follower(Generic[T]):
     def __init__(
         self,
         api: kubernetes.KubernetesApi,
-        watched: WatchedKind[T],
         observed: ObservedObjects[T, Any],
         *,
         report: Callable[[Event, float, Callable[[], None]], None],
@@ -169,7 +168,7 @@ class Follower(Generic[T]):
         `report` takes an event and when its cause arrived (monotonic seconds). It may block, so it
         gets what shows meanwhile that this thread lives.
         """
-        self._api, self._watched, self._observed = api, watched, observed
+        self._api, self._observed = api, observed
         self._report, self._metrics, self._health = report, metrics, health
         self._silence_seconds, self._absent_seconds = silence_seconds, absent_seconds
         self._pauses = pauses or Pauses()
@@ -219,14 +218,14 @@ class Follower(Generic[T]):
         """
         # A list without `resourceVersion` is a consistent read, never older than what was seen
         # (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
-        newest = self._api.get(self._watched.path, kubernetes.Page, {"limit": "1"})
+        newest = self._api.get(self._observed.path, kubernetes.Page, {"limit": "1"})
         shown = newest.metadata.resource_version
         if shown.isdecimal() and self._version.isdecimal() and int(shown) >= int(self._version):
             return False
         self._count_restart("rewound")
         _logger.warning(
             "the cluster went back to older data, listing again",
-            extra={"resource": self._watched.name, "version_seen": self._version, "version_shown": shown},
+            extra={"resource": self._observed.name, "version_seen": self._version, "version_shown": shown},
         )
         return True
 
@@ -234,13 +233,13 @@ class Follower(Generic[T]):
         """Pass every object to the memory, then those that left; return the list's version."""
         started, version, objects = time.monotonic(), "", 0
         self._observed.begin_listing()
-        for page in self._api.list_pages(self._watched.path, self._watched.params, page_size=PAGE_SIZE):
+        for page in self._api.list_pages(self._observed.path, self._observed.params, page_size=PAGE_SIZE):
             version = version or page.metadata.resource_version
             self._beat()
             objects += len(page.items)
             self._show_page(page.items)
         self._send_on(self._observed.finish_listing())
-        name, seconds = self._watched.name, round(time.monotonic() - started, 3)
+        name, seconds = self._observed.name, round(time.monotonic() - started, 3)
         self._health.note_listed(name)
         _logger.info("listed", extra={"resource": name, "objects": objects, "seconds": seconds})
         return version
@@ -253,12 +252,12 @@ class Follower(Generic[T]):
     def _watch(self) -> bool:
         """Follow one watch to its end; tell whether it was a healthy one."""
         started, heard = time.monotonic(), False
-        params = {**self._watched.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
-        with Watch(self._api, self._watched.path, params, silence_seconds=self._silence_seconds) as watch:
+        params = {**self._observed.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
+        with Watch(self._api, self._observed.path, params, silence_seconds=self._silence_seconds) as watch:
             self._open = watch
             if self._stop.is_set():
                 return True
-            self._health.note_lack(self._watched.name, "")
+            self._health.note_lack(self._observed.name, "")
             try:
                 for event, version in watch:
                     heard = True
@@ -281,7 +280,7 @@ class Follower(Generic[T]):
         elif event.type != "BOOKMARK":
             _logger.warning(
                 "watch event of an unknown type skipped",
-                extra={"resource": self._watched.name, "type": event.type},
+                extra={"resource": self._observed.name, "type": event.type},
             )
 
     def _show(self, item: msgspec.Raw, look: Callable[[T], Iterable[Event]]) -> None:
@@ -290,10 +289,10 @@ class Follower(Generic[T]):
         An object about which anything is raised is counted, logged and skipped: the others go on.
         """
         try:
-            events = list(look(self._watched.read(item)))
+            events = list(look(self._observed.read(item)))
         except Exception as error:  # noqa: BLE001 -- the net of this object
-            self._metrics.unreadable.labels(self._watched.name).inc()
-            self._observed.miss(kubernetes.report_unreadable(self._watched.path, item, error))
+            self._metrics.unreadable.labels(self._observed.name).inc()
+            self._observed.miss(kubernetes.report_unreadable(self._observed.path, item, error))
             return
         self._send_on(events)
 
@@ -321,12 +320,12 @@ class Follower(Generic[T]):
 
     def _tell_lack(self, reason: str, error: errors.ProvisionerError, pause: float) -> None:
         """Show what is missing: an optional kind that is absent is normal."""
-        watched = self._watched
-        self._health.note_lack(watched.name, self._advise(reason, error))
-        absent = reason == "absent" and watched.optional
-        if absent or (reason == "denied" and watched.role):
-            self._health.note_listed(watched.name)
-        facts = {"resource": watched.name, "reason": reason, "problem": str(error)}
+        observed = self._observed
+        self._health.note_lack(observed.name, self._advise(reason, error))
+        absent = reason == "absent" and observed.optional
+        if absent or (reason == "denied" and observed.role):
+            self._health.note_listed(observed.name)
+        facts = {"resource": observed.name, "reason": reason, "problem": str(error)}
         log = _logger.debug if absent else _logger.warning
         log("watch interrupted", extra=facts | {"pause_seconds": round(pause, 2)})
 
@@ -337,15 +336,15 @@ class Follower(Generic[T]):
             self._beat()
 
     def _count_restart(self, reason: str) -> None:
-        self._metrics.watch_restarts.labels(self._watched.name, reason).inc()
+        self._metrics.watch_restarts.labels(self._observed.name, reason).inc()
 
     def _beat(self) -> None:
-        self._health.beat(self._watched.name)
+        self._health.beat(self._observed.name)
 
     def _advise(self, reason: str, error: errors.ProvisionerError) -> str:
-        path, role = self._watched.path, self._watched.role or BASE
+        path, role = self._observed.path, self._observed.role or BASE
         if reason == "absent":
-            return f"{path} does not exist in the cluster: is the {self._watched.operator} operator installed?"
+            return f"{path} does not exist in the cluster: is the {self._observed.operator} operator installed?"
         if reason == "denied":
             return f"the exporter's account may not list or watch {path}: apply {role} ({error})"
         return str(error)

@@ -13,7 +13,6 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
 from shared.model.messages import Event, EventType
 from standins.kit.processes import wait_until
-from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer
 
@@ -47,7 +46,6 @@ class Following:
         self.follower = Follower(
             api,
             kind,
-            kind.observed(CLUSTER),
             report=lambda event, *_: self.reported.append(event),
             metrics=self.metrics,
             health=self.health,
@@ -96,7 +94,8 @@ def follow(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Iterator[Calla
     """Return what follows a kind, once the API has these answers to its lists and watches."""
     begun: list[Following] = []
 
-    def start(kind: Any, *, silence_seconds: float = 30, lists: Any = (), watches: Any = ()) -> Following:
+    def start(make: Any, *, silence_seconds: float = 30, lists: Any = (), watches: Any = ()) -> Following:
+        kind = make()
         plural = kind.path.rpartition("/")[2]
         kubernetes.lists[plural].extend(lists)
         kubernetes.watches[plural].extend(watches)

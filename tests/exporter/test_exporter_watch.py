@@ -7,16 +7,17 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from exporter.health import HEARTBEAT_SECONDS_MAX, Role
-from exporter.observed_objects import watch_pods, watch_queues, watch_workloads
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
 from exporter.watch import PAGE_SIZE
 from shared.kinds.jobset import JOBSET
 from standins.kit.processes import wait_until
-from tests.exporter.exporter_builders import a_jobset, a_leader, completed
+from tests.exporter.exporter_builders import CLUSTER, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import (
     CUT,
     END,
@@ -30,7 +31,7 @@ from tests.exporter.scripted_kubernetes import (
 from tests.rules.test_kueue import a_workload
 
 Follow = Callable[..., Any]
-LEADER_PODS, JOBSETS = watch_pods(JOBSET), watch_workloads(JOBSET)
+LEADER_PODS, JOBSETS = (partial(of, CLUSTER, JOBSET) for of in (ObservedPods, ObservedWorkloads))
 ODD = {"spec": {"replicatedJobs": "none"}}
 HALF = json.dumps(event("ADDED", a_leader("half")))[:200]
 MARK = bookmark("150")
@@ -176,7 +177,7 @@ def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_
 def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(
     kubernetes: ScriptedKubernetes, follow: Follow, answer: str, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    following = follow(watch_queues(), lists=[ANSWERS[answer]])
+    following = follow(partial(ObservedQueues, CLUSTER), lists=[ANSWERS[answer]])
     following.health.role = Role.LEADER
 
     wait_until(lambda: following.health.readiness()[0])

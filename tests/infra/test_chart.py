@@ -13,7 +13,7 @@ import yaml
 
 from exporter.exporter_settings import read_exporter_settings
 from exporter.health import Health, HealthServer, Metrics
-from exporter.observed_objects import list_watched
+from exporter.observed_objects import list_observed
 from exporter.process import JOIN_SECONDS
 from shared import VERSION
 from shared.kinds.table import KINDS
@@ -155,7 +155,7 @@ def test_no_rule_of_ours_uses_a_wildcard() -> None:
 def test_the_settings_are_the_exporters_and_its_grace_is_longer_than_the_longest_clean_end() -> None:
     settings = read_exporter_settings(read_environment())
     lease = settings.lease_seconds / 6  # the time-out of its API
-    longest = lease + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
+    longest = lease + JOIN_SECONDS * (len(list_observed(CLUSTER, KINDS)) + 1)
 
     assert (settings.cluster, settings.topic) == (CLUSTER, TOPIC)
     assert settings.lease_seconds > 0, "two replicas need the election"

@@ -16,7 +16,7 @@ import pytest
 from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
 from exporter.lease import LeaseLock
-from exporter.observed_objects import list_watched, watch_queues
+from exporter.observed_objects import list_observed
 from exporter.watch import Watch
 from shared.deliver import build_ports
 from shared.edges.kubernetes import KubernetesApi
@@ -67,12 +67,12 @@ class Account:
         self.act_as_exporter() if self.name == EXPORTER else self.act_as_function()
 
     def act_as_exporter(self) -> None:
-        for kind in (*list_watched(KINDS), watch_queues()):
+        for kind in list_observed(CLUSTER, KINDS, queues=True):
             # Kubernetes checks the right first, so NotFound of a kind not installed is fine.
             with contextlib.suppress(NotFound):
                 list(self.api.list_pages(kind.path, kind.params))
             with contextlib.suppress(NotFound):
-                Watch(self.api, kind.path, kind.params | {"timeoutSeconds": "1"}).close()
+                Watch(self.api, kind.path, {**kind.params, "timeoutSeconds": "1"}).close()
         if exists(self.plane.api, f"{LEASES}/{LEASE}"):
             self.plane.api.delete(f"{LEASES}/{LEASE}")
         lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
