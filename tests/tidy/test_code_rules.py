@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED = ("functions", "exporter", "shared")
 OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
-    "exporter": (1_599, 2_000),
+    "exporter": (1_559, 2_000),
     "shared/model": (1_704, 1_600),
     "shared/needs": (1_422, 1_300),
     "shared/plan": (1_666, 1_900),
@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/engine": (1_831, 1_900),
     "tests/mutants": (708, 600),
     "tests/simulation": (4_605, 4_000),
-    " ".join(DEPLOYED): (14_022, 14_000),
+    " ".join(DEPLOYED): (13_982, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
