@@ -5,8 +5,12 @@ same kernel.
 """
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +22,9 @@ from testcontainers.core.container import DockerContainer
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.kit.processes import running_stand_in
-from tests.image.image_engine import IMAGE, Engine
-from tests.infra.chart import read_container, read_environment, read_pod
+from tests.infra.chart import ROOT, read_container, read_environment, read_pod
 from tests.loop.cloud import wait_for
+from tests.program_runs import run_program
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
 
@@ -30,8 +34,37 @@ CLUSTER, TOPIC = "projects/demo/locations/us-east5/clusters/alpha", "projects/de
 PODS = 3_000
 SIZE_MIB_MAX = 280  # what our layers may add to the base
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
+NEEDED = "the tests marked `image` need a running Docker engine that can pull"
+IMAGE = "tpu-provisioner-exporter-under-test"
 # The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where an engine is."""
+
+    host: str
+
+    def run(self, *arguments: str, seconds: float = 150) -> str:
+        """Return what a docker command prints; it must succeed."""
+        # The older builder is in every engine; the newer one is a plugin that may be absent.
+        environ = os.environ | {"DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
+        return run_program("docker", *arguments, env=environ, seconds=seconds, succeeds=True).stdout
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The running engine, after it has built the image as the deployment does."""
+    if shutil.which("docker") is None:
+        pytest.fail(NEEDED)
+    engine = Engine(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    command = ["docker", "--host", engine.host, "version", "--format", "{{.Server.Version}}"]
+    if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:
+        pytest.fail(NEEDED)
+    file = f"--file={ROOT / 'exporter/Dockerfile'}"
+    engine.run("build", "--network=host", file, f"--tag={IMAGE}", str(ROOT))
+    return engine
 
 
 def constrained(engine: Engine, environment: dict[str, str]) -> DockerContainer:

@@ -6,13 +6,10 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import ClassVar, TypeVar
 
-import httpx
-
 from standins.controlplane.plane import ControlPlane
-from standins.kit.kubernetes import STRATEGIC, exists, is_refusal
+from standins.kit.kubernetes import STRATEGIC, exists
 from tests.loop.bodies import POOL, Json, build_workload
 from tests.loop.cloud import wait_for
 from tests.loop.workload import is_unschedulable
@@ -89,25 +86,14 @@ class World:
 
     def clear(self) -> None:
         """Delete everything, so that the next test finds an empty cluster."""
-        self._remove_all(self.path, {"propagationPolicy": "Background"})
+        self.api.delete(self.path, params={"propagationPolicy": "Background"})
         wait_for("the end of all pods", self._has_no_pods)
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
 
-    def _remove_all(self, path: str, how: Json) -> None:
-        """Delete every object of a list; one that ends by itself between the list and its deletion
-        is fine.
-        """
-        for each in self.read_all(path):
-            try:
-                self.api.delete(f"{path}/{each['metadata']['name']}", params=how)
-            except httpx.HTTPStatusError as error:
-                if not is_refusal(error, HTTPStatus.NOT_FOUND):
-                    raise
-
     def _has_no_pods(self) -> bool:
         pods = self.pods()
-        self._remove_all(f"/api/v1/namespaces/{self.namespace}/pods", AT_ONCE)
+        self.api.delete(f"/api/v1/namespaces/{self.namespace}/pods", params=AT_ONCE)
         return not pods and not self.read_all(self.path)
 
 
@@ -121,11 +107,5 @@ def clearing(world: W) -> Iterator[W]:
 def _ready_status() -> Json:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     resources = {"cpu": "180", "memory": "720Gi", "pods": "15", TPU: "4"}
-    ready = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "KubeletReady",
-        "message": "kubelet is posting ready status",
-    }
-    ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now}
     return {"capacity": resources, "allocatable": resources, "conditions": [ready]}
