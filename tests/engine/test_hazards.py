@@ -13,17 +13,15 @@ from shared.engine.reads import list_inventory, read_lists
 from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
 from shared.model.decisions import Reason
-from shared.model.errors import InvalidRequest, KindAbsent, Unavailable
+from shared.model.errors import InvalidRequest, Unavailable
 from shared.model.messages import EventType
 from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
 from tests.builders import CLUSTER, NOW, a_pod, a_template
-from tests.engine.test_budget import FULL, LIST, QUOTA, two
-from tests.engine.test_kueue import gang
 from tests.engine.test_requests import push
-from tests.engine.world import World, list_reasons, raising
+from tests.engine.world import ERRORS, LIST, World, gang, list_reasons, raising
 
 
 def serve(world: World, *, replicas: int) -> Key:
@@ -85,7 +83,8 @@ def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float
 
 
 def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list() -> None:
-    world = two(limit_chips=16)
+    world = World(limit_chips=16)
+    world.add("train", "second")
     older = read_lists(CLUSTER, world.ports)  # a tick reads its lists
     world.clock.time += 1.0
     world.provisioner.work()
@@ -115,50 +114,6 @@ def test_a_create_of_another_delivery_between_list_and_operations_counts() -> No
     world.gke.operations[:] = [structs.replace(run, ended=True, error="no capacity")]
     (done,) = world.provision().done
     assert done.pool.endswith("-1")
-
-
-def test_a_pool_that_is_left_from_a_retry_does_not_lead_to_the_next_one() -> None:
-    world, queues = gang()
-    world.provisioner.tick()
-    first, _ = world.gke.pools
-    world.come(first)
-    world.clock.time += 601
-    world.provisioner.tick()
-    assert queues.state().state == "Retry"
-    world.collector.tick()  # one pool still comes, and cannot be deleted yet
-
-    world.clock.time += 61
-    queues.queue()  # Kueue gives the workload quota again
-    world.provisioner.tick()
-
-    assert queues.state().state == "Pending"
-
-
-def test_a_cluster_without_kueue_is_served_all_the_same() -> None:
-    world, queues = gang("second")
-    queues.workloads.clear()
-    world.set_jobset(replicas=1)
-    world.wait(0)
-
-    queues.absent = True
-    done = world.provisioner.tick()
-
-    assert list_reasons(done) == ["pool_absent"]
-    assert {type(error) for _, error in done.errors} == {KindAbsent}
-
-
-def test_a_suspended_workload_of_a_cluster_without_kueue_loses_its_pools() -> None:
-    world, queues = gang(slices=1)
-    queues.workloads.clear()
-    world.set_jobset(replicas=1)
-    world.run_all()
-    world.cluster.pods.clear()
-    world.set_jobset(replicas=1, suspended=True, suspended_since=world.clock.time - 1000)
-
-    queues.absent = True
-    world.collector.tick()
-
-    assert len(world.list_deleted()) == 1
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -192,7 +147,7 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
 
 def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
     world, queues = gang(limit_chips=32)
-    world.on("create *", raising(FULL), nth=2, times=inf)  # GKE runs one operation at a time
+    world.on("create *", raising(ERRORS["full"]), nth=2, times=inf)  # GKE runs one operation at a time
     world.provisioner.tick()
     assert len(world.gke.pools) == 1
     world.recover()
@@ -219,7 +174,7 @@ def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
 def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(capacity_policies=LIST)
     world.wait(0)
-    world.gke.refusals = [QUOTA]
+    world.gke.refusals = [ERRORS["quota"]]
 
     def ask(scene: Scene) -> Plan:
         asks = (Ask(Fact.OPERATIONS),) if scene.refused and scene.operations is None else ()

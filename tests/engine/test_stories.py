@@ -11,29 +11,15 @@ from typing import Any
 import yaml
 from msgspec import structs
 
-from shared.capacity_texts import CapacityPolicy
 from shared.engine.outside import Role
 from shared.engine.wakes import Tick, Work
-from shared.model import errors, labels
-from shared.model.needs import Tier, Way
+from shared.model import labels
 from shared.model.pools import Operation, PoolStatus
 from tests.builders import IN_ONE_POOL, JOBSET_UID, a_template
-from tests.engine.world import Function, World, list_reasons
+from tests.engine.world import ERRORS, LIST, Function, World, gang, list_reasons, raising
 from tests.rows import read_table, rows
 
 FILE = str(Path(__file__).parent / "stories.yaml")
-ERRORS: dict[str, Exception] = {
-    "quota": errors.NoCapacity("Insufficient regional quota to satisfy request"),
-    "full": errors.Throttled("Operation was rejected: it hits the concurrent operations quota 1 (HTTP 429)"),
-    "throttled": errors.Throttled("Too many requests"),
-    "busy": errors.Busy("Cluster is running incompatible operation"),
-    "invalid": errors.InvalidRequest("Invalid value for field X"),
-    "unavailable": errors.Unavailable("no answer"),
-    "denied": errors.Denied("no right"),
-    "absent": errors.KindAbsent("the cluster does not know jobsets"),
-}
-ZONES = ("us-east5-b", "us-east5-a")
-LIST = (CapacityPolicy(ways=tuple(Way(Tier.ON_DEMAND, zone) for zone in ZONES)),)
 EXCLUSIVE = a_template(topology_terms=IN_ONE_POOL)
 
 
@@ -48,11 +34,22 @@ def read_fields(words: list[str]) -> dict[str, Any]:
 class Story:
     """A world to which the steps of a row happen. Pools have the number of their create."""
 
-    def __init__(self, *, slices: int = 1, listed: bool = False, warm: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        slices: int = 1,
+        listed: bool = False,
+        warm: bool = False,
+        gangs: tuple[str, ...] = (),
+        **options: Any,
+    ) -> None:
         more: dict[str, Any] = {"capacity_policies": LIST} if listed else {}
         self.world = World(slices=slices, **options, **more)
+        if gangs:
+            self.world, self.queues = gang(*gangs, slices=slices, **options)
         self.fields: dict[str, Any] = {"replicas": slices} | ({"template": EXCLUSIVE} if warm else {})
-        self.world.set_jobset(**self.fields)
+        if warm:
+            self.world.set_jobset(**self.fields)
         self.names: list[str] = []
         self.last: Work | Tick | None = None
 
@@ -129,6 +126,34 @@ class Story:
         for name, node in list(self.world.cluster.nodes.items()):
             self.world.cluster.nodes[name] = structs.replace(node, ready=False, ready_at=None)
 
+    # --- what Kueue does ---
+
+    def hold(self, seconds: str = "") -> None:
+        """The workload says for how long a part of its pools is held."""
+        marks = {labels.CAPACITY_CHECK_SECONDS: seconds.replace("none", "")} if seconds else {}
+        since = self.world.clock.time
+        self.world.set_jobset(**self.fields, suspended=True, suspended_since=since, marks=marks)
+
+    def queue(self) -> None:
+        self.queues.queue()
+
+    def lose_quota(self) -> None:
+        self.queues.workloads["train"] = structs.replace(self.queues.workloads["train"], holds_quota=False)
+
+    def end_queue(self) -> None:
+        self.queues.workloads.clear()
+
+    def end_kueue(self) -> None:
+        self.queues.workloads.clear()
+        self.queues.absent = True
+
+    def check(self, name: str, state: str, *words: str) -> None:
+        found = self.queues.state(name)
+        assert (found.state, " ".join(words) in found.message) == (state, True), found
+
+    def written(self, count: str) -> None:
+        assert len(self.queues.pauses) == int(count)
+
     # --- what happens in GKE, in the process, and to calls ---
 
     def pool(self, number: str, *words: str) -> None:
@@ -163,7 +188,8 @@ class Story:
         self.world.gke.delete_refusals = [ERRORS[name]]
 
     def fail(self, calls: str, error: str) -> None:
-        self.world.fail(self.name_calls(calls)[0], ERRORS[error])
+        pattern, nth = self.name_calls(calls)
+        self.world.on(pattern, raising(ERRORS[error]), nth=nth, times=inf)
 
     def slow(self, calls: str, seconds: str, times: str = "1") -> None:
         pattern, nth = self.name_calls(calls)
@@ -212,6 +238,9 @@ class Story:
 
     def pools(self, count: str) -> None:
         assert len(self.world.gke.pools) == int(count)
+
+    def owners(self, *names: str) -> None:
+        assert [pool.owner.name for pool in self.world.gke.pools.values() if pool.owner] == list(names)
 
     def deleted(self, *numbers: str) -> None:
         assert sorted(self.world.list_deleted()) == sorted(self.name_pools(numbers))

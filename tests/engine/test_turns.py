@@ -1,10 +1,49 @@
-"""Whose turn a free operation slot is, and that one thread works on a key."""
+"""What is counted in the process, whose turn a free slot is, and threads that meet."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+
+from msgspec import structs
 
 from shared.engine.budget import Key, open_books
+from shared.engine.threads import Crew
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, settings
-from tests.engine.test_budget import FULL
-from tests.engine.world import World, list_reasons
+from tests.engine.world import ERRORS, World, list_reasons
+
+
+def test_a_refusal_gives_back_no_deletion_that_gke_accepted_before() -> None:
+    world = World(deletions_per_minute_max=1)
+    books, now = world.collector.ports.books[CLUSTER], world.clock.time
+    assert books.take_deletion("first", now)  # GKE accepts it
+    assert books.take_deletion("first", now + 2)  # and says of the same one that it is busy with it
+
+    books.give_back_deletion("first", now + 2)
+
+    assert not books.take_deletion("second", now + 3)
+    assert books.take_deletion("second", now + 61)
+
+
+def test_threads_together_pass_no_limit() -> None:
+    world = World(limit_chips=48)
+    names = [f"w{number}" for number in range(12)]
+    world.add(*names)
+    function = world.provisioner
+    function.ports = structs.replace(function.ports, crew=Crew())
+    barrier = threading.Barrier(len(names), timeout=10)
+
+    # Each has planned its create, and none has sent it.
+    world.on("get namespace kube-system", barrier.wait, times=inf)
+    with ThreadPoolExecutor(len(names)) as pool:
+        works = list(pool.map(function.work, names))
+
+    assert len(world.gke.pools) == 3
+    told = [reason for work in works for reason in list_reasons(work)]
+    assert (told.count("pool_absent"), told.count("limit_reached")) == (3, 9)
+    assert not [error for work in works for error in work.errors]
 
 
 def key(namespace: str, name: str) -> Key:
@@ -35,7 +74,7 @@ def full_world() -> World:
         world.set_jobset(name=name, replicas=1)
         world.wait(0, jobset=name, age=60.0 if name == "third" else 40.0)
     world.wait(0)
-    world.gke.refusals = [FULL]
+    world.gke.refusals = [ERRORS["full"]]
     world.provisioner.work()  # GKE names its number
     world.provisioner.work()
     assert len(world.gke.pools) == 1
@@ -53,7 +92,9 @@ def test_while_gke_names_no_number_one_delivery_creates_all_pools_and_stops_once
 
     full = World(slices=50)
     full.wait(*range(50))
-    full.on("create *", lambda: setattr(full.gke, "refusals", [FULL] * (len(full.gke.pools) > 39)), times=50)
+    full.on(
+        "create *", lambda: setattr(full.gke, "refusals", [ERRORS["full"]] * (len(full.gke.pools) > 39)), times=50
+    )
     full.provisioner.work()
     assert (len(full.gke.pools), full.take_calls().count("list pools")) == (40, 2)
 

@@ -11,7 +11,7 @@ from tests.engine.world import World
 
 SHARED = str(Path(__file__).parents[2] / "shared")
 EDGES = f"{SHARED}/edges"
-MODULES, FUNCTIONS = 33, 242
+MODULES, FUNCTIONS = 32, 243
 DELETE_MODULES, DELETE_FUNCTIONS = 17, 110
 
 

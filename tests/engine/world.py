@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from shared.capacity_texts import CapacityPolicy
 from shared.engine.budget import Books, Key, open_books
 from shared.engine.outside import Ports, Role
 from shared.engine.reconcile import Run, reconcile
@@ -17,16 +18,37 @@ from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import is_pod_of
-from shared.model import labels
-from shared.model.errors import AlreadyExists
+from shared.model import errors, labels
 from shared.model.messages import EndedOperation
 from shared.model.names import ObjectName
+from shared.model.needs import Tier, Way
 from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
-from shared.model.workloads import Disk, Namespace, Notice, PodView, WorkloadView
+from shared.model.workloads import (
+    Check,
+    CheckState,
+    Disk,
+    Namespace,
+    Notice,
+    PodView,
+    QueuedWorkload,
+    WorkloadView,
+)
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, read_created, settings
 from tests.clocks import StepClock
 
 T = TypeVar("T")
+ERRORS: dict[str, Exception] = {
+    "quota": errors.NoCapacity("Insufficient regional quota to satisfy request"),
+    "full": errors.Throttled("Operation was rejected: it hits the concurrent operations quota 1 (HTTP 429)"),
+    "throttled": errors.Throttled("Too many requests"),
+    "busy": errors.Busy("Cluster is running incompatible operation"),
+    "invalid": errors.InvalidRequest("Invalid value for field X"),
+    "unavailable": errors.Unavailable("no answer"),
+    "denied": errors.Denied("no right"),
+    "absent": errors.KindAbsent("the cluster does not know jobsets"),
+}
+ZONES = ("us-east5-b", "us-east5-a")
+LIST = (CapacityPolicy(ways=tuple(Way(Tier.ON_DEMAND, zone) for zone in ZONES)),)
 
 
 class FakeGke:
@@ -71,7 +93,7 @@ class FakeGke:
         if self.refusals:
             raise self.refusals.pop(0)
         if name in self.pools:
-            raise AlreadyExists(name)
+            raise errors.AlreadyExists(name)
         self.pools[name] = read_created(node_pool)
 
     def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
@@ -329,3 +351,80 @@ class World:
 def list_reasons(work: Work | Tick) -> list[str]:
     """Return the reasons that were told."""
     return [str(outcome.decision.reason) for outcome in work.outcomes]
+
+
+# --- Kueue
+
+
+CHECK = Check(name="capacity", active=True)
+
+
+class FakeQueues:
+    """Kueue of one cluster, with our check in its queue."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.check = world, CHECK
+        self.workloads: dict[str, QueuedWorkload] = {}
+        self.marked: list[str] = []
+        self.pauses: list[int | None] = []
+        self.flavor_error: Exception | None = None
+        self.absent = False
+
+    def queue(self, name: str = "train", kind: str = "JobSet", **fields: Any) -> None:
+        state = CheckState(name="capacity", state="Pending")
+        uid = JOBSET_UID if name == "train" else f"uid-of-{name}"
+        self.workloads[name] = QueuedWorkload(
+            **{
+                "namespace": "default",
+                "name": f"w-{name}",
+                "uid": f"w-{name}",
+                "version": "1",
+                "owner": ObjectName(kind=kind, namespace="default", name=name, uid=uid),
+                "checks": (state,),
+                "reserved_at": self.world.clock.time,
+                "holds_quota": True,
+                **fields,
+            }
+        )
+
+    def state(self, name: str = "train") -> CheckState:
+        return self.workloads[name].checks[0]
+
+    def list_checks(self) -> Sequence[Check]:
+        if self.absent:
+            raise errors.KindAbsent("the cluster does not know admissionchecks")
+        return [self.check]
+
+    def mark_active(self, check: Check) -> None:
+        self.marked.append(check.name)
+
+    def list_workloads(self) -> Sequence[QueuedWorkload]:
+        return list(self.workloads.values())
+
+    def list_owned(self, namespace: str, owner_uid: str) -> Sequence[QueuedWorkload]:
+        return [each for each in self.workloads.values() if each.owner.uid == owner_uid]
+
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
+        if self.flavor_error:
+            raise self.flavor_error
+        return self.world.cluster.workloads[queued.owner.kind, queued.namespace, queued.owner.name]
+
+    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+        losing = state.state in ("Retry", "Rejected")
+        self.pauses.append(retry_seconds)
+        self.workloads[queued.owner.name] = structs.replace(
+            self.workloads[queued.owner.name], checks=(state,), holds_quota=queued.holds_quota and not losing
+        )
+
+
+def gang(*names: str, slices: int = 2, **options: Any) -> tuple[World, FakeQueues]:
+    """Suspended JobSets with quota."""
+    world = World(**options)
+    queues = FakeQueues(world)
+    for function in (world.provisioner, world.collector):
+        function.queues[CLUSTER] = queues
+    for name in names or ("train",):
+        marks = {labels.CAPACITY_CHECK_SECONDS: "600"}
+        world.set_jobset(name=name, replicas=slices, suspended=True, suspended_since=world.clock.time, marks=marks)
+        queues.queue(name)
+    return world, queues
