@@ -2,9 +2,8 @@
 
 import base64
 import json
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,20 +32,6 @@ ROLES = tuple(Role)
 def read_lines(name: str) -> list[Any]:
     """Return the JSON values of a file, one a line."""
     return [json.loads(line) for line in (Path(__file__).parent / name).read_text().splitlines()]
-
-
-@contextmanager
-def recording() -> Iterator[Records]:
-    """Yield the records of all loggers from INFO on; a record that cannot be written raises."""
-    root, records = logging.getLogger(), Records()
-    handlers, level = root.handlers[:], root.level
-    root.handlers[:] = [records]
-    root.setLevel(logging.INFO)
-    try:
-        yield records
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
 
 
 def expect_no_fault(records: Records) -> None:
@@ -102,15 +87,14 @@ def push_body(chance: Random) -> bytes:
     return spoil_text(chance, body) if chance.randrange(4) == 1 else body
 
 
-def take_push(chance: Random) -> None:
+def take_push(chance: Random, records: Records) -> None:
     """Check that each answer has its record, and a refusal the message."""
     body, role, has_pool = push_body(chance), chance.choice(ROLES), chance.randrange(2)
-    with recording() as records:
-        world = World()
-        world.wait(0)
-        if has_pool:
-            world.gke.pools[a_pool().name] = a_pool()
-        answer = deliver(role, body, list_functions(world)[role].ports)
+    world = World()
+    world.wait(0)
+    if has_pool:
+        world.gke.pools[a_pool().name] = a_pool()
+    answer = deliver(role, body, list_functions(world)[role].ports)
     expect_no_fault(records)
     messages = [record for record in records.found if record.get("logger") == "functions"]
     assert all(message.get("reason") for message in messages if "decision" in message)
@@ -147,23 +131,19 @@ def live_through(
 ) -> World:
     """Return the world after an act on a cluster of which parts have another text."""
     api = open_kubernetes(scene, STEADY, parts, pool.name if pool else "another")
-    with recording() as records:
-        world = World(limit_chips=100_000 if limited else 0)
-        if pool:
-            world.gke.pools[pool.name] = pool
-        clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(api, clock=world.clock)}
-        use_ports(world, clusters=clusters)
-        subject = ObjectName(
-            kind=scene.kind.name, namespace="default", name=scene.name, uid=f"uid-of-{scene.name}"
-        )
-        demand = Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject)
-        for role in (Role.COLLECT, Role.PROVISION) if deed == "tick" else (Role.PROVISION,):
-            act(world, deed, role, demand)
-    expect_no_fault(records)
+    world = World(limit_chips=100_000 if limited else 0)
+    if pool:
+        world.gke.pools[pool.name] = pool
+    clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(api, clock=world.clock)}
+    use_ports(world, clusters=clusters)
+    subject = ObjectName(kind=scene.kind.name, namespace="default", name=scene.name, uid=f"uid-of-{scene.name}")
+    demand = Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject)
+    for role in (Role.COLLECT, Role.PROVISION) if deed == "tick" else (Role.PROVISION,):
+        act(world, deed, role, demand)
     return world
 
 
-def take_object(chance: Random) -> None:
+def take_object(chance: Random, records: Records) -> None:
     """Spoil a workload, its pod, one on its node, or what all share: neighbours get their pool."""
     scene, part = chance.choice(SCENES), chance.choice(_PARTS)
     example = scene.workload if part == "workload" else SHARED.get(part, scene.pod)
@@ -172,6 +152,7 @@ def take_object(chance: Random) -> None:
     pool = structs.replace(_POOLS[scene.name], status=PoolStatus(status)) if status else None
     text = write(spoil(chance, example))
     world = live_through(scene, deed, {part: text}, pool, limited=limited)
+    expect_no_fault(records)
     if deed != "tick" or part in SHARED or _POOLS[STEADY.name].name in world.gke.pools:
         return
     with suppress(*JSON_ERRORS):  # unless no answer was JSON
@@ -193,7 +174,7 @@ _CALLS = tuple(call for call in _ANSWERS if call != "refusal")
 _STATUSES = (*[200] * 15, 204, 301, 400, 401, 403, 404, 408, 409, 412, 429, 499, 500, 501, 503, 504, 799)
 
 
-def take_answer(chance: Random) -> None:
+def take_answer(chance: Random, records: Records) -> None:
     """Spoil one kind of answer: both functions, and each call by itself, live with it."""
     odd_call, status = chance.choice(_CALLS), chance.choice(_STATUSES)
     example = _ANSWERS[odd_call if status < 300 else "refusal"]
@@ -208,17 +189,16 @@ def take_answer(chance: Random) -> None:
         return odd if call == odd_call else Canned(_ANSWERS[call])
 
     http = CannedHttp(answer)
-    with recording() as records:
-        world = World(limit_chips=1_000 if limited else 0)
-        world.wait(0)
-        if not has_owner:
-            world.cluster.workloads.clear()
-        adds, takes = open_pools(http, GkeAdds), open_pools(http, GkeTakes)
-        use_ports(world, pools=adds, adds=adds, takes=takes)
-        if deed == "edge":
-            _call_each(adds, takes)
-        else:
-            act(world, deed, role, a_demand_event())
+    world = World(limit_chips=1_000 if limited else 0)
+    world.wait(0)
+    if not has_owner:
+        world.cluster.workloads.clear()
+    adds, takes = open_pools(http, GkeAdds), open_pools(http, GkeTakes)
+    use_ports(world, pools=adds, adds=adds, takes=takes)
+    if deed == "edge":
+        _call_each(adds, takes)
+    else:
+        act(world, deed, role, a_demand_event())
     if deed != "edge":
         expect_no_fault(records)
     assert not [each for each in http.sent if each[0] != "GET" and "default-pool" in each[1]], "it is not ours"
@@ -250,5 +230,9 @@ def _name_call(method: str, url: str) -> str:
     )
 
 
-BORDERS: dict[str, Callable[[Random], None]] = {"push": take_push, "objects": take_object, "gke": take_answer}
+BORDERS: dict[str, Callable[[Random, Records], None]] = {
+    "push": take_push,
+    "objects": take_object,
+    "gke": take_answer,
+}
 """By the place where the product reads what others wrote: what passes an odd input through it."""

@@ -4,6 +4,7 @@ Some hundred at each border, the same in every run. ``INPUTS=1000000 pytest test
 many. A failure names its input: ``FIRST=… INPUTS=1 pytest -lvv tests/fuzz`` shows it.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from random import Random
@@ -11,15 +12,21 @@ from random import Random
 import pytest
 
 from tests.fuzz.borders import BORDERS
+from tests.log_records import Records
 
 FIRST, INPUTS = int(os.environ.get("FIRST", "0")), int(os.environ.get("INPUTS", "200"))
 
 
 @pytest.mark.parametrize("border", BORDERS.values(), ids=BORDERS)
-def test_every_input_ends_in_a_documented_way(border: Callable[[Random], None]) -> None:
+def test_every_input_ends_in_a_documented_way(
+    border: Callable[[Random, Records], None], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     for number in range(FIRST, FIRST + INPUTS):
+        records = Records()
+        monkeypatch.setattr(logging.getLogger(), "handlers", [records])
         try:
-            border(Random(number))
+            border(Random(number), records)
         except BaseException as error:
             error.add_note(f"FIRST={number} INPUTS=1 repeats it")
             raise
