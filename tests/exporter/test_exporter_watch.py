@@ -5,17 +5,21 @@ Answers are data; the server and urllib3 are real.
 
 import json
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
-from exporter.health import HEARTBEAT_SECONDS_MAX, Role
+from exporter.health import HEARTBEAT_SECONDS_MAX, Health, Metrics, Role
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
-from exporter.watch import PAGE_SIZE
+from exporter.publishing import Pauses
+from exporter.watch import PAGE_SIZE, Follower
+from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
+from shared.model.messages import Event, EventType
 from standins.kit.processes import wait_until
 from tests.exporter.exporter_builders import CLUSTER, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import (
@@ -23,6 +27,7 @@ from tests.exporter.scripted_kubernetes import (
     END,
     Listing,
     Refusal,
+    Request,
     ScriptedKubernetes,
     Stream,
     bookmark,
@@ -30,7 +35,6 @@ from tests.exporter.scripted_kubernetes import (
 )
 from tests.rules.test_kueue import a_workload
 
-Follow = Callable[..., Any]
 LEADER_PODS, JOBSETS = (partial(of, CLUSTER, JOBSET) for of in (ObservedPods, ObservedWorkloads))
 ODD = {"spec": {"replicatedJobs": "none"}}
 HALF = json.dumps(event("ADDED", a_leader("half")))[:200]
@@ -40,6 +44,75 @@ MARK = bookmark("150")
 def over(uid: str, version: str = "101") -> dict[str, Any]:
     """A JobSet that is completed."""
     return a_jobset(uid, version, conditions=(completed(),))
+
+
+class Following:
+    """A follower of one kind at work, and what it has reported so far."""
+
+    def __init__(self, api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
+        self.api, self.kubernetes = api, kubernetes
+        self.reported: list[Event] = []
+
+    def start(
+        self, build: Callable[[], Any], lists: Sequence[Any], watches: Sequence[Any] = (), silence: float = 30
+    ) -> None:
+        """Follow the kind, to which the API gives these answers."""
+        kind = self.kind = build()
+        self.plural = kind.path.rpartition("/")[2]
+        self.kubernetes.lists[self.plural].extend(lists)
+        self.kubernetes.watches[self.plural].extend(watches)
+        self.metrics, self.health = Metrics(), Health((kind.name,))
+        self.follower = Follower(
+            self.api,
+            kind,
+            report=lambda event, *_: self.reported.append(event),
+            metrics=self.metrics,
+            health=self.health,
+            silence_seconds=silence,
+            pauses=Pauses(first_seconds=0.01, longest_seconds=0.05),
+            absent_seconds=0.05,
+        )
+        self.thread = threading.Thread(target=self.follower.run, daemon=True)
+        self.thread.start()
+
+    def wait_for(self, *facts: tuple[str, str]) -> None:
+        """Wait until exactly these were reported: what, and the UID of the object that was seen."""
+        wait_until(lambda: len(self.reported) >= len(facts))
+        demands = [event.type == EventType.DEMAND for event in self.reported]
+        seen = [
+            ("demand" if demand else event.cause.split()[0], event.cause if demand else event.subject.uid)
+            for event, demand in zip(self.reported, demands, strict=True)
+        ]
+        assert seen == list(facts)
+
+    def metric(self, name: str, **labels: str) -> float:
+        labels |= {"resource": self.kind.name}
+        return self.metrics.registry.get_sample_value(f"tpu_provisioner_exporter_{name}", labels) or 0.0
+
+    def restarts(self, reason: str) -> float:
+        return self.metric("watch_restarts_total", reason=reason)
+
+    @property
+    def listings(self) -> list[Request]:
+        """The requests for lists, so far."""
+        return self.kubernetes.asked(self.plural, watch=False)
+
+    def watched_from(self, count: int) -> list[str]:
+        """Wait for so many watches and return the version that each one began from."""
+        watches = self.kubernetes.wait_for_requests(self.plural, count, watch=True)
+        return [each.query["resourceVersion"] for each in watches]
+
+    def stop(self) -> None:
+        self.follower.stop()
+        self.thread.join(30)
+        assert not self.thread.is_alive(), "the follower did not end"
+
+
+@pytest.fixture
+def following(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Iterator[Following]:
+    following = Following(api, kubernetes)
+    yield following
+    following.stop()
 
 
 ANSWERS: dict[str, Any] = {
@@ -111,17 +184,15 @@ OF_JOBSETS = {
     ids=[*OF_PODS, *OF_JOBSETS],
 )
 def test_a_watch_goes_on_from_where_it_was_or_lists_again(
-    kubernetes: ScriptedKubernetes, follow: Follow, kind: Any, steps: str, caplog: pytest.LogCaptureFixture
+    following: Following, kind: Any, steps: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = [each.split() for each in steps.split("; ")]
     lists, watches = ([each for each in words if each[0] == verb] for verb in ("list", "watch"))
     counts = {each[0]: int(each[1]) for each in words if each[1].isdigit() and len(each) == 2}
-    kubernetes.present_version = str(counts.pop("present", 1_000_000))
+    following.kubernetes.present_version = str(counts.pop("present", 1_000_000))
     unreadable = counts.pop("unreadable", 0)
 
-    following = follow(
-        kind, lists=[ANSWERS[each[1]] for each in lists], watches=[ANSWERS[each[1]] for each in watches]
-    )
+    following.start(kind, [ANSWERS[each[1]] for each in lists], [ANSWERS[each[1]] for each in watches])
 
     following.wait_for(*((what, uid) for what, uid, *_ in words if what in ("demand", "gone", "Completed")))
     versions = [each[3] if each[2:] else "100" for each in watches] or ["100"]
@@ -134,10 +205,10 @@ def test_a_watch_goes_on_from_where_it_was_or_lists_again(
     wait_until(lambda: not following.health.readiness()[1]["missing"])
 
 
-def test_it_lists_then_watches_what_a_selector_shows(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    following = follow(LEADER_PODS, lists=[Listing((a_leader("listed"),), version="100")])
+def test_it_lists_then_watches_what_a_selector_shows(following: Following) -> None:
+    following.start(LEADER_PODS, [Listing((a_leader("listed"),), version="100")])
     following.watched_from(1)
-    (listing,), (watch,) = following.listings, kubernetes.asked("pods", watch=True)
+    (listing,), (watch,) = following.listings, following.kubernetes.asked("pods", watch=True)
 
     selectors = {"labelSelector": "jobset.sigs.k8s.io/job-key", "fieldSelector": "spec.nodeName="}
     assert listing.query == selectors | {"limit": str(PAGE_SIZE)}
@@ -145,22 +216,22 @@ def test_it_lists_then_watches_what_a_selector_shows(kubernetes: ScriptedKuberne
     assert watch.query == selectors | opened
 
 
-def test_silence_ends_a_watch_and_it_resumes(follow: Follow) -> None:
-    following = follow(LEADER_PODS, silence_seconds=1, lists=[Listing()], watches=[Stream((MARK,)), Stream()])
+def test_silence_ends_a_watch_and_it_resumes(following: Following) -> None:
+    following.start(LEADER_PODS, [Listing()], [Stream((MARK,)), Stream()], silence=1)
     assert following.watched_from(2)[1] == "150"
     assert following.restarts("silence") >= 1
 
 
-def test_a_watch_that_ends_at_once_every_time_does_not_spin(follow: Follow) -> None:
-    following = follow(LEADER_PODS, lists=[Listing()], watches=[Stream((), END)])
+def test_a_watch_that_ends_at_once_every_time_does_not_spin(following: Following) -> None:
+    following.start(LEADER_PODS, [Listing()], [Stream((), END)])
     wait_until(lambda: following.follower._pauses.failures >= 5)
 
 
 def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_the_process(
-    follow: Follow, monkeypatch: pytest.MonkeyPatch
+    following: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("exporter.watch.WAIT_SECONDS", 0.02)
-    following = follow(LEADER_PODS, lists=[Refusal(503, "ServiceUnavailable", retry_after="600")])
+    following.start(LEADER_PODS, [Refusal(503, "ServiceUnavailable", retry_after="600")])
     wait_until(lambda: following.health.readiness()[1]["missing"])
     monkeypatch.setattr(following.health, "_clock", lambda: time.monotonic() + HEARTBEAT_SECONDS_MAX + 1)
 
@@ -175,15 +246,15 @@ def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_
     [("absent", "is the Kueue operator installed?"), ("forbidden", "apply the chart infra/helm with kueue=true")],
 )
 def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(
-    kubernetes: ScriptedKubernetes, follow: Follow, answer: str, missing: str, caplog: pytest.LogCaptureFixture
+    following: Following, answer: str, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    following = follow(partial(ObservedQueues, CLUSTER), lists=[ANSWERS[answer]])
+    following.start(partial(ObservedQueues, CLUSTER), [ANSWERS[answer]])
     following.health.role = Role.LEADER
 
     wait_until(lambda: following.health.readiness()[0])
 
     assert missing in str(following.health.readiness()[1])
-    kubernetes.lists["workloads"].append(Listing((a_workload(),)))
+    following.kubernetes.lists["workloads"].append(Listing((a_workload(),)))
     following.wait_for(("demand", "quota since 2026-11-23T11:00:00Z"))
     warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert bool(warned) == (answer == "forbidden"), "only what an operator has to mend is a warning"
