@@ -73,12 +73,7 @@ def recall(census: Census, need: Need, slot: Slot) -> Past:
     """Return what came of the tries of a slot: by its record, else by GKE's operations."""
     record, ways = find_record(census, need, slot), len(need.ways)
     if record:
-        return Past(
-            min(record.owner.candidate + 1, ways),
-            count_rounds(record, census),
-            count_useless(record, census),
-            find_failure_time(record, census),
-        )
+        return read_record(record, census, ways)
     creations, lost = list_creations(census, need, slot), count_lost(census, need, slot)
     useless = count_gone(census, need, slot) if creations else 0
     if not lost:
@@ -86,6 +81,18 @@ def recall(census: Census, need: Need, slot: Slot) -> Past:
     rounds, last = divmod(lost - 1, ways)
     failed_at = max(each.began_at for each in creations)
     return Past(last + 1, 0 if useless else rounds, useless, failed_at)
+
+
+def read_record(record: Pool, census: Census, ways: int) -> Past:
+    """Return what a record says. Lists and useless pools are counted since a pool was whole."""
+    owner, following = record.owner, min(record.owner.candidate + 1, ways)
+    if census.troubles[record.name] == Trouble.USELESS:
+        failed_at = (record.ready_since or 0.0) + USELESS_SECONDS
+        return Past(following, useless=owner.useless + 1, failed_at=failed_at)
+    if record.word == Word.LOST:
+        return Past(following, failed_at=record.word_at)
+    failed_at = record.word_at if record.word else owner.created_at
+    return Past(following, owner.round, owner.useless, failed_at)
 
 
 def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | Reason:
@@ -157,11 +164,6 @@ def find_pause(rounds: int) -> int:
     return min(PAUSE_SECONDS << min(rounds, 5), PAUSE_SECONDS_MAX)
 
 
-def count_rounds(record: Pool, census: Census) -> int:
-    """Return how many lists of a slot have ended since a pool of it was whole."""
-    return 0 if _was_whole(record, census) else record.owner.round
-
-
 def count_gone(census: Census, need: Need, slot: Slot) -> int:
     """Return how many pools of a slot without a record have helped nobody, by GKE's operations.
 
@@ -191,26 +193,6 @@ def _find_last_end(census: Census, need: Need, slot: Slot) -> PoolOperation | No
 def _find_oldest_wait(census: Census, need: Need) -> float:
     waiting = (each.waiting_since for each in census.slices[need.key])
     return min((since for since in waiting if since is not None), default=census.scene.now)
-
-
-def count_useless(record: Pool, census: Census) -> int:
-    """Return how many pools of a slot have helped nobody, up to a record."""
-    if census.troubles[record.name] == Trouble.USELESS:
-        return record.owner.useless + 1
-    return 0 if _was_whole(record, census) else record.owner.useless
-
-
-def _was_whole(record: Pool, census: Census) -> bool:
-    return record.word == Word.LOST or census.troubles[record.name] == Trouble.USELESS
-
-
-def find_failure_time(record: Pool, census: Census) -> float:
-    """Return since when a record does not help, in unix seconds."""
-    if record.word:
-        return record.word_at
-    if census.troubles[record.name] == Trouble.USELESS:
-        return (record.ready_since or 0.0) + USELESS_SECONDS
-    return record.owner.created_at
 
 
 def is_last_useless(pool: Pool, census: Census) -> bool:

@@ -45,7 +45,7 @@ def count_wanted(census: Census, need: Need) -> int:
     """
     outside = 0 if need.part else census.count_outside(need)
     earlier = sum(
-        _count_own(census, need, pool)
+        max(0, pool.nodes - (0 if need.part else _count_others(census, need, pool)))
         for pool in census.scene.pools
         if pool.name in census.users
         and pool.name not in census.counted
@@ -54,14 +54,8 @@ def count_wanted(census: Census, need: Need) -> int:
     return min(max(0, (need.nodes or 0) - earlier - outside), ELASTIC_NODES_MAX)
 
 
-def _count_own(census: Census, need: Need, pool: Pool) -> int:
-    """Return how many nodes of a pool its need may use: each pod of others has one for itself."""
-    others = 0 if need.part else _count_others(census, need, pool)
-    return max(0, pool.nodes - others)
-
-
 def _count_others(census: Census, need: Need, pool: Pool) -> int:
-    """Return how many pods of others hold nodes of a pool."""
+    """Return how many pods of others hold nodes of a pool, each one for itself."""
     users = census.users.get(pool.name, ())
     return sum(pod.need != need.key and not pod.terminating for pod in users)
 

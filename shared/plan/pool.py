@@ -81,7 +81,10 @@ def plan_takes(census: Census, spare: Collection[str], first: Collection[str]) -
     at_rest = (pool for pool in census.scene.pools if pool.at_rest)
     for pool in sorted(at_rest, key=census.rank):
         act = None if is_used(pool, census) else _end(pool, census, spare, first)
-        acts.append(act or (_shrink(pool) if holds_room(pool, census) else None))
+        if act is None and holds_room(pool, census):
+            off = Act(verb=Verb.LOWER, pool=pool.name, maximum=0)
+            act = lower_maximum(pool) if pool.nodes else off
+        acts.append(act)
     return list(filter(None, acts))
 
 
@@ -200,11 +203,6 @@ def _is_needed_again(pool: Pool, census: Census) -> bool:
     if any(not pod.terminating for pod in census.users.get(pool.name, ())):
         return True
     return pool.closed_since is not None and may_serve_soon(pool, census)
-
-
-def _shrink(pool: Pool) -> Act | None:
-    """Return the end of a pool's autoscaling, or how far its maximum may fall."""
-    return lower_maximum(pool) if pool.nodes else Act(verb=Verb.LOWER, pool=pool.name, maximum=0)
 
 
 def _delete(pool: Pool) -> Act:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from shared.model import labels
-from shared.model.errors import Rejected, refuse
+from shared.model.errors import refuse
 from shared.model.workloads import PodTemplate, SliceGroup, Taint, WorkloadView
 from shared.shapes import catalogue
 from shared.shapes.gpus import GPU_KEYS, NODES_MAX, find_gpu_shape
@@ -25,7 +25,9 @@ def find_slice_shape(
 ) -> catalogue.Shape:
     """Return the nodes of one slice or elastic pool of a group."""
     for amount in template.unreadable_amounts:
-        raise _refuse_amount(amount)
+        resource, _, value = amount.partition("=")
+        huge = resource.startswith(labels.HUGE_PAGES)
+        raise refuse("huge_pages" if huge else "amount_unreadable", value, resource=resource)
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
     if asks_tpu and (template.gpus or any(map(template.selects, GPU_KEYS))):
         raise refuse("tpus_and_gpus")
@@ -150,12 +152,6 @@ def _check_chipless(
     if not template.tolerates(taint):
         needs = "" if shape.gpus else f"{shape.topology} needs {shape.machine.chips} chips; "
         raise refuse("taint_not_tolerated", needs=needs, taint=taint)
-
-
-def _refuse_amount(amount: str) -> Rejected:
-    resource, _, value = amount.partition("=")
-    huge = resource.startswith(labels.HUGE_PAGES)
-    return refuse("huge_pages" if huge else "amount_unreadable", value, resource=resource)
 
 
 def _find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:

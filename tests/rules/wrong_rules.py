@@ -77,6 +77,11 @@ def try_refused(_census: Census, _need: Need, past: attempts.Past) -> int:
     return past.following
 
 
+def never_forget(record: Pool, census: Census, ways: int) -> attempts.Past:
+    past: attempts.Past = RIGHT["read_record"](record, census, ways)
+    return structs.replace(past, rounds=record.owner.round)
+
+
 def fit_by_key(pool: Pool, asks: Asks) -> bool:
     return pool.shape == asks.shape and pool.owner.need == "k1tpu"
 
@@ -126,7 +131,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "refusals are not seen": ("find_candidate", try_refused),
     "a refused way stops the slot": ("find_candidate", stop_when_refused),
     "the pause does not double": ("find_pause", always(60)),
-    "lists that ended are never forgotten": ("count_rounds", lambda record, census: record.owner.round),
+    "lists that ended are never forgotten": ("read_record", never_forget),
     # short and useless
     "a lost host has no patience of its own": ("is_short", forget_word),
     "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.deletions)),
