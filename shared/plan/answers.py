@@ -25,9 +25,13 @@ def decide_check(census: Census) -> Reason | None:
         return Reason.CHECK_REJECTED
     if not never and is_complete(census):
         return Reason.CHECK_READY
-    # Each need must have a way that serves before its pods exist.
-    come = all(any(may_use(census, way) for way in need.ways) for need in census.scene.needs)
-    return Reason.CHECK_RETRY if never or not come or _is_held_for_long(census) else None
+    retries = never or not _may_come(census) or _is_held_for_long(census)
+    return Reason.CHECK_RETRY if retries else None
+
+
+def _may_come(census: Census) -> bool:
+    """Return whether each need has a way that serves before its pods exist."""
+    return all(any(may_use(census, way) for way in need.ways) for need in census.scene.needs)
 
 
 def _is_held_for_long(census: Census) -> bool:

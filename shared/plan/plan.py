@@ -208,13 +208,17 @@ def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
     """Return the pools of which the pods of others would change the plan."""
-    # They decide about a lower maximum only while a pod waits for it.
-    lowers = {act.pool for act in plan.takes if act.verb == Verb.LOWER and waits(census, act.need)}
-    decisive = lowers | {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
+    decisive = {act.pool for act in plan.takes if _rests_on_pods(act, census)}
     if any(pod.waits for pod in census.scene.pods):
         served = (pool for _, pool in census.demanded.served if is_whole(pool))
         decisive.update(pool.name for pool in served if census.find_wait(pool) is not None)
     return decisive
+
+
+def _rests_on_pods(act: Act, census: Census) -> bool:
+    """Return whether pods of others decide: of a lower maximum only while a pod waits for it."""
+    lowers = act.verb == Verb.LOWER and waits(census, act.need)
+    return lowers or act.verb in _REST_ON_PODS
 
 
 def _rests_on_operations(census: Census, plan: Plan) -> bool:
