@@ -17,15 +17,11 @@ from shared import deliver
 from shared.edges.process import start_logging
 from shared.engine.outside import Role
 
-_FUNCTION = os.environ.get("FUNCTION_TARGET", "")
-start_logging(os.environ.get("K_SERVICE") or _FUNCTION or "functions")
+start_logging(os.environ.get("K_SERVICE") or os.environ.get("FUNCTION_TARGET") or "functions")
 # Parsed when the instance starts: a wrong setting stops the deployment, not the first message.
+# Nothing is opened: gunicorn imports this module once and forks its workers, which must not share a
+# connection. Each opens its own with its first request, which is a tick within a minute.
 deliver.check_settings()
-if _FUNCTION in set(Role):
-    # gunicorn imports this module once and forks its workers, which must not share a connection.
-    # So the imports above are paid once, and each worker opens its own clients before its first
-    # message.
-    os.register_at_fork(after_in_child=lambda: deliver.open_clients(Role(_FUNCTION)))
 
 
 @functions_framework.http

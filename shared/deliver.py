@@ -55,19 +55,6 @@ def get_process(role: Role) -> Ports:
         return _KEPT[role]
 
 
-def open_clients(role: Role) -> None:
-    """Open a function's clients and get their access token, so that its first message waits less.
-
-    A failure is logged, and the first message tries again.
-    """
-    try:
-        pools = get_process(role).pools
-        if isinstance(pools, GkePools):
-            pools.open()
-    except errors.ProvisionerError as error:
-        _LOG.warning("the clients could not be opened at the start", extra={"problem": str(error)})
-
-
 def build_ports(
     settings: Settings, role: Role | None = None, environ: Mapping[str, str] = os.environ
 ) -> Ports:

@@ -61,11 +61,6 @@ class GkePools:
         self._clusters: dict[str, tuple[Any, float]] = {}
         """By name: GKE's description of a cluster, and when that was read, in unix seconds."""
 
-    def open(self) -> None:
-        """Open the clients and get the access token now, so that the first call need not wait."""
-        self._account.give_token()
-        _ = self._client, self._gke.session, self._compute.session
-
     def list(self, cluster: str) -> Sequence[NodePool]:
         """Return every pool of a cluster."""
         answer = self._call("list_node_pools", api.ListNodePoolsRequest(parent=cluster), cluster)

@@ -48,7 +48,6 @@ class Gke:
     def __init__(self, ports: dict[str, str]) -> None:
         self.url = ports["rest"]
         self.edge = open_edge(self.url)
-        self.edge.open()
 
     def fault(self, switch: str, **fields: Any) -> None:
         ask("POST", f"{self.url}/admin/faults", {"switch": switch, **fields})

@@ -72,7 +72,6 @@ def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
     """Return an edge of GKE over canned answers."""
     pools, once = edge("https://canned", GoogleAccount(Credentials.ANONYMOUS)), _Once()
     once.http = http
-    pools.open()
     transport: Any = pools._client.transport
     for session in (transport._session, pools._compute.session, pools._gke.session):
         session.mount("https://", once)
