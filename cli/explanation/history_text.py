@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from cli.fleet.rows import Row, WaitingRow
     from cli.fleet.status import Status
 
-_VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")
-"""What differs between repetitions: times, names of operations, numbers."""
+_VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|-[a-z0-9]{5}$|\d+")
+"""What differs between repetitions: times, names of operations, ends of names of pods, numbers."""
 
 
 _COLUMNS: list[Column[Entry]] = [
@@ -95,7 +95,7 @@ def _list_rows(now: Status) -> Iterator[Text]:
 
 def _list_others(history: History) -> Iterator[Text]:
     """Yield what the owner reads beside what the rows say, and the runbook's words."""
-    shown = {row.message for row in (*history.now.waiting, *history.now.left_alone)}
+    shown = {row.message for row in (*history.now.pools, *history.now.waiting, *history.now.left_alone)}
     others = [each for each in history.decisions if each.message not in shown]
     for each in others:
         text = f"now: {each.verdict}: {each.message} [{each.reason}]"
@@ -109,7 +109,9 @@ def _list_others(history: History) -> Iterator[Text]:
 
 def _describe_wait(row: WaitingRow) -> str:
     """Return what waits and why, with what was tried, and what the limits leave."""
-    parts = [f"{count(row.slices, 'slice')} of {row.shape or 'it'} wait: {row.message}"]
+    waits = "waits" if row.slices == 1 else "wait"
+    needs = f" for {row.shape}" if row.shape else ""
+    parts = [f"{count(row.slices, 'slice')} {waits}{needs}: {row.message}"]
     parts += [f"{count(row.failures, 'creation')} failed, the last by {row.failure}"] * bool(row.failures)
     parts += [f"the next try is at {row.next_try}"] * bool(row.next_try)
     return "; ".join(parts)

@@ -25,6 +25,8 @@ from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.plan.attempts import Past, find_pause, list_free_slots, recall
 from shared.plan.counting import Census
+from shared.plan.plan import Life, find_life
+from shared.plan.pool import is_used
 from shared.plan.scene import Verb
 from shared.plan.short import Trouble
 
@@ -71,11 +73,6 @@ class Reading:
     planned: list[Planned] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     stop: str = ""  # why its emergency stop is on, in words; empty if it is off
-
-    def count_hosts(self, pool: str) -> tuple[int, int]:
-        """Return how many nodes a pool has, and how many of them have accelerator pods."""
-        users = {pod.node_name for pod in self.lists.users.get(pool, ())}
-        return len(self.lists.nodes.get(pool, ())), len(users)
 
     def measure_age(self, since: float | None) -> float | None:
         """Return how many seconds ago something was; None if that is unknown."""
@@ -138,17 +135,17 @@ def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
 
 UNLIMITED = 10**9
 _NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
+KEPT, SPARE = "keep", "spare"  # in place of a verb, for a pool of which the plan takes nothing now
 _PLAIN_STATE = {
-    PoolStatus.PROVISIONING: "GKE creates it",
-    PoolStatus.RECONCILING: "GKE changes it",
-    PoolStatus.STOPPING: "GKE deletes it",
+    PoolStatus.PROVISIONING: (KEPT, "GKE creates it"),
+    PoolStatus.RECONCILING: (KEPT, "GKE changes it"),
+    PoolStatus.STOPPING: (str(Verb.DELETE), "GKE deletes it"),
 }
 _TROUBLES = {
     Trouble.FAILED: (Reason.POOL_FAILED, "it failed"),
     Trouble.SHORT: (Reason.POOL_FAILED, "it lacks nodes for too long"),
     Trouble.USELESS: (Reason.POOL_USELESS, "it helped no pod"),
 }
-KEPT, SPARE = "keep", "spare"  # in place of a verb, for a pool of which the plan takes nothing now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +213,8 @@ def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
 
 
 def _build_pool_row(pool: Pool, one: Planned, reading: Reading) -> PoolRow:
-    trouble, (nodes, busy) = one.census.troubles.get(pool.name, Trouble.NONE), reading.count_hosts(pool.name)
+    trouble, nodes = one.census.troubles.get(pool.name, Trouble.NONE), len(reading.lists.nodes.get(pool.name, ()))
+    busy = len({pod.node_name for pod in reading.lists.users.get(pool.name, ())})
     decision, reason, message = decide_pool(pool, one)
     return PoolRow(
         **_name_workload(one.look.key),
@@ -255,15 +253,24 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
         return str(act.verb), str(decision.reason), decision.message
     if pool.name in one.plan.spare:
         return SPARE, str(Reason.POOL_SURPLUS), "its workload does not need it; a later tick deletes it"
-    if pool.name in one.census.mixed:
-        words = [each.message for each in list_decisions(one) if each.reason == Reason.SLICE_MIXED]
-        return KEPT, str(Reason.SLICE_MIXED), "".join(words[:1])
+    return _explain_rest(pool, one)
+
+
+def _explain_rest(pool: Pool, one: Planned) -> tuple[str, str, str]:
+    """Return why a plan does nothing with a pool: what its owner is told, or its state."""
+    mixed = Reason.SLICE_MIXED if pool.name in one.census.mixed else None
+    for answer in one.plan.answers:
+        if answer.pool == pool.name or answer.reason == mixed:
+            return KEPT, str(answer.reason), explain_answer(answer, one.look).message
     trouble = one.census.troubles.get(pool.name, Trouble.NONE)
     if trouble:
         reason, what = _TROUBLES[trouble]
-        error = pool.error
-        return KEPT, str(reason), f"{what}, and is the record of its attempt" + (f": {error}" if error else "")
-    return KEPT, "", _PLAIN_STATE.get(pool.status, "its workload needs it, or uses it")
+        error = f": {pool.error}" if pool.error else ""
+        return KEPT, str(reason), f"{what}, and is the record of its attempt{error}"
+    held = find_life(one.look.scene) == Life.OVER and is_used(pool, one.census)
+    use = "it goes when the pods on its nodes have ended" if held else "its workload needs it, or uses it"
+    verb, state = _PLAIN_STATE.get(pool.status, (KEPT, use))
+    return verb, "", state
 
 
 def list_waiting_rows(one: Planned, reading: Reading) -> Iterator[WaitingRow]:

@@ -40,10 +40,8 @@ def _name(each: PlannedNeed) -> str:
     return f"{each.key.namespace}/{each.key.name}"
 
 
-def _show_topology(each: PlannedNeed) -> str:
-    shape = each.demand.shape if each.demand else None
-    if shape is None:
-        return "-"
+def _show_topology(demand: Demand) -> str:
+    shape = demand.shape
     return f"{shape.machine.chips} {shape.family.accelerator}" if shape.gpus else shape.topology
 
 
@@ -57,10 +55,6 @@ def _show_price(each: PlannedNeed) -> str:
     return "" if each.price is None else f"{each.price:,.2f}"
 
 
-def _if_created(read: Callable[[PlannedNeed], int]) -> Callable[[PlannedNeed], str]:
-    return lambda each: str(read(each)) if each.creates else "-"
-
-
 def _of_demand(read: Callable[[Demand], Any]) -> Callable[[PlannedNeed], Any]:
     return lambda each: read(each.demand) if each.demand else None
 
@@ -70,10 +64,10 @@ COLUMNS: list[Column[PlannedNeed]] = [
     Column("workload", lambda each: each.key.name, "JOB", _name),
     Column("kind", lambda each: each.key.kind),
     Column("pools", lambda each: each.pools, "POOLS"),
-    Column("node_count", lambda each: each.nodes, "NODES", _if_created(lambda each: each.nodes)),
-    Column("chips", lambda each: each.chips, "CHIPS", _if_created(lambda each: each.chips)),
+    Column("node_count", lambda each: each.nodes, "NODES"),
+    Column("chips", lambda each: each.chips, "CHIPS"),
     Column("machine_type", _of_demand(lambda demand: demand.shape.machine.name), "MACHINE"),
-    Column("topology", _of_demand(lambda demand: demand.shape.topology), "TOPOLOGY", _show_topology),
+    Column("topology", _of_demand(lambda demand: demand.shape.topology), "TOPOLOGY", _of_demand(_show_topology)),
     Column("tier", _of_demand(lambda demand: str(demand.way.tier)), "TIER"),
     Column("zone", _of_demand(lambda demand: demand.way.zone), "ZONE"),
     Column("candidates", _of_demand(lambda demand: [str(each) for each in demand.need.ways])),

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 HOUR_SECONDS = 3600.0
 _FAILED = FAILURE_REASONS | {Reason.POOL_USELESS}
 _CHANGES = 'severity>=NOTICE AND jsonPayload.decision=("create" OR "delete")'
-FEW_HOURS = 10.0
 LEGEND = (
     "Chip-hours: of pools from create to delete, busy or not. Failed: of pools that GKE could not fill, or that "
     "helped nobody. Waited: from the oldest waiting pod to the create of its pool."
@@ -168,8 +167,8 @@ def sum_up(
 
 
 def write_hours(hours: float) -> str:
-    """Return hours for people: with two digits if they are few."""
-    return f"{hours:,.1f}" if hours >= FEW_HOURS else f"{hours:.2f}"
+    """Return hours for people."""
+    return f"{hours:,.2f}"
 
 
 def write_price(row: Counter[str]) -> str:

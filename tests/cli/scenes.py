@@ -191,6 +191,14 @@ def finish(world: World) -> None:
     world.finish(replicas=1)
 
 
+def hold(world: World) -> None:
+    """The workload of a pool is over, and a pod of another one runs on its nodes."""
+    world.run_all()
+    node = next(pod.node_name for pod in world.cluster.pods.values())
+    world.finish(replicas=1)
+    world.cluster.pods["other"] = a_pod(jobset="other", name="other", uid="other", node_name=node)
+
+
 def stop(world: World) -> None:
     """A slice waits while the emergency stop is on."""
     world.wait(0)
@@ -244,6 +252,7 @@ WORLDS: dict[str, Callable[[World], None]] = {
     "no nodes": lack_nodes,
     "scaled down": scale_down,
     "over": finish,
+    "held": hold,
     "pod opts out": lambda world: add_pod(world, pod_labels={labels.DISABLE_AUTOPROVISIONING: "true"}),
     "pod names its pool": lambda world: add_pod(world, template=a_template(selectors={labels.NODE_POOL: "mine"})),
     "9x9": lambda world: add_pod(world, shape={"topology": "9x9"}),

@@ -86,7 +86,7 @@ def test_the_page_has_the_bars_and_the_table(tmp_path: Path, monkeypatch: pytest
 
     assert bars.strip() in page
     assert '<tr><td data-label="NAMESPACE">bad</td><td data-label="POOLS">1</td>' in page
-    assert "<p>List prices of 2026-11-23; not your bill; unknown for 32.0 chip-hours.</p>" in page
+    assert "<p>List prices of 2026-11-23; not your bill; unknown for 32.00 chip-hours.</p>" in page
 
 
 def test_the_board_has_the_figures_of_today(tmp_path: Path) -> None:

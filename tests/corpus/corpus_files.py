@@ -41,14 +41,9 @@ def find_corpus() -> bool:
 
 
 def read_file(row: Row, folder: str) -> bytes:
-    """Return the text of a row's file at its commit.
+    """Return the text of a row's file at its commit, from a folder of clones, or from GitHub.
 
-    Args:
-        row: the row.
-        folder: of git directories; empty for GitHub, whose files are kept in the user's cache.
-
-    Raises:
-        LookupError: the folder has no git directory of the repository with this commit.
+    What GitHub gave is kept in the user's cache.
     """
     if folder:
         clone = _find_clone(Path(folder), row)
