@@ -126,9 +126,10 @@ class Books(Struct):
     _operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
     _rests_until: float = 0.0  # until then GKE takes no operation: it has said so
-    _left_to_deletions: int = 0  # slots that slow creates gave back since the last tick
-    _deletions: dict[str, float] = {}
-    """When a pool was deleted without a word of its owner, in unix seconds."""
+    _left_to_deletions: list[Key | None] = []
+    """Whose slow creates ended since the last tick: their slots are for what is to be deleted."""
+    _deletions: set[tuple[str, float]] = set()
+    """The pools that were deleted without a word of their owners, and when, in unix seconds."""
     _refusals: dict[Way, tuple[float, float, str]] = {}
     """What GKE refused at once: until when it is not asked again, the pause, and GKE's words."""
     _waiting: dict[Key, tuple[bool, float]] = {}
@@ -194,7 +195,7 @@ class Books(Struct):
                 runs = [each.pool for each in creates if each.creates and not each.ended]
                 self.begun = self.inventory.pools.keys() >= set(runs)
             chips = self._count_chips(key, now) if self.settings.limited else NO_LIMIT
-            return Means(chips if self.begun else 0, self._count_slots(now))
+            return Means(chips if self.begun else 0, self._count_slots(key, now))
 
     def _count_chips(self, key: Key, now: float) -> int:
         settings, used = self.settings, self.count_used()
@@ -208,14 +209,14 @@ class Books(Struct):
             (settings.limit_chips_per_namespace or NO_LIMIT) - used[key.namespace],
         )
 
-    def _count_slots(self, now: float) -> int:
+    def _count_slots(self, key: Key, now: float) -> int:
         """Return how many operations GKE takes now; while it has named no number, some at once."""
         if now < self._rests_until:
             return 0
         if self._operations_max is None or now - self._operations_max[1] > NUMBER_SECONDS:
-            return SLOTS_WITHOUT_NUMBER
+            return 0 if key in self._left_to_deletions else SLOTS_WITHOUT_NUMBER
         running = len(self.inventory.under_way) + len(self._entries)
-        return max(0, self._operations_max[0] - running - self._left_to_deletions)
+        return max(0, self._operations_max[0] - running - len(self._left_to_deletions))
 
     def take(self, entry: Entry, now: float) -> Reason | None:
         """Write down what is about to be sent, or return why there is no room for it."""
@@ -285,22 +286,23 @@ class Books(Struct):
     def take_deletion(self, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""
         with self._lock:
-            begun_at = now - DELETIONS_SECONDS
-            recent = {name: at for name, at in self._deletions.items() if at > begun_at}
-            allowed = pool in recent or len(recent) < self.settings.deletions_per_minute_max
-            self._deletions = {pool: now} | recent if allowed else recent
+            self._deletions = {
+                each for each in self._deletions if each[1] > now - DELETIONS_SECONDS
+            }
+            pools = {pool} | {name for name, _ in self._deletions}
+            allowed = len(pools) <= self.settings.deletions_per_minute_max
+            self._deletions |= {(pool, now)} if allowed else set()
             return allowed
 
-    def give_back_deletion(self, pool: str, since: float) -> None:
+    def give_back_deletion(self, pool: str, began_at: float) -> None:
         """Count a deletion no more that GKE did not accept; one before it may have been."""
         with self._lock:
-            if self._deletions.get(pool, 0.0) >= since:
-                del self._deletions[pool]
+            self._deletions.discard((pool, began_at))
 
-    def leave_to_deletions(self) -> None:
+    def leave_to_deletions(self, key: Key | None) -> None:
         """Leave the slot of a slow create to deletions until the next tick."""
         with self._lock:
-            self._left_to_deletions += 1
+            self._left_to_deletions.append(key)
 
     def begin_tick(self, now: float) -> None:
         """Forget what was told and done long ago, and which slots were left to deletions.
@@ -308,7 +310,7 @@ class Books(Struct):
         Other threads write meanwhile, so each is copied in one step before it is gone through.
         """
         with self._lock:
-            self._left_to_deletions = 0
+            self._left_to_deletions = []
         for place, (at, _) in list(self.notices.items()):
             if now - at >= TOLD_SECONDS:
                 self.notices.pop(place, None)

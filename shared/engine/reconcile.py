@@ -210,14 +210,14 @@ def send(act: Act, look: Look, ports: Ports) -> Outcome:
     """Do an act, and return what came of it."""
     outcome, deletes = describe_act(act, look), act.verb == Verb.DELETE
     books, entry = ports.books[look.key.cluster], count_entry(act, look, outcome.pool)
+    began_at, error = ports.clock.now(), None
     try:
         call = prepare(act, look, ports)
     except errors.Rejected as refusal:
         return structs.replace(outcome, decision=refusal.decision)
-    obstacle = find_obstacle(act, entry, look, ports)
+    obstacle = find_obstacle(act, entry, look, ports, began_at)
     if obstacle is not None:
         return structs.replace(outcome, decision=obstacle)
-    began_at, error = ports.clock.now(), None
     try:
         expect_young(look, ports, look.users_read_at if deletes else None)
         call()
@@ -227,10 +227,9 @@ def send(act: Act, look: Look, ports: Ports) -> Outcome:
         books.note_answer(entry, error, ports.clock.now())
     if error is None:
         return outcome
-    outcome = explain_refusal(act, error, outcome, look)
-    if deletes:
+    if deletes and not isinstance(error, errors.Unavailable):  # GKE may do it all the same
         books.give_back_deletion(act.pool, began_at)
-    return outcome
+    return explain_refusal(act, error, outcome, look)
 
 
 def count_entry(act: Act, look: Look, pool: str) -> Entry | None:
@@ -313,7 +312,9 @@ def explain_refusal(
     )
 
 
-def find_obstacle(act: Act, entry: Entry | None, look: Look, ports: Ports) -> Decision | None:
+def find_obstacle(
+    act: Act, entry: Entry | None, look: Look, ports: Ports, now: float
+) -> Decision | None:
     """Return why there is no room for what adds, or why a pool is not deleted now.
 
     Nothing is deleted while the API is not proven, or after too many went without a word.
@@ -321,7 +322,7 @@ def find_obstacle(act: Act, entry: Entry | None, look: Look, ports: Ports) -> De
     What the owner itself says needs no bound. Many absent owners or failed pools at once are more
     often a mistake, for example a list that is wrongly empty, than true.
     """
-    owner, books, now = look.workload, ports.books[look.key.cluster], ports.clock.now()
+    owner, books = look.workload, ports.books[look.key.cluster]
     if entry:
         reason = books.take(entry, now)
         return explain_answer(Answer(reason, act.need), look) if reason else None

@@ -125,7 +125,7 @@ def _use_slot(ended: EndedOperation, key: Key | None, age: float, ports: Ports) 
     """Tell the owner what came of a create, and give the slot that is free to who waits for it."""
     is_slow = not ended.deleted and age >= SLOW_SECONDS
     if is_slow:
-        ports.books[ended.cluster].leave_to_deletions()
+        ports.books[ended.cluster].leave_to_deletions(key)
     work = work_on(key, ports) if key else Work()
     if work.look and not ended.deleted and age < ENDED_SECONDS:
         outcome = note(explain_end(ended), work.look, pool=ended.pool)

@@ -110,14 +110,17 @@ class ClusterPort:
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         nodes = self._begin("list_nodes").nodes.values()
-        return [node.view for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
+        listed = [node for node in nodes if (node.pool.name in pools if pools else node.pool.owner)]
+        for name in {*pools} - {node.pool.name for node in listed}:
+            self._world.note_look(self._name, name)
+        return [node.view for node in listed]
 
     def list_bound_pods(self, node: str) -> list[PodView]:
         """Return the unfinished pods on a node, and remember the look at its pool."""
         truth = self._begin("list_bound_pods")
-        self._world.note_look(self._name, truth.nodes.get(node))
         if node not in truth.nodes:
             return []
+        self._world.note_look(self._name, truth.nodes[node].pool.name)
         return [self._view(pod) for pod in truth.nodes[node].pods]
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:

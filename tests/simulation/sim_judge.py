@@ -96,7 +96,11 @@ class Judge:
         request was sent could not be known.
         """
         sent = self._sent
-        serving = [each for each in self._world.gke.list_fitting(pool.cluster, made) if self._may_serve(each)]
+        ended = {f"{made.name}-w-{index}" for index in made.finished}  # their pins keep others away
+        fitting = self._world.gke.list_fitting(pool.cluster, made)
+        serving = [
+            each for each in fitting if self._may_serve(each) and each.owner and each.owner.slot not in ended
+        ]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
         if made.elastic and sum(each.size for each in listed) < made.count_nodes():
@@ -162,8 +166,11 @@ class Judge:
             self._rounds[key] = 0
             return
         old, new = before.owner, pool.owner
-        if before.made_nodes or made.changed_at > before.made_at:
+        changed = made.changed_at > before.made_at
+        if before.made_nodes or changed:
             self._rounds[key] = 0
+        if changed and before.status == PoolStatus.STOPPING:
+            return  # what was suspended begins anew once its pools go
         if old is None or new is None or before.made_nodes or not old.created_at:
             return
         ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate

@@ -11,7 +11,7 @@ from shared.engine.outside import Role
 from shared.model.messages import Event, EventType
 from tests.audit_entries import an_entry, as_message
 from tests.builders import a_push
-from tests.simulation.sim_cluster import Node, SimCluster
+from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import MESSAGES, FaultTable, Invocation, PoolRead
 from tests.simulation.sim_functions import Functions
@@ -84,11 +84,11 @@ class World:
         if isinstance(run, Invocation):
             run.pool_reads[cluster, name] = PoolRead(now, now - self.faults.stale_seconds)
 
-    def note_look(self, cluster: str, node: Node | None) -> None:
-        """Note that a function reads the pods on a node now; the oldest look at its pool counts."""
+    def note_look(self, cluster: str, pool: str) -> None:
+        """Note that a function reads the pods on a node of a pool now, or that it has no node."""
         run = self.time.get_owner()
-        if isinstance(run, Invocation) and node is not None:
-            run.looks[cluster, node.pool.name] = self.time.now
+        if isinstance(run, Invocation):
+            run.looks[cluster, pool] = self.time.now
 
     def make_uid(self, prefix: str) -> str:
         """Return a UID that nothing else has."""
