@@ -8,14 +8,13 @@ from msgspec import structs
 from shared.edges.pods import read_template
 from shared.kinds.kind import share_nodes
 from shared.model import labels
-from shared.model.decisions import Decision, Reason
+from shared.model.decisions import Reason
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-from shared.needs.ways import Demand
 from shared.shapes.catalogue import GIB, GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
 from standins.google.gke.machines import BUILT_IN
-from tests.builders import IN_ONE_POOL, a_jobset, a_template, settings
-from tests.demands import a_pool_body, expect_demand, plan_demands, want
+from tests.builders import IN_ONE_POOL, a_jobset, a_template
+from tests.demands import expect_demand, plan_demands, want
 from tests.refusals import expect_words, refuses
 from tests.rules.workloads import L4, Json, a_gpu_body, a_job, a_leaderworkerset
 from tests.slices import list_slices
@@ -129,6 +128,11 @@ def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(
         find_gpu_shape(template, pods=1)
 
 
+def test_more_nodes_than_a_pool_takes_are_refused() -> None:
+    with refuses(Reason.SHAPE_UNSUPPORTED, match="at most 1000"):
+        find_gpu_shape(a_gpu(), pods=1001)
+
+
 def test_the_catalogue_agrees_with_the_one_of_the_fake_and_leaves_most_of_a_machine_to_pods() -> None:
     """Two tables written apart: a slip in one of them shows."""
     machines = [(family.accelerator, machine) for family in GPUS.values() for machine in family.machines]
@@ -146,121 +150,13 @@ def test_the_catalogue_agrees_with_the_one_of_the_fake_and_leaves_most_of_a_mach
         assert 0.7 * machine.memory_gb * GIB < memory < machine.memory_gb * GIB
 
 
-# --- pools ---
-
-
-def plan(body: Json, *, pods: int = 6, **use: Any) -> Demand | Decision:
-    job = a_job(template=body, completionMode=None, parallelism=pods, completions=pods)
-    (only,) = plan_demands(job, settings(**use))
-    return only
-
-
-def build(found: Demand | Decision) -> Json:
-    demand = expect_demand(found)
-    return a_pool_body(demand, empty=demand.need.elastic and not demand.need.part)
-
-
-def a_slice(template: PodTemplate, hosts: int) -> Demand | Decision:
-    """A slice of so many hosts with all the GPUs of each."""
-    group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
-    (only,) = plan_demands(structs.replace(a_jobset(), groups=(group,)))
-    return only
-
-
-def of_gb200(*, tolerates: bool) -> PodTemplate:
-    body = a_gpu_body(4, selectors={labels.GPU_ACCELERATOR: GB200})
-    body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}] * tolerates
-    return read_template(body)
-
-
-def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
-    pool = build(plan(a_gpu_body()))
-    driver = {"gpuDriverVersion": "DEFAULT"}
-    assert pool["config"]["accelerators"] == [
-        {"acceleratorType": "nvidia-l4", "acceleratorCount": "1", "gpuDriverInstallationConfig": driver}
-    ]
-    assert pool["initialNodeCount"] == 0
-    assert pool["autoscaling"] == {"enabled": True, "minNodeCount": 0, "maxNodeCount": 6}
-    assert not {"placementPolicy", "networkConfig"} & pool.keys()
-
-
-def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
-    selector = {labels.GPU_PARTITION: "2g.10gb", labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "4"}
-    of_a100 = {labels.GPU_ACCELERATOR: A100, labels.GPU_DRIVER: "latest"}
-    pool = build(plan(a_gpu_body(selectors=selector | of_a100)))
-    (found,) = pool["config"]["accelerators"]
-    assert found["gpuPartitionSize"] == "2g.10gb"
-    assert found["gpuSharingConfig"] == {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
-    assert found["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "LATEST"}
-    assert pool["maxPodsConstraint"] == {"maxPodsPerNode": str(settings().node_max_pods + 11)}
-    assert not {labels.GPU_PARTITION, labels.GPU_SHARING} & set(pool["config"]["labels"])
-
-
-def test_pods_that_use_less_than_half_of_a_host_keep_the_nodes_that_they_begin_with() -> None:
-    pool = build(plan(a_gpu_body(selectors=L4 | {labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "8"})))
-
-    assert pool["initialNodeCount"] == pool["autoscaling"]["minNodeCount"] == 1
-
-
-def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operator_names_some() -> None:
-    body = a_gpu_body(8, selectors={labels.GPU_ACCELERATOR: "nvidia-h100-mega-80gb"})
-    assert build(plan(body))["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
-    pool = build(plan(body, node_additional_networks=("a:b",)))
-    assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
-
-
-def test_hosts_that_belong_together_are_placed_close_to_one_another_and_a_rack_is_by_workload_policy() -> None:
-    found = expect_demand(a_slice(a_gpu(H200, 8), 4))
-    pool, rack = build(found), build(a_slice(a_gpu(GB200, 4, ARCHITECTURE="arm64"), 18))
-
-    assert not found.need.elastic
-    assert (pool["placementPolicy"], pool["initialNodeCount"]) == ({"type": "COMPACT"}, 4)
-    assert rack["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
-    assert rack["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
-    assert isinstance(a_slice(of_gb200(tolerates=True), 18), Demand)
-
-
-def test_more_nodes_than_a_pool_takes_are_refused_and_an_elastic_pool_has_what_gke_allows() -> None:
-    with refuses(Reason.SHAPE_UNSUPPORTED, match="at most 1000"):
-        find_gpu_shape(a_gpu(), pods=1001)
-    assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000
-
-
-def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
-    found = expect_demand(plan(a_gpu_body(selectors=L4 | {labels.GPU_NODE: "true"})))
-
-    assert labels.GPU_NODE not in found.node_labels
-
-
-def of_l4(**more: str) -> Json:
-    return a_gpu_body(selectors=L4 | {getattr(labels, key): value for key, value in more.items()})
-
-
-@pytest.mark.parametrize(
-    ("found", "reason", "message"),
-    [
-        (a_slice(of_gb200(tolerates=False), 18), Reason.SHAPE_UNSUPPORTED, "kubernetes.io/arch=arm64:NoSchedule"),
-        (a_slice(a_gpu(GB200, 4), 19), Reason.SHAPE_UNSUPPORTED, ""),
-        (plan(a_gpu_body(selectors={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN, ""),
-        (plan(of_l4(GPU_NODE="false")), Reason.SELECTOR_UNSUPPORTED, "valid: true"),
-        (plan(of_l4(TOPOLOGY="2x2")), Reason.SHAPE_UNSUPPORTED, ""),
-        (plan(of_l4(FLEX_START="true")), Reason.CAPACITY_CONFLICT, ""),
-        (plan(of_l4(ARCHITECTURE="arm64")), Reason.SELECTOR_UNSUPPORTED, ""),
-        (plan(a_gpu_body(), allowed_accelerators=("tpu-*",)), Reason.REQUEST_NOT_ALLOWED, ""),
-        *(
-            (plan(a_gpu_body(amount)), Reason.SHAPE_UNSUPPORTED, f"{amount}")
-            for amount in ("0.5", "500m", "many", -1)
-        ),
-    ],
-)
-def test_refusals_carry_their_reason(found: Demand | Decision, reason: Reason, message: str) -> None:
-    expect_words(found, reason, message)
+LATEST = L4 | {labels.GPU_DRIVER: "latest"}
 
 
 def test_the_number_of_pods_is_no_part_of_the_key_of_a_need_and_the_driver_is() -> None:
     six, two, latest = (
-        expect_demand(plan(body, pods=pods)).need.key
-        for body, pods in ((a_gpu_body(), 6), (a_gpu_body(), 2), (of_l4(GPU_DRIVER="latest"), 6))
+        want(a_job(body, completionMode=None, parallelism=pods)).needs[0].key
+        for body, pods in ((a_gpu_body(), 6), (a_gpu_body(), 2), (a_gpu_body(selectors=LATEST), 6))
     )
     assert six == two != latest
 
@@ -300,13 +196,9 @@ def test_groups_that_fit_the_same_nodes_share_a_pool_that_is_large_enough_for_al
     assert machines == ["g2-standard-8", "g2-standard-24"]
 
 
-def a_gpu_job(**spec: Any) -> WorkloadView:
-    return a_job(template=a_gpu_body(), completionMode=None, **spec)
-
-
 def test_what_has_ended_needs_no_nodes_and_the_spec_may_use_its_pool_again() -> None:
     group = share_nodes(SliceGroup(name="a", replicas=3, pods=2, over=1, template=a_gpu()))
-    (need,) = want(a_gpu_job(parallelism=0)).needs
+    (need,) = want(a_job(a_gpu_body(), completionMode=None, parallelism=0)).needs
 
     assert (group.replicas, group.elastic) == (4, True)
     assert (need.nodes, need.most, need.elastic) == (0, 0, True)

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from shared.capacity_texts import CapacityPolicy, read_ways
 from shared.kinds import jobset as jobset_keys
+from shared.kinds.kind import share_nodes
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Owner, Try, build_name, build_owner_labels, parse_owner
@@ -26,7 +27,7 @@ from tests.rows import read_table, rows
 
 COLUMNS = (
     "about sets location zone selects affinity terms topology tolerates annotates asks storage_gib list "
-    "disks pods pod jobset live ways labels gives pool refused left"
+    "disks pods pod group jobset live ways labels gives pool refused left"
 )
 RESULTS = {"ways", "labels", "gives", "pool", "refused", "left"}
 KINDS = {"together": TermKind.AFFINITY, "apart": TermKind.ANTI_AFFINITY, "spread": TermKind.SPREAD}
@@ -97,13 +98,15 @@ def decide(row: dict[str, Any], use: Settings) -> Demand | Decision:
     own["marks"] = name(own.get("marks", {}))
     template = read_template(row) if "live" in row else pod.template
     jobset = a_jobset(template=template, disks=disks, created_at=NOW, **own)
-    groups = tuple(structs.replace(each, pods=row.get("pods", each.pods)) for each in jobset.groups)
+    (group,) = jobset.groups
+    groups = (share_nodes(structs.replace(group, pods=row.get("pods", group.pods), **row.get("group", {}))),)
     return decide_demand(name_cluster(row), pod, structs.replace(jobset, groups=groups), use)
 
 
 def build_pool(demand: Demand, use: Settings, **owner: Any) -> dict[str, Any]:
     """Return the body of a pool, which the official client knows with each field and value."""
-    body = a_pool_body(demand, use=use, claim=a_claim(**owner), empty=demand.way.tier == Tier.FLEX_START)
+    empty = demand.way.tier == Tier.FLEX_START or (demand.need.elastic and not demand.need.part)
+    body = a_pool_body(demand, use=use, claim=a_claim(**owner), empty=empty)
     json_format.ParseDict(body, NodePool.pb(NodePool()), ignore_unknown_fields=False)
     return body
 
