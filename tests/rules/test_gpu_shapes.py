@@ -16,8 +16,7 @@ from standins.google.gke.machines import BUILT_IN
 from tests.builders import IN_ONE_POOL, a_jobset, a_template
 from tests.demands import expect_demand, plan_demands, want
 from tests.refusals import expect_words, refuses
-from tests.rules.workloads import L4, Json, a_gpu_body, a_job, a_leaderworkerset
-from tests.slices import list_slices
+from tests.rules.workloads import L4, Json, a_gpu_body, a_job, a_leaderworkerset, list_slices
 
 
 def a_gpu(

@@ -1,5 +1,6 @@
 """Workloads of every kind as rules see them: their slices and hosts, and which pod is whose."""
 
+import re
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
@@ -8,45 +9,53 @@ import msgspec
 import pytest
 
 from shared.edges.pods import Pod, read_template, view_pod
-from shared.kinds.job import JOB
-from shared.kinds.leaderworkerset import GROUP_INDEX, LEADERWORKERSET, SET_NAME, WORKER_INDEX
+from shared.kinds.leaderworkerset import SET_NAME
+from shared.kinds.raycluster import (
+    CLUSTER,
+    GROUP,
+    NODE_TYPE,
+    RAYCLUSTER,
+    REPLICA_INDEX,
+    REPLICA_OF_WEBHOOK,
+    judge_rayjob,
+)
 from shared.kinds.read import UnexpectedValue
 from shared.kinds.replicas import DEPLOYMENT, STATEFULSET, TEMPLATE_HASH
 from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods, select_pods_of
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
+from shared.model.names import ObjectName
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.ways import Demand
 from tests.demands import expect_demand, plan_demands, want
 from tests.refusals import expect_words, refuses
-from tests.rows import read_rows, rows
+from tests.rows import read_rows, read_table, rows
 from tests.rules.workloads import (
+    BUILDERS,
     CHIPLESS,
     OF_CPU,
     ONE_HOST,
+    PODS,
     SEVERAL_HOSTS,
-    UID,
     WAITS,
     Json,
     a_body,
     a_deployment,
     a_gpu_body,
     a_group,
-    a_job,
-    a_jobset,
     a_leaderworkerset,
-    a_member,
-    a_pod_of_job,
     a_raycluster,
     a_server,
     a_shard,
     a_stateful_set,
+    a_worker,
     change,
     decide,
     having,
+    indexed,
+    list_slices,
     require,
 )
-from tests.slices import list_slices
 
 OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})
 TEMPLATES = {
@@ -74,13 +83,6 @@ TEMPLATES = {
     "4 of GB200": a_gpu_body(4, selectors={labels.GPU_ACCELERATOR: "nvidia-gb200"}),
 }
 PARTS = ("template", "leader", "worker", "head")
-BUILDERS: dict[str, Callable[..., WorkloadView]] = {
-    "Job": a_job,
-    "LeaderWorkerSet": a_leaderworkerset,
-    "Deployment": a_deployment,
-    "StatefulSet": a_stateful_set,
-    "JobSet": a_jobset,
-}
 
 
 def read(of: str, has: Json, group: Json, conditions: dict[str, str], owner: Json) -> WorkloadView:
@@ -149,91 +151,36 @@ def test_a_workload_reads_as_its_controller_has_it(
 # --- the slice of a pod ---
 
 
-SUBGROUPS: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}}
-WITHOUT_LEADER: Json = {"subgroups": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}, "size": 5}
-BY_HOST, BY_LEADER = a_job(template=ONE_HOST), a_leaderworkerset()
-BY_SUBGROUP = a_leaderworkerset(**SUBGROUPS)
-OTHERS = [{"kind": "StatefulSet", "name": "other", "controller": True}]
-OF_ZERO_ONE = {SET_NAME: "train", GROUP_INDEX: "01", WORKER_INDEX: "0"}
-OF_GROUPS: dict[str, tuple[PodView, WorkloadView, str | None]] = {
-    "a leader": (a_member(0, group=1), BY_LEADER, "train-1"),
-    "a worker": (a_member(1, group=1), a_leaderworkerset(leader=OF_CPU), "train-1"),
-    "a leader of sub-groups": (a_member(0, subgroup=0), BY_SUBGROUP, "train-0-0"),
-    "a worker of a sub-group": (a_member(2, subgroup=1), BY_SUBGROUP, "train-1-0"),
-    "a chipless leader of no sub-group waits for the first": (
-        a_member(0, template=CHIPLESS),
-        a_leaderworkerset(leader=CHIPLESS, **WITHOUT_LEADER),
-        "train-0-0",
-    ),
-    "a group that was scaled away": (a_member(0, group=2), BY_LEADER, None),
-    "a sub-group that is none": (a_member(2, subgroup=2), BY_SUBGROUP, None),
-    "a leader under another's name": (a_member(0, name="train-1"), BY_LEADER, None),
-    "a worker under another's name": (a_member(1, name="train-0-2"), BY_LEADER, None),
-    "of another StatefulSet": (a_member(0, ownerReferences=OTHERS), BY_LEADER, None),
-    "made by hand": (a_member(0, ownerReferences=[]), BY_LEADER, None),
-    "its live spec asks for nothing": (a_member(0), a_leaderworkerset(leader=OF_CPU, worker=OF_CPU), None),
-    "no index": (a_member(0, name="train-01", labels=OF_ZERO_ONE), BY_LEADER, None),
-}
-OF_JOBS: dict[str, tuple[PodView, WorkloadView, str | None]] = {
-    "several hosts": (a_pod_of_job(), a_job(), "train"),
-    "a single host": (a_pod_of_job("3"), BY_HOST, "train-3"),
-    "an index of later": (a_pod_of_job("57"), a_job(template=ONE_HOST, completions=100), "train-57"),
-    "an index that the spec has not": (a_pod_of_job("4"), BY_HOST, None),
-    "no index of Kubernetes'": (a_pod_of_job("00"), BY_HOST, None),
-    "a number beyond all numbers": (a_pod_of_job("1" * 5000), BY_HOST, None),
-    "no ASCII number": (a_pod_of_job("٣"), BY_HOST, None),
-    "an index is missing where all have one": (a_pod_of_job(None), BY_HOST, None),
-    "the live Job asks for no accelerators": (a_pod_of_job(), a_job(template=OF_CPU), None),
-    "scaled to nothing": (a_pod_of_job(), a_job(parallelism=0), None),
-    "another Job's": (a_pod_of_job(name="other"), a_job(), None),
-}
+def read_pod(of: str, pod: Json) -> PodView:
+    """Return a pod of a row; of a RayCluster its labels are written in short."""
+    fields: Json = {key: TEMPLATES[value] if key == "template" else value for key, value in pod.items()}
+    if of != "RayCluster":
+        return PODS[of](**fields)
+    own = indexed(*fields.pop("indexed")) if "indexed" in fields else {}
+    own |= {REPLICA_INDEX: fields.pop("index")} if "index" in fields else {}
+    own |= {REPLICA_OF_WEBHOOK: fields.pop("webhooked")} if "webhooked" in fields else {}
+    template = change(a_body("2x4"), fields.pop("selects", {}))
+    return a_worker(template, pod_labels=own, **fields)
 
 
-@rows("pod workload name", {f"LWS, {row}": each for row, each in OF_GROUPS.items()} | OF_JOBS)
-def test_a_pod_leads_to_its_slice(pod: PodView, workload: WorkloadView, name: str | None) -> None:
-    found = get_kind(workload.kind).find_slice(pod, workload)
-    assert (found.name if found else None) == name
-
-
-@rows(
-    "owner name uid",
-    {
-        "a Job": ({}, "train", UID),
-        "a Job of another API": ({"apiVersion": "batch.volcano.sh/v1alpha1"}, "", ""),
-        "no Job": ({"kind": "ReplicaSet", "apiVersion": "apps/v1"}, "", ""),
-        "an owner that does not control": ({"controller": False}, "", ""),
-    },
-)
-def test_only_the_controller_is_believed(owner: Json, name: str, uid: str) -> None:
-    pod = a_pod_of_job(**owner)
-    assert (JOB.find_owner(pod), JOB.find_owner_uid(pod)) == (name, uid)
-    assert (JOB.find_slice(pod, a_job()) is not None) is bool(name)
-
-
-@rows(
-    "pod name",
-    {
-        "the set and the hash": (a_server(), "train"),
-        "no hash: a set of its own": (a_server(pod_labels={}), ""),
-        "another hash than the set's": (a_server(pod_labels={TEMPLATE_HASH: "other"}), ""),
-        "an empty hash": (a_server(pod_labels={TEMPLATE_HASH: ""}, name="train-"), ""),
-        "no ReplicaSet": (a_server(kind="StatefulSet"), ""),
-        "a ReplicaSet of another API": (a_server(apiVersion="extensions/v1beta1"), ""),
-    },
-)
-def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash(pod: PodView, name: str) -> None:
-    assert (DEPLOYMENT.find_owner(pod), DEPLOYMENT.find_owner_uid(pod)) == (name, "")
+@rows("row", read_table("pods.yaml", "of pod has group slice leader owner refused", section="of"))
+def test_a_pod_leads_to_its_owner_and_its_slice(row: Json) -> None:
+    kind, pod = get_kind(row["of"]), read_pod(row["of"], row.get("pod", {}))
+    workload = read(row["of"], row.get("has", {}), row.get("group", {}), {}, {})
+    if "refused" in row:
+        reason, *words = row["refused"]
+        with refuses(Reason(reason), match=".*".join(map(re.escape, words))):
+            kind.find_slice(pod, workload)
+    if "slice" in row:
+        found = kind.find_slice(pod, workload)
+        assert (found.name if found else None) == row["slice"]
+    if "owner" in row:
+        assert [kind.find_owner(pod), kind.find_owner_uid(pod)] == row["owner"]
+    assert row.get("leader") in (None, kind.is_leader(pod))
 
 
 def test_each_kind_knows_its_own_pods() -> None:
     assert (find_kind_of_pod(a_server()), find_kind_of_pod(a_shard())) == (DEPLOYMENT, STATEFULSET)
-    assert STATEFULSET.find_owner(a_shard(apiVersion="apps.kruise.io/v1")) == ""
-    assert STATEFULSET.find_owner(a_shard(kind="ReplicaSet")) == ""
-    assert (LEADERWORKERSET.find_owner(a_member(1)), LEADERWORKERSET.find_owner(a_member(1, labels={}))) == (
-        "train",
-        "",
-    )
-    assert LEADERWORKERSET.find_owner_uid(a_member(1)) == ""
     assert select_pods_of(a_leaderworkerset()) == f"{SET_NAME}=train"
     of_deployments = select_pods(DEPLOYMENT).split(",")
     assert of_deployments[0] == TEMPLATE_HASH
@@ -334,3 +281,146 @@ def test_only_pods_that_no_other_kind_marks_are_watched_and_none_of_them_as_a_wo
     assert set(select_pods(POD).split(",")) == {f"!{kind.mark}" for kind in KINDS if kind.mark}
     assert not POD.watched
     assert POD.path_of("default", "lab") == "/api/v1/namespaces/default/pods/lab"
+
+
+# --- Ray: groups that may mix, the head, and the RayJob
+
+
+ONE_HOST_GROUP = a_group(numOfHosts=1, topology="2x2")
+ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
+
+
+# --- two replicas never share a pool ---
+
+
+OTHER_SHAPE = a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)
+
+
+@rows(
+    "groups mixes",
+    {
+        "two groups of one shape": ([ONLY_REPLICA, a_group("more", maxReplicas=1)], True),
+        "two shapes": ([ONLY_REPLICA, OTHER_SHAPE], False),
+        "a group that can never have any": ([ONLY_REPLICA, a_group("off", maxReplicas=0)], False),
+    },
+)
+def test_hosts_of_two_groups_are_kept_apart_or_refused(groups: list[Json], mixes: bool) -> None:
+    worker, workload = a_worker(pod_labels=indexed(1)), a_raycluster(*groups)
+    if mixes:
+        with refuses(Reason.SLICES_MAY_MIX):
+            RAYCLUSTER.find_slice(worker, workload)
+    else:
+        found = RAYCLUSTER.find_slice(worker, workload)
+        assert found is not None
+        assert found.name == "train-tpu-1"
+
+
+# --- the spec ---
+
+
+def test_a_cluster_without_a_spec_has_no_groups_and_a_list_is_no_spec() -> None:
+    found = RAYCLUSTER.read({"metadata": {"name": "train"}}, read_template)
+
+    assert (found.groups, found.name, found.suspended) == ((), "train", False)
+    with pytest.raises(UnexpectedValue):
+        RAYCLUSTER.read({"spec": []}, read_template)
+
+
+def test_all_wanted_slices_are_listed_with_the_labels_of_all_their_hosts() -> None:
+    solo = ONE_HOST_GROUP | {"groupName": "solo", "replicas": 1}
+    workload = a_raycluster(a_group(), solo, a_group("off", suspend=True))
+
+    found = {each.name: each.group.template.labels for each in list_slices(workload)}
+
+    base = {CLUSTER: "train", NODE_TYPE: "worker"}
+    groups = {"train-tpu-0": "tpu", "train-tpu-1": "tpu", "train-solo-0": "solo"}
+    assert found == {name: {**base, GROUP: group} for name, group in groups.items()}
+
+
+# --- the head: GPUs give it an elastic pool, TPUs are refused ---
+
+
+HEAD: Json = {"group": "headgroup", "node_type": "head"}
+OF_L4, OF_T4 = a_gpu_body(), a_gpu_body(selectors={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"})
+
+
+def a_cluster(*groups: Json, head: Json) -> WorkloadView:
+    return a_raycluster(workerGroupSpecs=list(groups), headGroupSpec={"template": head})
+
+
+def gpu_workers(template: Json = OF_L4, name: str = "gpu") -> Json:
+    return a_group(name, numOfHosts=1, template=template)
+
+
+def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
+    found = want(a_cluster(gpu_workers(), head=OF_L4), a_worker(OF_L4, **HEAD), a_worker(OF_L4, group="gpu"))
+    alone = expect_demand(decide(a_worker(OF_L4, **HEAD), a_cluster(head=OF_L4)))
+    named_head = a_cluster(gpu_workers(OF_T4, "headgroup"), head=OF_L4)
+    of_worker = RAYCLUSTER.find_slice(a_worker(OF_T4, group="headgroup"), named_head)
+
+    assert [need.nodes for need in found.needs] == [3]
+    assert {pod.need for pod in found.pods} == {found.needs[0].key}
+    assert (alone.need.elastic, alone.shape.node_count) == (True, 1)
+    assert of_worker is not None
+    assert of_worker.group.replicas == 2
+
+
+def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
+    workload = a_cluster(ONLY_REPLICA, head=a_body("2x4"))
+
+    for pod in (a_worker(**HEAD), a_worker()):
+        expect_words(decide(pod, workload), Reason.SLICE_UNKNOWN, "no TPUs in the head; move its work")
+
+
+# --- a RayJob that has ended and keeps its RayCluster ---
+
+
+def a_rayjob(deployment: str = "Complete", **spec: Any) -> Json:
+    status = {"jobDeploymentStatus": deployment}
+    return {"metadata": {"namespace": "default", "name": "train"}, "spec": spec, "status": status}
+
+
+@rows(
+    "body remedy",
+    {
+        "new": ({"metadata": {"name": "train"}}, ""),
+        "running": (a_rayjob("Running"), ""),
+        "about to retry": (a_rayjob("Retrying"), ""),
+        "suspended": (a_rayjob("Suspended"), ""),
+        "its cluster goes with it": (a_rayjob(shutdownAfterJobFinishes=True), ""),
+        "its cluster goes in an hour": (a_rayjob(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=3600), ""),
+        "its author chose what stays": (a_rayjob(deletionStrategy={"deletionRules": []}), ""),
+        "no policy at all": (a_rayjob(), "set shutdownAfterJobFinishes: true"),
+        "it failed": (a_rayjob("Failed"), "set shutdownAfterJobFinishes: true"),
+        "invalid": (a_rayjob("ValidationFailed", shutdownAfterJobFinishes=True), "delete the RayJob"),
+    },
+)
+def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Json, remedy: str) -> None:
+    answer = judge_rayjob(body)
+
+    if not remedy:
+        assert answer == ""
+        return
+    assert answer.startswith(f"RayJob default/train is {body['status']['jobDeploymentStatus']} and keeps")
+    assert remedy in answer
+    assert answer.endswith("delete the RayJob or the RayCluster")
+
+
+def test_a_status_that_is_no_text_is_not_judged() -> None:
+    with pytest.raises(UnexpectedValue):
+        judge_rayjob(a_rayjob() | {"status": {"jobDeploymentStatus": 1}})
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ({"kind": "RayJob", "controller": True}, True),
+        ({"kind": "RayJob"}, False),
+        ({"kind": "RayService", "controller": True}, False),
+    ],
+)
+def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, found: bool) -> None:
+    owners = [{"name": "other", "uid": "v"}, {"name": "train", "uid": "u"} | reference]
+    parent = a_raycluster(owners=owners).parent
+    rayjob = ObjectName(kind="RayJob", namespace="default", name="train", uid="u")
+    assert parent == (rayjob if found else None)

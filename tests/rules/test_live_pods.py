@@ -8,7 +8,6 @@ from msgspec import structs
 
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import leaderworkerset, raycluster
-from shared.kinds.leaderworkerset import LEADERWORKERSET, SET_NAME, WORKER_INDEX
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
@@ -32,7 +31,6 @@ from tests.rules.workloads import (
     a_jobset,
     a_leader,
     a_leaderworkerset,
-    a_member,
     a_raycluster,
     a_replicated_job,
     a_worker,
@@ -41,9 +39,9 @@ from tests.rules.workloads import (
     decide,
     having,
     indexed,
+    list_slices,
     webhooked,
 )
-from tests.slices import list_slices
 
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
 CONTROLLED = tuple(kind for kind in ALL if kind != "Pod")
@@ -202,27 +200,6 @@ def test_a_replica_index_far_beyond_the_spec_makes_no_more_pools_than_it() -> No
 
 
 # --- leaders and workers ---
-
-
-@rows(
-    "pod is_leader",
-    {
-        "a leader with chips": (a_member(0), True),
-        "worker 1 of a leader with chips": (a_member(1, leader_asks=True), False),
-        "a chipless leader that selects the slice": (a_member(0, template=CHIPLESS), True),
-        "a leader on a CPU node": (a_member(0, template=OF_CPU), False),
-        "worker 1 of a leader without chips": (a_member(1), True),
-        "worker 2 of a leader without chips": (a_member(2), True),
-        "the leader of two sub-groups": (a_member(0, subgroup=0), True),
-        "its first worker": (a_member(1, subgroup=0, leader_asks=True), False),
-        "first of the second sub-group": (a_member(2, subgroup=1, leader_asks=True), True),
-        "first worker below an extra leader": (a_member(1, subgroup=0), True),
-        "no index": (a_member(1, labels={SET_NAME: "train", WORKER_INDEX: "first"}), False),
-        "no label of the controller": (a_member(1, labels={SET_NAME: "train"}), False),
-    },
-)
-def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> None:
-    assert LEADERWORKERSET.is_leader(pod) is is_leader
 
 
 OF_SPOT = change(SEVERAL_HOSTS, {labels.SPOT: "true"})

@@ -18,11 +18,12 @@ from shared.edges.pods import Pod, read_template, view_pod
 from shared.kinds import jobset, raycluster
 from shared.kinds import leaderworkerset as lws
 from shared.kinds.job import JOB_NAME_ON_POD
+from shared.kinds.kind import SliceOfPod, name_slice
 from shared.kinds.replicas import POD_NAME, TEMPLATE_HASH
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision
-from shared.model.workloads import PodView, WorkloadView
+from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.needs.ways import Demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, IN_ONE_POOL, settings
@@ -258,6 +259,20 @@ def webhooked(slot: int, group: str = "tpu") -> dict[str, str]:
 # --- any kind ---
 
 
+BUILDERS: dict[str, Callable[..., WorkloadView]] = {
+    "Job": a_job,
+    "LeaderWorkerSet": a_leaderworkerset,
+    "Deployment": a_deployment,
+    "StatefulSet": a_stateful_set,
+    "JobSet": a_jobset,
+}
+PODS: dict[str, Callable[..., PodView]] = {
+    "Job": a_pod_of_job,
+    "LeaderWorkerSet": a_member,
+    "Deployment": a_server,
+    "StatefulSet": a_shard,
+    "JobSet": a_pod_of_jobset,
+}
 HOSTS = 4
 SLICED = ("JobSet", "RayCluster", "LeaderWorkerSet", "Job", "StatefulSet")
 """The kinds whose pods form a slice of several hosts."""
@@ -283,16 +298,23 @@ def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | 
 
 def a_leader(kind: str, template: Json) -> PodView:
     """The waiting leader pod of the workload's first slice."""
-    builders: dict[str, Callable[[], PodView]] = {
-        "JobSet": lambda: a_pod_of_jobset(template),
-        "RayCluster": lambda: a_worker(template, pod_labels=indexed(0)),
-        "LeaderWorkerSet": lambda: a_member(0, template),
-        "Job": lambda: a_pod_of_job("0", template),
-        "Deployment": lambda: a_server(template),
-        "StatefulSet": lambda: a_shard(0, template),
-        "Pod": lambda: a_pod_of(None, template, name="train", uid=UID),
-    }
-    return builders[kind]()
+    if kind == "Pod":
+        return a_pod_of(None, template, name="train", uid=UID)
+    return a_worker(template, pod_labels=indexed(0)) if kind == "RayCluster" else PODS[kind](template=template)
+
+
+def list_slices(workload: WorkloadView) -> list[SliceOfPod]:
+    """The slices of the spec by name, as live pods would name them, and each elastic group once."""
+    return [
+        SliceOfPod(name=name_slice(workload, group, slot), group=group)
+        for group in get_kind(workload.kind).list_groups(workload)
+        for slot in _list_slots(workload, group)
+    ]
+
+
+def _list_slots(workload: WorkloadView, group: SliceGroup) -> list[str]:
+    only = group.slots is None and workload.kind in ("Job", "StatefulSet")
+    return [""] if group.elastic or (only and group.replicas) else [str(each) for each in range(group.replicas)]
 
 
 def decide(pod: PodView, workload: WorkloadView, use: Settings | None = None) -> Demand | Decision:
