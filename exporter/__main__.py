@@ -37,7 +37,8 @@ def _stop_on_signal() -> threading.Event:
     stop = threading.Event()
 
     def note(number: int, _frame: FrameType | None) -> None:
-        _logger.info("the exporter ends because of a signal", extra={"signal": signal.Signals(number).name})
+        name = signal.Signals(number).name
+        _logger.info("the exporter ends because of a signal", extra={"signal": name})
         stop.set()
 
     signal.signal(signal.SIGTERM, note)

@@ -15,7 +15,9 @@ _CLUSTER = matching(
     r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+",
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
-_TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
+_TOPIC = matching(
+    r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME"
+)
 _NAME = matching(OBJECT_NAME.pattern, "a Kubernetes name")
 
 

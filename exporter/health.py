@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-import prometheus_client
+import prometheus_client as prometheus
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from shared import VERSION
@@ -26,7 +27,11 @@ HEARTBEAT_SECONDS_MAX = 180.0
 """A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt:
 twice that."""
 PREFIX = "tpu_provisioner_exporter"
-_LATENCY_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
+Clock = Callable[[], float]  # returns seconds that never go back
+_LATENCY_SECONDS = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5),
+    *(1, 2.5, 5, 10, 30, 60, 300, 600),
+)
 
 
 class Role(StrEnum):
@@ -41,7 +46,7 @@ class Role(StrEnum):
 class Health:
     """The state of every loop: written by the loops, read by the HTTP server."""
 
-    def __init__(self, expected: tuple[str, ...], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, expected: Collection[str], clock: Clock = time.monotonic) -> None:
         """Begin as starting. All `expected` kinds must be listed once before a leader is ready."""
         self._expected, self._clock = expected, clock
         self._lock = threading.Lock()
@@ -90,13 +95,13 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus-client leaves it untyped
-        self.registry = prometheus_client.CollectorRegistry(auto_describe=True)
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = prometheus.CollectorRegistry(auto_describe=True)
         self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type",))
         self.publish_failures = self._counter(
             "publish_failures", "Failed attempts to publish a batch.", ("reason",)
         )
-        self.publish_seconds = prometheus_client.Histogram(
+        self.publish_seconds = prometheus.Histogram(
             "publish_seconds",
             "Seconds from the arrival of a watch event until Pub/Sub has stored the event.",
             namespace=PREFIX,
@@ -111,20 +116,19 @@ class Metrics:
         self.unreadable = self._counter(
             "objects_unreadable", "Objects skipped because they could not be read.", ("resource",)
         )
-        prometheus_client.Info("build", "The version that runs.", namespace=PREFIX, registry=self.registry).info(
-            {"version": VERSION}
-        )
+        own: Any = {"namespace": PREFIX, "registry": self.registry}
+        prometheus.Info("build", "The version that runs.", **own).info({"version": VERSION})
         self.is_leader = self._gauge("is_leader", "1 while this exporter is the leader.")
 
     def observe(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a gauge whose value is asked for at each scrape."""
         self._gauge(name, help_text).set_function(read)
 
-    def _counter(self, name: str, help_text: str, labels: tuple[str, ...]) -> prometheus_client.Counter:
-        return prometheus_client.Counter(name, help_text, labels, namespace=PREFIX, registry=self.registry)
+    def _counter(self, name: str, help_text: str, labels: tuple[str, ...]) -> prometheus.Counter:
+        return prometheus.Counter(name, help_text, labels, namespace=PREFIX, registry=self.registry)
 
-    def _gauge(self, name: str, help_text: str) -> prometheus_client.Gauge:
-        return prometheus_client.Gauge(name, help_text, namespace=PREFIX, registry=self.registry)
+    def _gauge(self, name: str, help_text: str) -> prometheus.Gauge:
+        return prometheus.Gauge(name, help_text, namespace=PREFIX, registry=self.registry)
 
 
 class HealthServer:
@@ -133,15 +137,14 @@ class HealthServer:
     def __init__(self, host: str, port: int, health: Health, metrics: Metrics) -> None:
         """Listen; port 0 takes a free one."""
         self._judgements = {"/healthz": health.liveness, "/readyz": health.readiness}
-        self._show_metrics = prometheus_client.make_wsgi_app(metrics.registry)
+        self._show_metrics = prometheus.make_wsgi_app(metrics.registry)
         self._server = make_server(host, port, self._answer, ThreadingWSGIServer, _Handler)
         self.port = self._server.server_port
 
     def start(self) -> None:
         """Answer from now on."""
-        threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="health", daemon=True
-        ).start()
+        serve = partial(self._server.serve_forever, poll_interval=0.1)
+        threading.Thread(target=serve, name="health", daemon=True).start()
 
     def stop(self) -> None:
         """Stop answering."""
@@ -158,12 +161,13 @@ class HealthServer:
             start("404 Not Found", [])
             return []
         good, facts = judge()
-        start("200 OK" if good else "503 Service Unavailable", [("Content-Type", "application/json")])
+        status = "200 OK" if good else "503 Service Unavailable"
+        start(status, [("Content-Type", "application/json")])
         return [json.dumps(facts).encode() + b"\n"]
 
 
 class _Handler(WSGIRequestHandler):
     timeout = 10
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- http.server's name
         """Log nothing: probes come every few seconds."""

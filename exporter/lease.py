@@ -45,10 +45,12 @@ class LeaseLock:
         time-out of the API should be well below a third of that. The identity is this process's
         alone.
         """
-        self._api, self._identity, self._lease_seconds, self._clock = api, identity, lease_seconds, clock
+        self._api, self._identity, self._clock = api, identity, clock
+        self._lease_seconds = lease_seconds
         self._folder = f"/apis/{_GROUP}/namespaces/{namespace}/leases"
         self._path = f"{self._folder}/{name}"
-        self._new = {"apiVersion": _GROUP, "kind": "Lease", "metadata": {"name": name, "namespace": namespace}}
+        metadata = {"name": name, "namespace": namespace}
+        self._new = {"apiVersion": _GROUP, "kind": "Lease", "metadata": metadata}
         self._held: JsonObject | None = None  # as it was written last
         self._valid_until = float("-inf")
         self._version, self._unchanged_since = "", 0.0
@@ -72,7 +74,8 @@ class LeaseLock:
         try:
             lease = self._api.get(self._path, JsonObject)
         except NotFound:
-            lease = self._new | {"spec": {"leaseTransitions": -1}}  # its first holder takes it from nobody
+            # Its first holder takes it from nobody.
+            lease = self._new | {"spec": {"leaseTransitions": -1}}
         try:
             with reading(self._path):
                 if not self._may_be_taken(lease, started):
@@ -95,10 +98,9 @@ class LeaseLock:
             self._held = None
             raise LeaseLost(f"another process changed or removed the lease: {error}") from error
         except ProvisionerError as error:
-            _logger.warning(
-                "the lease was not renewed and will be tried again",
-                extra={"problem": str(error), "seconds_left": round(self._valid_until - self._clock(), 1)},
-            )
+            left = round(self._valid_until - self._clock(), 1)
+            facts = {"problem": str(error), "seconds_left": left}
+            _logger.warning("the lease was not renewed and will be tried again", extra=facts)
             if not self.is_held():
                 self._held = None
                 raise LeaseLost(f"the lease could not be renewed in time: {error}") from error
@@ -112,9 +114,8 @@ class LeaseLock:
             with reading(self._path):
                 self._update(held, holderIdentity="", leaseDurationSeconds=1, renewTime=_now())
         except ProvisionerError as error:
-            _logger.warning(
-                "the lease was not released; a standby takes it when it expires", extra={"problem": str(error)}
-            )
+            text = "the lease was not released; a standby takes it when it expires"
+            _logger.warning(text, extra={"problem": str(error)})
             return False
         return True
 

@@ -46,7 +46,9 @@ NAMESPACE = "tpu-provisioner"  # of the Lease, if neither a setting nor a pod sa
 
 
 def open_connection(
-    settings: ExporterSettings, environ: Mapping[str, str] = os.environ, folder: Path = ACCOUNT_FOLDER
+    settings: ExporterSettings,
+    environ: Mapping[str, str] = os.environ,
+    folder: Path = ACCOUNT_FOLDER,
 ) -> Connection:
     """Return the way to the API: as the settings say, else by the account of this pod.
 
@@ -221,12 +223,14 @@ class _Exporter:
             body()
         finally:
             if self._health.role is not Role.ENDING and not self._stop.is_set():
-                _logger.critical("a part of the exporter failed, the exporter ends", extra={"part": name})
+                text = "a part of the exporter failed, the exporter ends"
+                _logger.critical(text, extra={"part": name})
                 self._failed.set()
 
     def _observe(self) -> None:
         observe, outbox = self._metrics.observe, self._outbox
-        waiting, over = (partial(self._count_standing, each) for each in (ObservedPods, ObservedWorkloads))
+        waiting = partial(self._count_standing, ObservedPods)
+        over = partial(self._count_standing, ObservedWorkloads)
         oldest = outbox.oldest_age_seconds
         observe("oldest_unpublished_age_seconds", "Age of the oldest event in the buffer.", oldest)
         observe("buffered", "Events that Pub/Sub has not stored yet.", outbox.__len__)
@@ -239,7 +243,8 @@ class _Exporter:
 
 def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:
     # An API of its own with short time-outs: a renewal that hangs must fail well within the lease.
-    api = KubernetesApi(connection, timeout_seconds=settings.lease_seconds / 6, user_agent=f"{USER_AGENT}-lease")
+    seconds, agent = settings.lease_seconds / 6, f"{USER_AGENT}-lease"
+    api = KubernetesApi(connection, timeout_seconds=seconds, user_agent=agent)
     return LeaseLock(
         api,
         namespace=find_namespace(settings),

@@ -84,7 +84,8 @@ class Outbox:
         batch: whether this process still leads.
         """
         self._publish, self._capacity, self._metrics = publish, capacity, metrics
-        metrics.publish_failures.labels(InvalidRequest.reason)  # from 0, because an alert reads its growth
+        # From 0, because an alert reads its growth.
+        metrics.publish_failures.labels(InvalidRequest.reason)
         self._may_publish, self._clock = may_publish, clock
         self._pauses = pauses or Pauses()
         self._queue: deque[Waiting] = deque()
@@ -167,10 +168,9 @@ class Outbox:
 
     def _note_failure(self, batch: list[Waiting], error: ProvisionerError) -> None:
         self._metrics.publish_failures.labels(error.reason).inc()
-        facts = {"problem": str(error), "reason": error.reason, "batch": len(batch), "waiting": len(self)}
-        _logger.warning(
-            "publish failed, will be tried again", extra=facts | {"attempt": self._pauses.failures + 1}
-        )
+        counts = {"batch": len(batch), "waiting": len(self), "attempt": self._pauses.failures + 1}
+        facts = {"problem": str(error), "reason": error.reason, **counts}
+        _logger.warning("publish failed, will be tried again", extra=facts)
 
     def _note_refusal(self, batch: list[Waiting], error: InvalidRequest) -> None:
         """Drop a lone event that is refused for ever; of several, let each be sent alone."""
@@ -178,8 +178,8 @@ class Outbox:
         if len(batch) > 1:
             self._singly = len(batch)
             return
-        refused = {"problem": str(error), "reason": error.reason}
-        _logger.error("event dropped, because Pub/Sub refuses it", extra=_facts(batch[0].event) | refused)
+        facts = _facts(batch[0].event) | {"problem": str(error), "reason": error.reason}
+        _logger.error("event dropped, because Pub/Sub refuses it", extra=facts)
         self._remove(batch)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
@@ -60,13 +60,9 @@ class Watch:
     another thread and ends the iteration.
     """
 
-    def __init__(
-        self, api: kubernetes.KubernetesApi, path: str, params: Mapping[str, str], *, silence_seconds: float = 90.0
-    ) -> None:
-        """Open a watch from the ``resourceVersion`` in `params`."""
-        query = {"watch": "1", "allowWatchBookmarks": "true", **params}
-        self._response = api.stream(path, query, silence_seconds=silence_seconds)
-        self._what, self._closing = f"WATCH {path}", False
+    def __init__(self, path: str, response: urllib3.BaseHTTPResponse) -> None:
+        """Read the open answer of a list's path."""
+        self._what, self._response, self._closing = f"WATCH {path}", response, False
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +116,8 @@ class Watch:
             problem = f"{self._what}: not JSON, or an event without metadata: {error}"
             raise kubernetes.Unreadable(problem) from error
         if event.type == "ERROR":
-            raise kubernetes.classify_refusal(f"{self._what} (in the stream)", 0, bytes(event.object))
+            what = f"{self._what} (in the stream)"
+            raise kubernetes.classify_refusal(what, 0, bytes(event.object))
         return event, version
 
 
@@ -223,17 +220,17 @@ class Follower(Generic[T]):
         if shown.isdecimal() and self._version.isdecimal() and int(shown) >= int(self._version):
             return False
         self._count_restart("rewound")
-        _logger.warning(
-            "the cluster went back to older data, listing again",
-            extra={"resource": self._observed.name, "version_seen": self._version, "version_shown": shown},
-        )
+        facts = {"version_seen": self._version, "version_shown": shown}
+        text = "the cluster went back to older data, listing again"
+        _logger.warning(text, extra=facts | {"resource": self._observed.name})
         return True
 
     def _list(self) -> str:
         """Pass every object to the memory, then those that left; return the list's version."""
         started, version, objects = time.monotonic(), "", 0
         self._observed.begin_listing()
-        for page in self._api.list_pages(self._observed.path, self._observed.params, page_size=PAGE_SIZE):
+        path, params = self._observed.path, self._observed.params
+        for page in self._api.list_pages(path, params, page_size=PAGE_SIZE):
             version = version or page.metadata.resource_version
             self._beat()
             objects += len(page.items)
@@ -252,8 +249,11 @@ class Follower(Generic[T]):
     def _watch(self) -> bool:
         """Follow one watch to its end; tell whether it was a healthy one."""
         started, heard = time.monotonic(), False
-        params = {**self._observed.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
-        with Watch(self._api, self._observed.path, params, silence_seconds=self._silence_seconds) as watch:
+        path, query = self._observed.path, {**self._observed.params, "watch": "1"}
+        query |= {"allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_SECONDS)}
+        query["resourceVersion"] = self._version
+        response = self._api.stream(path, query, silence_seconds=self._silence_seconds)
+        with Watch(path, response) as watch:
             self._open = watch
             if self._stop.is_set():
                 return True
@@ -332,8 +332,10 @@ class Follower(Generic[T]):
     def _pause(self, seconds: float) -> None:
         """Wait, and show meanwhile that this thread lives: a server may advise ten minutes."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, WAIT_SECONDS)):
+        while (left := until - time.monotonic()) > 0:
             self._beat()
+            if self._stop.wait(min(left, WAIT_SECONDS)):
+                return
 
     def _count_restart(self, reason: str) -> None:
         self._metrics.watch_restarts.labels(self._observed.name, reason).inc()
@@ -344,7 +346,8 @@ class Follower(Generic[T]):
     def _advise(self, reason: str, error: errors.ProvisionerError) -> str:
         path, role = self._observed.path, self._observed.role or BASE
         if reason == "absent":
-            return f"{path} does not exist in the cluster: is the {self._observed.operator} operator installed?"
+            hint = f"is the {self._observed.operator} operator installed?"
+            return f"{path} does not exist in the cluster: {hint}"
         if reason == "denied":
             return f"the exporter's account may not list or watch {path}: apply {role} ({error})"
         return str(error)

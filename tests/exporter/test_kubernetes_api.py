@@ -97,6 +97,10 @@ def test_an_answer_that_does_not_come_or_comes_piece_by_piece_without_end_is_una
             api.get(PODS, Thing)
 
 
+def open_watch(api: KubernetesApi) -> Watch:
+    return Watch(PODS, api.stream(PODS, {"watch": "1"}, silence_seconds=30))
+
+
 @pytest.mark.parametrize(
     ("stream", "error"),
     [
@@ -111,7 +115,7 @@ def test_a_watch_that_fails_says_how(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
 ) -> None:
     kubernetes.watches["pods"].append(stream)
-    with Watch(api, PODS, {}) as watch, pytest.raises(error) as caught:
+    with open_watch(api) as watch, pytest.raises(error) as caught:
         list(watch)
     assert type(caught.value) is error
 
@@ -121,7 +125,7 @@ def test_events_are_put_together_from_any_pieces(api: KubernetesApi, kubernetes:
     kubernetes.watches["pods"].append(
         Stream((line[:30], line[30:70], line[70:] + "\n" + line + "\n" + line, "\n\n"), END)
     )
-    with Watch(api, PODS, {}) as watch:
+    with open_watch(api) as watch:
         found = [msgspec.json.decode(each.object)["metadata"]["name"] for each, _ in watch]
     assert found == ["ä"] * 3
 
@@ -130,7 +134,7 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
     api: KubernetesApi, kubernetes: ScriptedKubernetes
 ) -> None:
     kubernetes.watches["pods"].append(Stream((bookmark("1"),)))
-    with Watch(api, PODS, {}, silence_seconds=30) as watch:
+    with open_watch(api) as watch:
         events = iter(watch)
         next(events)
         threading.Timer(0.05, watch.close).start()

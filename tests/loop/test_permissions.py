@@ -17,7 +17,6 @@ from cli.access.connections import connection_from_kubeconfig
 from exporter.exporter_settings import ExporterSettings
 from exporter.lease import LeaseLock
 from exporter.observed_objects import list_observed
-from exporter.watch import Watch
 from shared.deliver import build_ports
 from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import KueueQueues
@@ -49,6 +48,7 @@ ACCOUNTS = (EXPORTER, PROVISION, COLLECT)
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 LEASE = ExporterSettings(cluster="c", topic="t").lease_name
 CLUSTER = "projects/p/locations/l/clusters/c"
+BRIEFLY = {"watch": "1", "timeoutSeconds": "1"}
 OBJECTS = read_local_chart(CHART, {"kueue": True})
 
 
@@ -72,7 +72,7 @@ class Account:
             with contextlib.suppress(NotFound):
                 list(self.api.list_pages(kind.path, kind.params))
             with contextlib.suppress(NotFound):
-                Watch(self.api, kind.path, {**kind.params, "timeoutSeconds": "1"}).close()
+                self.api.stream(kind.path, {**kind.params, **BRIEFLY}, silence_seconds=30).close()
         if exists(self.plane.api, f"{LEASES}/{LEASE}"):
             self.plane.api.delete(f"{LEASES}/{LEASE}")
         lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
