@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from shared.edges.gke import InstanceGroups
-from shared.edges.google import GoogleAccount
+from shared.edges.gke import GkePools
 from shared.model.errors import Unavailable
 from shared.model.pools import FillError, Machines, NodePool, PoolStatus
-from shared.settings import Credentials
+from tests.canned import Canned, CannedHttp, open_pools
 
 CALLS = {"listManagedInstances": "POST", "listErrors": "GET"}
 ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones"
@@ -24,31 +23,21 @@ STOCKOUT = FillError(f"{CODE}: {MESSAGE}")
 DATED = FillError(STOCKOUT.message, TOLD_AT)
 
 
-class _Compute(InstanceGroups):
-    """Keeps what was asked, and answers by the end of the path."""
-
-    def __init__(self, answers: Mapping[str, object]) -> None:
-        super().__init__("http://127.0.0.1:9", GoogleAccount(Credentials.ANONYMOUS))
-        self.asked: list[str] = []
-        self.answers = answers
-
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        assert path.startswith("compute/v1/projects/p/")
-        path, _, page = path.partition("?")
-        last = path.rpartition("/")[2]
-        self.asked.append(last)
-        answer = self.answers.get(page or (last if last in CALLS else "get"), {})
-        assert method == CALLS.get(last, "GET")
-        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-
-
 def read(answers: Mapping[str, object], groups: str = "us-a/g-grp", nodes: int = 1) -> tuple[Machines, list[str]]:
     """Return the machines of a pool, and the calls by the end of their paths."""
+    asked = list[str]()
+
+    def answer(method: str, url: str) -> Canned:
+        path, _, page = url.partition("?")
+        asked.append(path.rpartition("/")[2])
+        assert (method, "/compute/v1/projects/p/" in path) == (CALLS.get(asked[-1], "GET"), True)
+        found = answers.get(page or (asked[-1] if asked[-1] in CALLS else "get"), {})
+        return Canned(found if isinstance(found, bytes) else json.dumps(found).encode())
+
     places = (each.split("/") for each in groups.split())
     urls = tuple(f"{ROOT}/{zone}/instanceGroupManagers/{group}" for zone, group in places)
-    compute = _Compute(answers)
     pool = NodePool(name="p", status=PoolStatus.RUNNING, group_urls=urls, maximum=nodes)
-    return compute.read_machines(pool), compute.asked
+    return open_pools(CannedHttp(answer), GkePools).read_machines(pool), asked
 
 
 def row(number: int, status: str = "", action: str = "CREATING", **more: Any) -> dict[str, Any]:

@@ -4,20 +4,17 @@
 """
 
 import json
-from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from msgspec import structs
 
-from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi
 from shared.edges.kueue import CONTROLLER, KueueQueues
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, KindAbsent, StaleView
-from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID
+from tests.canned import Canned, CannedHttp, open_api
 from tests.refusals import refuses
 from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
@@ -35,11 +32,11 @@ def a_jobset_body(uid: str = "uid-of-train") -> Json:
     return {"metadata": meta, "spec": {"suspend": True, "replicatedJobs": [job]}}
 
 
-class Api(LocalAnswers):
+class Api:
     """Answers from a table by path; keeps what was patched."""
 
     def __init__(self) -> None:
-        super().__init__(self._answer)
+        self.http = CannedHttp(self._answer)
         self.objects: dict[str, Json | int] = {
             CHECK_LIST: {
                 "items": [
@@ -53,32 +50,33 @@ class Api(LocalAnswers):
             f"{KUEUE}/resourceflavors/v6e": {"metadata": {"name": "v6e"}, "spec": {"nodeLabels": SHAPE}},
             f"{KUEUE}/resourceflavors/big": {"metadata": {"name": "big"}, "spec": {}},
         }
-        self.asked: list[tuple[str, Json]] = []
-        self.patched: list[tuple[str, str, Json, Json]] = []
 
-    def _answer(self, asked: Asked) -> Answer:
-        parts = urlsplit(asked.path)
-        query, found = parse_qs(parts.query), self.objects.get(parts.path, 404)
-        if asked.method == "PATCH":
-            self.patched.append((parts.path, asked.headers["Content-Type"], query, json.loads(asked.body)))
-            found = self.objects.get(parts.path, {"metadata": {}})
-        else:
-            self.asked.append((parts.path, query))
+    def _answer(self, method: str, url: str) -> Canned:
+        found = self.objects.get(urlsplit(url).path, {} if method == "PATCH" else 404)
         if not isinstance(found, int):
-            return Answer(200, json.dumps(found).encode())
+            return Canned(json.dumps(found).encode())
         fields = {"kind": "Status", "code": found, "reason": {409: "Conflict"}.get(found, ""), "message": "no"}
-        return Answer(found, json.dumps(fields).encode())
+        return Canned(json.dumps(fields).encode(), found)
+
+    @property
+    def patched(self) -> list[tuple[str, str, Json, Json]]:
+        """The path of each patch, its form, its parameters, and what it writes."""
+        return [
+            (parts.path, headers["Content-Type"], parse_qs(parts.query), json.loads(body))
+            for method, url, headers, body in self.http.sent
+            for parts in [urlsplit(url)]
+            if method == "PATCH"
+        ]
 
 
 @pytest.fixture
-def api() -> Iterator[Api]:
-    with Api() as server:
-        yield server
+def api() -> Api:
+    return Api()
 
 
 @pytest.fixture
 def queues(api: Api) -> KueueQueues:
-    return KueueQueues(KubernetesApi(Connection(url=api.url)))
+    return KueueQueues(open_api(api.http))
 
 
 def test_only_our_checks_are_listed_and_marked(api: Api, queues: KueueQueues) -> None:
@@ -106,7 +104,8 @@ def test_the_workload_of_an_owner_is_found_by_its_uid(api: Api, queues: KueueQue
 
     assert [each.holds_quota for each in queues.list_owned("default", "uid-of-train")] == [False]
 
-    assert api.asked == [(MINE, {"labelSelector": ["kueue.x-k8s.io/job-uid=uid-of-train"], "limit": ["500"]})]
+    ((_, url, _, _),) = api.http.sent
+    assert unquote(url) == f"http://canned{MINE}?labelSelector=kueue.x-k8s.io/job-uid=uid-of-train&limit=500"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from shared.model.messages import Event, EventType, format_message
 from shared.model.names import ObjectName
 from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, an_over_event
+from tests.canned import SHARED, Canned, CannedHttp, Scene, open_kubernetes, open_pools
 from tests.engine.world import Function, World
-from tests.fuzz.canned import SHARED, Canned, CannedHttp, Scene, open_kubernetes, open_pools
 from tests.fuzz.spoiling import spoil, spoil_text, write
 from tests.log_records import Records
 

@@ -10,7 +10,7 @@ from shared.edges.gke import GkePools
 from shared.edges.google import classify_refusal
 from shared.model.errors import ClusterNotFound, NotFound
 from shared.model.pools import NodePool, PoolStatus
-from tests.fuzz.canned import Canned, CannedHttp, open_pools
+from tests.canned import Canned, CannedHttp, open_pools
 from tests.recordings.recorded_traffic import COMPUTE, GKE, PUBSUB, Exchange, read_recordings, select
 
 pytestmark = pytest.mark.recordings
@@ -18,7 +18,7 @@ POOL_FIELDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "name": lambda pool: pool["name"],
     "status": lambda pool: PoolStatus[pool["status"]],
     "labels": lambda pool: pool["config"].get("labels", {}),
-    "node_count": lambda pool: pool.get("autoscaling", {}).get("maxNodeCount") or pool["initialNodeCount"],
+    "maximum": lambda pool: pool.get("autoscaling", {}).get("maxNodeCount") or pool["initialNodeCount"],
     "machine_type": lambda pool: pool["config"]["machineType"],
     "topology": lambda pool: pool.get("placementPolicy", {}).get("tpuTopology", ""),
     "gpus_per_node": lambda pool: sum(
@@ -44,7 +44,7 @@ def cluster_of(each: Exchange) -> str:
 
 def list_wrong(pool: NodePool | None, recorded: dict[str, Any]) -> list[str]:
     return [
-        f"{recorded['selfLink']}: {field}: {getattr(pool, field, None)!r}, a person reads {look(recorded)!r}"
+        f"{recorded["name"]}: {field}: {getattr(pool, field, None)!r}, a person reads {look(recorded)!r}"
         for field, look in POOL_FIELDS.items()
         if getattr(pool, field, None) != look(recorded)
     ]

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 import requests
@@ -47,11 +47,12 @@ class CannedHttp:
     """Stands for urllib3's pools: each request is answered by a function, and remembered."""
 
     answer: Callable[[str, str], Canned]  # takes the method and the URL or path
-    sent: list[tuple[str, str]] = field(default_factory=list)
+    sent: list[tuple[str, str, Mapping[str, str], bytes]] = field(default_factory=list)
+    """The method, the URL or path, the headers and the body of each request."""
 
-    def urlopen(self, method: str, url: str, **_options: Any) -> Any:
+    def urlopen(self, method: str, url: str, **options: Any) -> Any:
         """Answer as `urllib3.PoolManager` does."""
-        self.sent.append((method, url))
+        self.sent.append((method, url, options.get("headers") or {}, options.get("body") or b""))
         canned = self.answer(method, url)
         body, headers = io.BytesIO(canned.body), dict(canned.headers)
         return urllib3.HTTPResponse(body, status=canned.status, headers=headers, preload_content=False)
@@ -76,6 +77,13 @@ def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
     for session in (transport._session, pools._compute.session, pools._gke.session):
         session.mount("https://", once)
     return pools
+
+
+def open_api(http: CannedHttp) -> KubernetesApi:
+    """Return a client of Kubernetes over canned answers."""
+    connection, pool = Connection(url="http://canned"), cast("urllib3.PoolManager", http)
+    connection.pool = pool
+    return KubernetesApi(connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,4 @@ def open_kubernetes(scene: Scene, steady: Scene, parts: Mapping[str, bytes], poo
         missing = _NOT_FOUND.replace(b"x", parts.path.rpartition("/")[2].encode())
         return Canned(objects[parts.path]) if parts.path in objects else Canned(missing, 404)
 
-    connection = Connection(url="http://canned")
-    http: Any = CannedHttp(answer)
-    connection.pool = http
-    return KubernetesApi(connection)
+    return open_api(CannedHttp(answer))
