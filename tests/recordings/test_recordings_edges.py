@@ -44,7 +44,7 @@ def cluster_of(each: Exchange) -> str:
 
 def list_wrong(pool: NodePool | None, recorded: dict[str, Any]) -> list[str]:
     return [
-        f"{recorded["name"]}: {field}: {getattr(pool, field, None)!r}, a person reads {look(recorded)!r}"
+        f"{recorded['name']}: {field}: {getattr(pool, field, None)!r}, a person reads {look(recorded)!r}"
         for field, look in POOL_FIELDS.items()
         if getattr(pool, field, None) != look(recorded)
     ]
