@@ -64,25 +64,27 @@ def list_notices(census: Census) -> list[Answer]:
 
 
 def _list_shared(census: Census) -> Iterator[Answer]:
-    """Yield what is told of pods that wait beside complete nodes of theirs, on which others run."""
-    strangers = {name for name, pods in census.users.items() if any(not pod.need for pod in pods)}
-    complete = {pool.name for pool in census.scene.pools if pool.ready >= pool.shape.hosts}
-    taken = set() if census.scene.takers_served else strangers & complete
-    for want, own in _list_waiting(census) if taken else ():
-        for name in sorted(taken & own):
-            yield Answer(Reason.POOL_TAKEN, want.need.key, name)
+    """Yield what is told of pods that wait beside complete nodes of theirs, on which others run.
 
-
-def _list_waiting(census: Census) -> Iterator[tuple[Slice, set[str]]]:
-    """Yield each slice that waits with the pool that serves it, and those on which a part runs.
-
-    The rest of a slice waits beside that part, even if GKE calls its pool failed.
+    The rest of a slice waits beside the part that runs, even if GKE calls its pool failed.
     """
     wants = [(want, {pool.name}) for want, pool in census.demanded.served]
     wants += [(want, set()) for want in census.demanded.unserved]
     for want, serving in wants:
-        if want.waiting_since is not None and not want.need.elastic:
-            yield want, serving | want.places
+        if want.waiting_since is None or want.need.elastic:
+            continue
+        for name in sorted(serving | want.places):
+            if _is_taken(name, census):
+                yield Answer(Reason.POOL_TAKEN, want.need.key, name)
+
+
+def _is_taken(name: str, census: Census) -> bool:
+    """Return whether others run on a pool with all of its nodes, and get no pool of their own."""
+    complete = any(
+        each.name == name and each.ready >= each.shape.hosts for each in census.scene.pools
+    )
+    others = any(not pod.need for pod in census.users.get(name, ()))
+    return complete and others and not census.scene.takers_served
 
 
 def _list_unplaced(census: Census) -> Iterator[Answer]:
