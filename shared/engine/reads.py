@@ -248,9 +248,11 @@ def recall_wanted(look: Look, ports: Ports) -> Wanted:
     before = memory.get(key)
     if before is None or before[0] != rests_on:
         wanted = list_wanted(key.cluster, workload, pods, pools_of, settings)
-        if look.plain and wanted.refused:
-            alone = list_wanted(key.cluster, look.plain, (), {}, settings)
-            wanted = wanted if alone.refused else blame_flavor(wanted)
+        plain = look.plain if wanted.refused else None
+        if plain and not list_wanted(key.cluster, plain, (), {}, settings).refused:
+            # The spec alone could be served, so a flavor is to blame.
+            needs = [structs.replace(need, of_flavor=bool(need.never)) for need in wanted.needs]
+            wanted = structs.replace(wanted, needs=tuple(needs))
         before = memory[key] = rests_on, wanted
     return before[1]
 
@@ -265,12 +267,6 @@ def want_nothing(look: Look, pools_of: Mapping[str, str]) -> Wanted:
         pods=tuple(map(partial(view_pod, key=NO_NEED), look.pods, places)),
         refusals=tuple((pod, stray) for pod in strays),
     )
-
-
-def blame_flavor(wanted: Wanted) -> Wanted:
-    """Return what is wanted where the spec alone could be served, so that a flavor is to blame."""
-    needs = (structs.replace(need, of_flavor=need.never is not None) for need in wanted.needs)
-    return structs.replace(wanted, needs=tuple(needs))
 
 
 def read_namespace(cluster: str, name: str, ports: Ports, seconds: float) -> Namespace | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from operator import attrgetter
 
 from msgspec import Struct, structs
 
@@ -27,7 +27,6 @@ from shared.engine.tell import (
 )
 from shared.model import errors
 from shared.model.decisions import Decision, Reason
-from shared.model.names import Slot
 from shared.model.pools import NodePool, PoolStatus
 from shared.needs.nodepool import build_body
 from shared.plan.counting import Census
@@ -46,6 +45,7 @@ _DONE = {Verb.CREATE: "created", Verb.DELETE: "deleted"}
 _WAITS = {errors.AlreadyExists: Reason.POOL_IN_PROGRESS, errors.Throttled: Reason.NO_OPERATION_SLOT}
 """What GKE's answer to a create, or to a higher maximum, means for its owner."""
 _NOT_SERVED = Answer(Reason.KIND_NOT_SERVED)
+_place = attrgetter("pool", "need", "slot")  # returns what an act is about, in any look
 
 
 def reconcile(key: Key, ports: Ports, lists: Lists = LIVE) -> Run:
@@ -180,10 +180,6 @@ def _all_go(plan: Plan, look: Look) -> bool:
     return len(deletes) > 1 and deletes >= look.pools.keys()
 
 
-def _place(act: Act) -> tuple[str, str, Slot]:
-    return act.pool, act.need, act.slot
-
-
 def _cut(acts: Sequence[Act], look: Look) -> list[list[Act]]:
     """Return acts in parts that one fresh look may serve."""
     parts: list[list[Act]] = []
@@ -253,7 +249,16 @@ def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
         return partial(_mark, act, look, ports)
     if act.verb == Verb.CREATE and ports.adds:
-        return partial(ports.adds.create, cluster, _build(act, look, ports))
+        body = build_body(
+            find_demand(act, look),
+            claim_slot(act, look),
+            act,
+            maximum=act.maximum,
+            created_at=int(ports.clock.now()),
+            cluster_uid=read_cluster_uid(cluster, ports),
+            on_channel=bool(ports.pools.find_channel(cluster)),
+        )
+        return partial(ports.adds.create, cluster, body)
     if act.verb == Verb.RAISE and ports.adds:
         # Pods that use less than half of a host would be moved, so their pool keeps all nodes.
         least = act.maximum * look.wanted.demands[act.need].need.part
@@ -263,19 +268,6 @@ def prepare(act: Act, look: Look, ports: Ports) -> Callable[[], object]:
     if act.verb == Verb.LOWER and ports.takes:
         return partial(ports.takes.lower_maximum, cluster, act.pool, act.maximum)
     raise errors.Broken(f"this function does not {act.verb} node pool {act.pool}")
-
-
-def _build(act: Act, look: Look, ports: Ports) -> dict[str, Any]:
-    cluster = look.key.cluster
-    return build_body(
-        find_demand(act, look),
-        claim_slot(act, look),
-        act,
-        maximum=act.maximum,
-        created_at=int(ports.clock.now()),
-        cluster_uid=read_cluster_uid(cluster, ports),
-        on_channel=bool(ports.pools.find_channel(cluster)),
-    )
 
 
 def _mark(act: Act, look: Look, ports: Ports) -> None:
