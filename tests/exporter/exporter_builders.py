@@ -2,13 +2,6 @@
 
 from typing import Any
 
-import msgspec
-
-from exporter.observed_objects import WatchedPod
-from shared.edges.pods import read_workload
-from shared.kinds.jobset import JOBSET
-from shared.model.workloads import WorkloadView
-
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 TOPIC = "projects/p/topics/workload-events"
 SINCE = "2026-11-20T10:00:00Z"
@@ -22,7 +15,7 @@ LABELS = {
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
 CONTAINERS = {"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}]}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
-Condition = tuple[str, str, str]  # its type, its status, and since when
+COMPLETED, SUSPENDED = ("Completed", "True", SINCE), ("Suspended", "True", SINCE)
 
 
 def a_leader(uid: str = "pod-1", version: str = "101", **overrides: Any) -> dict[str, Any]:
@@ -50,7 +43,7 @@ def a_leader(uid: str = "pod-1", version: str = "101", **overrides: Any) -> dict
 
 
 def a_jobset(uid: str = "jobset-1", version: str = "101", *, replicas: int = 1, **parts: Any) -> dict[str, Any]:
-    """A JobSet; its parts: conditions, each a `Condition`, deleting and managed_by."""
+    """A JobSet; its parts: conditions (type, status, since), deleting and managed_by."""
     metadata = {"name": "train", "namespace": "team-a", "uid": uid, "generation": 1, "resourceVersion": version}
     job = {"name": "slice", "replicas": replicas, "template": {"spec": {"template": {"spec": CONTAINERS}}}}
     names = ("type", "status", "lastTransitionTime")
@@ -60,21 +53,3 @@ def a_jobset(uid: str = "jobset-1", version: str = "101", *, replicas: int = 1, 
         "spec": {"replicatedJobs": [job], "managedBy": parts.get("managed_by")},
         "status": {"conditions": conditions},
     }
-
-
-def read_leader(*arguments: Any, **overrides: Any) -> WatchedPod:
-    """Return such a leader as the exporter reads it."""
-    return msgspec.json.decode(msgspec.json.encode(a_leader(*arguments, **overrides)), type=WatchedPod)
-
-
-def read_jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
-    """Return such a JobSet as the exporter reads it."""
-    return read_workload(JOBSET, a_jobset(*arguments, **overrides))
-
-
-def completed(since: str = SINCE) -> Condition:
-    return ("Completed", "True", since)
-
-
-def suspended(since: str = SINCE) -> Condition:
-    return ("Suspended", "True", since)

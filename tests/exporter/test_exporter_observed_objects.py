@@ -3,22 +3,35 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
-from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads, WatchedPod
 from shared.edges.kueue import read_queued
+from shared.edges.pods import read_workload
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.messages import Event, EventType, format_message, parse_message
+from shared.model.workloads import WorkloadView
 from tests.exporter import exporter_builders as builders
-from tests.exporter.exporter_builders import CLUSTER, SINCE, completed, read_jobset, read_leader, suspended
+from tests.exporter.exporter_builders import CLUSTER, COMPLETED, SINCE, SUSPENDED
 from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LATER = "2026-11-20T11:00:00Z"
 RESERVED_LATER = {"type": "QuotaReserved", "status": "True", "lastTransitionTime": LATER}
 LABELS = builders.LABELS
+
+
+def read_leader(*arguments: Any, **overrides: Any) -> WatchedPod:
+    """Return such a leader as the exporter reads it."""
+    return msgspec.json.decode(msgspec.json.encode(builders.a_leader(*arguments, **overrides)), type=WatchedPod)
+
+
+def read_jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
+    """Return such a JobSet as the exporter reads it."""
+    return read_workload(JOBSET, builders.a_jobset(*arguments, **overrides))
 
 
 def leave_out(key: str) -> dict[str, str]:
@@ -74,13 +87,13 @@ OF_PODS = {
         "see a > a; see b > b; begin; miss a; finish; kept 1; begin; miss ; finish; kept 1"
     ),
 }
-OVER = (completed(),)
+OVER = (COMPLETED,)
 WORKLOADS = {
     **{str(slices): read_jobset(replicas=slices) for slices in (1, 2, 3)},
     "over": read_jobset(conditions=OVER),
     "over with 1": read_jobset(replicas=1, conditions=OVER),
-    "failed": read_jobset(conditions=(("Failed", "True", SINCE), suspended(LATER))),
-    "suspended": read_jobset(conditions=(suspended(),)),
+    "failed": read_jobset(conditions=(("Failed", "True", SINCE), ("Suspended", "True", LATER))),
+    "suspended": read_jobset(conditions=(SUSPENDED,)),
     "resumed": read_jobset(conditions=(("Suspended", "False", SINCE),)),
     "deleting": read_jobset(deleting=LATER),
     "over and deleting": read_jobset(conditions=OVER, deleting=LATER),

@@ -17,7 +17,7 @@ from shared import VERSION
 from shared.model.messages import parse_message
 from standins.kit.processes import PATIENCE_SECONDS, Child, Command, wait_until
 from tests.contract.stand_ins import ask, serve_google
-from tests.exporter.exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
+from tests.exporter.exporter_builders import CLUSTER, COMPLETED, TOPIC, a_jobset, a_leader
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
 
@@ -56,7 +56,7 @@ def start(
 ) -> Iterator[Callable[..., Process]]:
     kubernetes.lists["pods"].append(Listing((a_leader("p0"),)))
     kubernetes.watches["pods"].append(Stream((event("ADDED", a_leader("p1", "102")),)))
-    kubernetes.lists["jobsets"].append(Listing((a_jobset("j0", conditions=(completed(),)),)))
+    kubernetes.lists["jobsets"].append(Listing((a_jobset("j0", conditions=(COMPLETED,)),)))
     running: list[Process] = []
 
     def start_one(**environ: str) -> Process:

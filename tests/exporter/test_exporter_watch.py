@@ -21,7 +21,7 @@ from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
 from shared.model.messages import Event, EventType
 from standins.kit.processes import wait_until
-from tests.exporter.exporter_builders import CLUSTER, a_jobset, a_leader, completed
+from tests.exporter.exporter_builders import CLUSTER, COMPLETED, a_jobset, a_leader
 from tests.exporter.scripted_kubernetes import (
     CUT,
     END,
@@ -43,7 +43,7 @@ MARK = bookmark("150")
 
 def over(uid: str, version: str = "101") -> dict[str, Any]:
     """A JobSet that is completed."""
-    return a_jobset(uid, version, conditions=(completed(),))
+    return a_jobset(uid, version, conditions=(COMPLETED,))
 
 
 class Following:
