@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi
 from tests.exporter.scripted_kubernetes import ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer
 
@@ -14,11 +12,6 @@ from tests.exporter.tls_server import TlsServer
 def kubernetes() -> Iterator[ScriptedKubernetes]:
     with ScriptedKubernetes() as script:
         yield script
-
-
-@pytest.fixture
-def api(kubernetes: ScriptedKubernetes) -> KubernetesApi:
-    return KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=10)
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,11 @@ import json
 import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from shared.edges.connection import Connection
+from shared.edges.kubernetes import KubernetesApi
 from standins.kit.local_answers import Asked
 from standins.kit.processes import PATIENCE_SECONDS
 from tests.raw_server import RawServer, answer
@@ -23,29 +24,25 @@ END, CUT, HANG = "end", "cut", "hang"
 SAID = "as the script says"  # in each refusal
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     items: tuple[dict[str, Any], ...] = ()
     version: str = "100"
     next_page: str = ""
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     code: int
     reason: str = ""
     retry_after: str = ""
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     events: tuple[dict[str, Any] | str, ...] = ()
     """Events; a text is sent as it is, without an end of line."""
     ending: str = HANG
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     method: str
     path: str
     query: dict[str, str]
@@ -66,6 +63,7 @@ class ScriptedKubernetes(RawServer):
         """Of the next requests for Leases; None lets one pass."""
         self.closing, self.changed = threading.Event(), threading.Condition()
         super().__init__(self._reply)
+        self.api = KubernetesApi(Connection(url=self.url), timeout_seconds=10)
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from exporter.lease import LeaseLock, LeaseLost
-from shared.edges.kubernetes import KubernetesApi
 from shared.model.errors import Unavailable
 from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
 
@@ -16,12 +15,12 @@ LEASE_SECONDS = 15
 class Leases:
     """One Lease of a scripted API, and the locks of processes on it; time is what the test says."""
 
-    def __init__(self, api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
-        self.api, self.kubernetes, self.now = api, kubernetes, 1_000.0
+    def __init__(self, kubernetes: ScriptedKubernetes) -> None:
+        self.kubernetes, self.now = kubernetes, 1_000.0
 
     def lock(self, identity: str) -> LeaseLock:
         names = {"namespace": "ns", "name": "exporter", "identity": identity}
-        return LeaseLock(self.api, **names, lease_seconds=LEASE_SECONDS, clock=lambda: self.now)
+        return LeaseLock(self.kubernetes.api, **names, lease_seconds=LEASE_SECONDS, clock=lambda: self.now)
 
     @property
     def spec(self) -> Any:
@@ -32,7 +31,7 @@ class Leases:
 
     def cut(self, _network: str) -> None:
         self.kubernetes.__exit__()
-        self.api._connection.pool.clear()
+        self.kubernetes.api._connection.pool.clear()
 
     def steal(self, thief: str) -> None:
         self.spec["holderIdentity"] = thief
@@ -54,8 +53,8 @@ FACTS = {"holder": "holderIdentity", "moves": "leaseTransitions", "lasts": "leas
 
 
 @pytest.fixture
-def leases(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Leases:
-    return Leases(api, kubernetes)
+def leases(kubernetes: ScriptedKubernetes) -> Leases:
+    return Leases(kubernetes)
 
 
 ROWS = {

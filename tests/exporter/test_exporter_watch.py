@@ -17,7 +17,6 @@ from exporter.health import HEARTBEAT_SECONDS_MAX, Health, Metrics, Role
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
 from exporter.publishing import Pauses
 from exporter.watch import PAGE_SIZE, Follower
-from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.jobset import JOBSET
 from shared.model.messages import Event, EventType
 from standins.kit.processes import wait_until
@@ -49,8 +48,8 @@ def over(uid: str, version: str = "101") -> dict[str, Any]:
 class Following:
     """A follower of one kind at work, and what it has reported so far."""
 
-    def __init__(self, api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
-        self.api, self.kubernetes = api, kubernetes
+    def __init__(self, kubernetes: ScriptedKubernetes) -> None:
+        self.kubernetes = kubernetes
         self.reported: list[Event] = []
 
     def start(
@@ -63,7 +62,7 @@ class Following:
         self.kubernetes.watches[self.plural].extend(watches)
         self.metrics, self.health = Metrics(), Health((kind.name,))
         self.follower = Follower(
-            self.api,
+            self.kubernetes.api,
             kind,
             report=lambda event, *_: self.reported.append(event),
             metrics=self.metrics,
@@ -109,8 +108,8 @@ class Following:
 
 
 @pytest.fixture
-def following(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Iterator[Following]:
-    following = Following(api, kubernetes)
+def following(kubernetes: ScriptedKubernetes) -> Iterator[Following]:
+    following = Following(kubernetes)
     yield following
     following.stop()
 

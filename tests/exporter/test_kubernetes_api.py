@@ -14,17 +14,13 @@ import pytest
 
 from exporter.watch import Watch
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi, ObjectMeta, Record, Unreadable
+from shared.edges.kubernetes import KubernetesApi, Stored, Unreadable
 from shared.model.errors import Denied, InvalidRequest, Rejected, Throttled, Unavailable
 from tests.exporter.scripted_kubernetes import END, Listing, Refusal, ScriptedKubernetes, Stream, bookmark, event
 from tests.raw_server import Socket
 
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
-
-
-class Thing(Record):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 @pytest.mark.parametrize(
@@ -36,43 +32,37 @@ class Thing(Record):
     ],
 )
 def test_a_refusal_becomes_the_error_that_says_what_to_do_and_when(
-    api: KubernetesApi,
-    kubernetes: ScriptedKubernetes,
-    refusal: Refusal,
-    error: type[Exception],
-    pause: float | None,
+    kubernetes: ScriptedKubernetes, refusal: Refusal, error: type[Exception], pause: float | None
 ) -> None:
     kubernetes.lists["pods"].append(refusal)
     with pytest.raises(error, match=rf"GET {PODS}: {refusal.code}.*as the script says") as caught:
-        api.get(PODS, Thing)
+        kubernetes.api.get(PODS, Stored)
     assert getattr(caught.value, "retry_after_seconds", None) == pause
 
 
-def test_an_answer_of_another_shape_is_an_error(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
+def test_an_answer_of_another_shape_is_an_error(kubernetes: ScriptedKubernetes) -> None:
     kubernetes.leases["x"] = {"metadata": "none"}
     with pytest.raises(Unreadable, match=r"metadata"):
-        api.get(f"{LEASES}/x", Thing)
+        kubernetes.api.get(f"{LEASES}/x", Stored)
 
 
 @pytest.mark.parametrize(
     "name", ["../../victim/pods/x", "..", ".", "", "a//b", "a?b=c", "a#", "%2e%2e", "a b", "a\n"]
 )
-def test_a_name_that_is_a_path_is_refused_and_nothing_is_sent(
-    api: KubernetesApi, kubernetes: ScriptedKubernetes, name: str
-) -> None:
+def test_a_name_that_is_a_path_is_refused_and_nothing_is_sent(kubernetes: ScriptedKubernetes, name: str) -> None:
     with pytest.raises(Rejected, match="plain names"):
-        api.get(f"/api/v1/namespaces/ns/pods/{name}", Thing)
+        kubernetes.api.get(f"/api/v1/namespaces/ns/pods/{name}", Stored)
     assert kubernetes.requests == []
 
 
 @pytest.mark.parametrize(("page_size", "pages"), [(500, 3), (30, 50)])
 def test_a_list_that_never_ends_is_an_error_after_so_many_objects_in_pages_of_any_size(
-    api: KubernetesApi, kubernetes: ScriptedKubernetes, monkeypatch: pytest.MonkeyPatch, page_size: int, pages: int
+    kubernetes: ScriptedKubernetes, monkeypatch: pytest.MonkeyPatch, page_size: int, pages: int
 ) -> None:
     monkeypatch.setattr("shared.edges.kubernetes.OBJECTS_MAX", 1_500)
     kubernetes.lists["pods"].append(Listing(next_page="again"))
     with pytest.raises(Unavailable, match="has not ended after 1500 objects"):
-        list(api.list_pages(PODS, page_size=page_size))
+        list(kubernetes.api.list_pages(PODS, page_size=page_size))
     assert len(kubernetes.requests) == pages
 
 
@@ -94,7 +84,7 @@ def test_an_answer_that_does_not_come_or_comes_piece_by_piece_without_end_is_una
         server.answers = [drip(seconds)]
         api = KubernetesApi(Connection(url=server.url), timeout_seconds=0.2)
         with pytest.raises(Unavailable, match=words):
-            api.get(PODS, Thing)
+            api.get(PODS, Stored)
 
 
 def open_watch(api: KubernetesApi) -> Watch:
@@ -112,29 +102,27 @@ def open_watch(api: KubernetesApi) -> Watch:
     ],
 )
 def test_a_watch_that_fails_says_how(
-    api: KubernetesApi, kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
+    kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
 ) -> None:
     kubernetes.watches["pods"].append(stream)
-    with open_watch(api) as watch, pytest.raises(error) as caught:
+    with open_watch(kubernetes.api) as watch, pytest.raises(error) as caught:
         list(watch)
     assert type(caught.value) is error
 
 
-def test_events_are_put_together_from_any_pieces(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
+def test_events_are_put_together_from_any_pieces(kubernetes: ScriptedKubernetes) -> None:
     line = '{"type": "ADDED", "object": {"metadata": {"name": "ä", "resourceVersion": "1"}}}'
     kubernetes.watches["pods"].append(
         Stream((line[:30], line[30:70], line[70:] + "\n" + line + "\n" + line, "\n\n"), END)
     )
-    with open_watch(api) as watch:
+    with open_watch(kubernetes.api) as watch:
         found = [msgspec.json.decode(each.object)["metadata"]["name"] for each, _ in watch]
     assert found == ["ä"] * 3
 
 
-def test_closing_a_watch_from_another_thread_ends_it_quietly(
-    api: KubernetesApi, kubernetes: ScriptedKubernetes
-) -> None:
+def test_closing_a_watch_from_another_thread_ends_it_quietly(kubernetes: ScriptedKubernetes) -> None:
     kubernetes.watches["pods"].append(Stream((bookmark("1"),)))
-    with open_watch(api) as watch:
+    with open_watch(kubernetes.api) as watch:
         events = iter(watch)
         next(events)
         threading.Timer(0.05, watch.close).start()
