@@ -91,6 +91,12 @@ class Story:
     def run(self, number: str, pool: str, jobset: str = "train") -> None:
         self.world.run(int(number), self.names[int(pool)], jobset=jobset)
 
+    def place(self, number: str, pool: str, jobset: str = "train") -> None:
+        """The pods of a slice are bound to nodes that stay as they are."""
+        for host in range(4):
+            node = f"{self.names[int(pool)]}-{host}"
+            self.world.change_pod(f"{jobset}-{number}-{host}", node_name=node, unschedulable=False)
+
     def run_all(self) -> None:
         self.world.run_all(slices=self.fields["replicas"])
 
