@@ -41,36 +41,27 @@ KUBERNETES_NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", fullmat
 ATTEMPTS = st.integers(min_value=0, max_value=ATTEMPTS_MAX - 1)
 
 
-def claim_of(job: str, *, namespace: str = "default", uid: str = "u-1") -> Claim:
-    return a_claim(namespace=namespace, name=job, uid=uid)
-
-
 def is_legal(name: str) -> bool:
     return len(name) <= POOL_NAME_LENGTH_MAX and GKE_POOL_NAME.fullmatch(name) is not None
 
 
-@pytest.mark.parametrize("job", NASTY_JOBS)
-def test_a_nasty_job_name_still_gives_a_legal_pool_name(job: str) -> None:
-    for attempt in (0, 35, 36, ATTEMPTS_MAX - 1):
-        assert is_legal(build_name(claim_of(job), attempt))
-
-
-@given(job=KUBERNETES_NAMES, namespace=KUBERNETES_NAMES, attempt=ATTEMPTS, useless=st.integers(0, 2))
+@given(
+    job=st.one_of(KUBERNETES_NAMES, st.sampled_from(NASTY_JOBS), st.text(max_size=80)),
+    namespace=KUBERNETES_NAMES,
+    attempt=ATTEMPTS | st.sampled_from([0, 35, 36, ATTEMPTS_MAX - 1]),
+    useless=st.integers(0, 2),
+)
 def test_a_name_is_legal_and_parses_to_what_it_was_made_of(
     job: str, namespace: str, attempt: int, useless: int
 ) -> None:
-    claim = claim_of(job, namespace=namespace)
+    """Of any text, also of one that Kubernetes would refuse as the name of a Job."""
+    claim = a_claim(namespace=namespace, name=job)
     name = build_name(claim, attempt, useless)
     parsed = parse_name(name)
 
     assert is_legal(name)
     assert parsed is not None
     assert (parsed.hash, parsed.attempt, parsed.useless) == (claim.hash, attempt, useless)
-
-
-@given(job=st.text(max_size=80))
-def test_even_text_that_kubernetes_would_refuse_gives_a_legal_name(job: str) -> None:
-    assert is_legal(build_name(claim_of(job), 0))
 
 
 def test_every_attempt_has_its_own_name() -> None:
@@ -88,8 +79,8 @@ def test_an_attempt_out_of_range_is_a_bug_of_ours(attempt: int) -> None:
 
 
 def test_the_readable_part_is_the_job_s_name() -> None:
-    assert build_name(claim_of("train-workers-0"), 0).startswith("train-workers-0-")
-    assert build_name(claim_of("0train"), 0).startswith("tpu-0train-")
+    assert build_name(a_claim(name="train-workers-0"), 0).startswith("train-workers-0-")
+    assert build_name(a_claim(name="0train"), 0).startswith("tpu-0train-")
     assert set(KINDS) == set(KIND_NAMES), "the labels of every kind say how they name its workloads"
 
 
