@@ -12,51 +12,54 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Ref
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, answer_error
 from shared.edges import kubernetes
 from shared.edges.google import _classify_account_error, classify_refusal, find_request
-from shared.model import errors
 from shared.model.decisions import Reason, Verdict
+from shared.model.errors import (
+    AlreadyExists,
+    Broken,
+    Busy,
+    ClusterNotFound,
+    Denied,
+    InvalidRequest,
+    KindAbsent,
+    Misconfigured,
+    NoCapacity,
+    NotFound,
+    OldLook,
+    OutOfTime,
+    ProvisionerError,
+    Rejected,
+    ReservationUnfit,
+    Retryable,
+    StaleView,
+    Throttled,
+    Unavailable,
+)
 from tests.rows import rows
 
 
-def descendants(kind: type[errors.ProvisionerError]) -> Iterator[type[errors.ProvisionerError]]:
+def descendants(kind: type[ProvisionerError]) -> Iterator[type[ProvisionerError]]:
     for child in kind.__subclasses__():
         if child.__module__.startswith("shared."):
             yield child
             yield from descendants(child)
 
 
-refused = partial(errors.Rejected, Reason.CAPACITY_CONFLICT)
-Maker = Callable[..., errors.ProvisionerError]
-RETRIED = (
-    errors.Retryable,
-    errors.Unavailable,
-    errors.Throttled,
-    errors.Busy,
-    errors.StaleView,
-    errors.KindAbsent,
-    errors.OldLook,
-    errors.OutOfTime,
-)
+refused = partial(Rejected, Reason.CAPACITY_CONFLICT)
+Maker = Callable[..., ProvisionerError]
+RETRIED = (Retryable, Unavailable, Throttled, Busy, StaleView, KindAbsent, OldLook, OutOfTime)
 ANSWERS: dict[tuple[int, int], tuple[Maker, ...]] = {
     (200, logging.WARNING): (refused,),
     (503, logging.WARNING): (*RETRIED, kubernetes.Expired, kubernetes.Unreadable),
-    (503, logging.ERROR): (errors.NoCapacity, errors.ReservationUnfit, errors.NotFound, errors.AlreadyExists),
-    (500, logging.ERROR): (errors.InvalidRequest,),
-    (500, logging.CRITICAL): (
-        errors.ClusterNotFound,
-        errors.Denied,
-        errors.Misconfigured,
-        errors.Broken,
-        errors.ProvisionerError,
-    ),
+    (503, logging.ERROR): (NoCapacity, ReservationUnfit, NotFound, AlreadyExists),
+    (500, logging.ERROR): (InvalidRequest,),
+    (500, logging.CRITICAL): (ClusterNotFound, Denied, Misconfigured, Broken, ProvisionerError),
 }
 """What a retry cannot mend is acknowledged, and what it can is handed back: status and severity."""
 
 
 @pytest.mark.parametrize(("answer", "kind"), [(key, kind) for key, kinds in ANSWERS.items() for kind in kinds])
 def test_an_error_has_a_reason_of_the_closed_list_and_its_answer(answer: tuple[int, int], kind: Maker) -> None:
-    error = (
-        errors.Misconfigured(("TPU_PROVISIONER_MODE: wrong",)) if kind is errors.Misconfigured else kind("words")
-    )
+    error = Misconfigured(("TPU_PROVISIONER_MODE: wrong",)) if kind is Misconfigured else kind("words")
     found = answer_error(error)
 
     assert error.reason in set(Reason)
@@ -65,9 +68,9 @@ def test_an_error_has_a_reason_of_the_closed_list_and_its_answer(answer: tuple[i
 
 def test_every_error_is_answered_and_no_row_of_the_table_is_shadowed_by_one_before_it() -> None:
     kinds = [kind for kind, _ in ERRORS]
-    answered = {errors.Rejected, *(kind for each in ANSWERS.values() for kind in each)}
+    answered = {Rejected, *(kind for each in ANSWERS.values() for kind in each)}
 
-    assert set(descendants(errors.ProvisionerError)) - answered == set()
+    assert set(descendants(ProvisionerError)) - answered == set()
     assert not [later for n, later in enumerate(kinds) if any(issubclass(later, kind) for kind in kinds[:n])]
 
 
@@ -83,7 +86,7 @@ def test_a_rejection_says_field_value_and_what_would_be_valid() -> None:
     assert (error.field, error.value, error.valid) == ("a.b", "c", "d")
     assert str(refused("wrong")) == "wrong"
     assert len(str(refused("wrong", value="x" * 1000))) < 140
-    assert str(errors.Misconfigured(("a", "b"))) == "settings are wrong:\n  - a\n  - b"
+    assert str(Misconfigured(("a", "b"))) == "settings are wrong:\n  - a\n  - b"
 
 
 # --- GKE's refusals ---
@@ -98,8 +101,8 @@ PRECONDITION, WRONG, EXHAUSTED = (
 )
 FORBIDDEN, ABSENT = (403, "PERMISSION_DENIED"), (404, "NOT_FOUND")
 OPERATION_RUNS = "CLUSTER_ALREADY_HAS_OPERATION"
-REFUSALS: dict[type[errors.ProvisionerError], list[tuple[int, str, str, str]]] = {
-    errors.Busy: [
+REFUSALS: dict[type[ProvisionerError], list[tuple[int, str, str, str]]] = {
+    Busy: [
         (*PRECONDITION, "Cluster is running incompatible operation operation-1-2.", ""),
         (*PRECONDITION, "Cluster is running incompatible operation x", OPERATION_RUNS),
         (*WRONG, "Operation x is currently creating a node pool for cluster c.", ""),
@@ -107,23 +110,23 @@ REFUSALS: dict[type[errors.ProvisionerError], list[tuple[int, str, str, str]]] =
         (400, "", "Operation x is currently upgrading cluster c.", ""),
         (400, "", "Cluster is currently being created, deleted, updated or repaired", ""),
     ],
-    errors.Throttled: [
+    Throttled: [
         (*EXHAUSTED, "cluster c hits the concurrent operations quota 5", ""),
         (*EXHAUSTED, "Quota exceeded for quota metric 'API requests'", "RATE_LIMIT_EXCEEDED"),
         (429, "", "", ""),
     ],
-    errors.AlreadyExists: [(409, "ALREADY_EXISTS", f"Already exists: {POOL}.", ""), (409, "", "", "")],
-    errors.StaleView: [(409, "ABORTED", "etag mismatch", "")],
-    errors.NotFound: [
+    AlreadyExists: [(409, "ALREADY_EXISTS", f"Already exists: {POOL}.", ""), (409, "", "", "")],
+    StaleView: [(409, "ABORTED", "etag mismatch", "")],
+    NotFound: [
         (*ABSENT, 'Not found: node pool "n" not found.', ""),
         (*ABSENT, f"Not found: {POOL}.", ""),
         (404, "", "", ""),
     ],
-    errors.ClusterNotFound: [
+    ClusterNotFound: [
         (*ABSENT, f"Not found: {CLUSTER}.", ""),
         (*ABSENT, "Not found: projects/p/zones/l/clusters/c.", ""),
     ],
-    errors.InvalidRequest: [
+    InvalidRequest: [
         (*WRONG, 'Invalid value for field "node_pool.name"', ""),
         (*WRONG, "16 is not a valid size of TPU pod slice with topology 4x8", ""),
         (*WRONG, "Cannot find pod range with enough available IPs for nodepool n", ""),
@@ -133,7 +136,7 @@ REFUSALS: dict[type[errors.ProvisionerError], list[tuple[int, str, str, str]]] =
         (501, "", "", ""),
         (302, "", "", ""),
     ],
-    errors.Denied: [
+    Denied: [
         (*WRONG, "The user does not have access to service account x", ""),
         (401, "UNAUTHENTICATED", "Request had invalid authentication credentials.", ""),
         (401, "", "", ""),
@@ -142,17 +145,17 @@ REFUSALS: dict[type[errors.ProvisionerError], list[tuple[int, str, str, str]]] =
         (*FORBIDDEN, "x needs a quota project, which is not set by default.", ""),
         (*FORBIDDEN, "quota permission missing", "IAM_PERMISSION_DENIED"),
     ],
-    errors.NoCapacity: [
+    NoCapacity: [
         (*FORBIDDEN, "Insufficient regional quota to satisfy request", ""),
         (*FORBIDDEN, "not enough", "INSUFFICIENT_QUOTA_REGIONAL"),
         (403, "", "Insufficient project quota to satisfy request", ""),
     ],
-    errors.ReservationUnfit: [
+    ReservationUnfit: [
         (*ABSENT, 'reservation "train" not found for node pool "n" at zone "z".', ""),
         (*EXHAUSTED, "Reservation does not have enough resources for the request", ""),
         (*WRONG, "Specified reservations [train] do not exist.", ""),
     ],
-    errors.Unavailable: [
+    Unavailable: [
         (500, "INTERNAL", "Internal error encountered.", ""),
         (500, "UNKNOWN", "?", ""),
         (503, "UNAVAILABLE", "The service is currently unavailable.", ""),
@@ -176,7 +179,7 @@ def google_body(status: str, message: str, reason: str) -> bytes:
     [(*refusal, kind) for kind, refusals in REFUSALS.items() for refusal in refusals],
 )
 def test_each_refusal_of_gke_is_the_error_that_says_what_to_do(
-    http: int, status: str, message: str, reason: str, kind: type[errors.ProvisionerError]
+    http: int, status: str, message: str, reason: str, kind: type[ProvisionerError]
 ) -> None:
     error = classify_refusal(http, google_body(status, message, reason))
 
@@ -186,15 +189,8 @@ def test_each_refusal_of_gke_is_the_error_that_says_what_to_do(
     assert find_request(error) == "POST x"
 
 
-BY_STATUS = {
-    400: errors.InvalidRequest,
-    401: errors.Denied,
-    403: errors.Denied,
-    404: errors.NotFound,
-    409: errors.AlreadyExists,
-    429: errors.Throttled,
-}
-BY_STATUS |= {500: errors.Unavailable, 503: errors.Unavailable}
+BY_STATUS = {400: InvalidRequest, 401: Denied, 403: Denied, 404: NotFound, 409: AlreadyExists, 429: Throttled}
+BY_STATUS |= {500: Unavailable, 503: Unavailable}
 
 
 @pytest.mark.parametrize(
@@ -209,22 +205,17 @@ def test_a_refusal_in_no_known_form_goes_by_its_http_status(body: bytes) -> None
 @rows(
     "error kind",
     {
-        "no credentials": (DefaultCredentialsError("none"), errors.Denied),  # type: ignore[no-untyped-call]
-        "one that may be tried again": (RefreshError("later", retryable=True), errors.Unavailable),  # type: ignore[no-untyped-call]
+        "no credentials": (DefaultCredentialsError("none"), Denied),  # type: ignore[no-untyped-call]
+        "one that may be tried again": (RefreshError("later", retryable=True), Unavailable),  # type: ignore[no-untyped-call]
         **{
             f"the metadata server says {status}": (TransportError("no", Object(status=status)), kind)  # type: ignore[no-untyped-call]
-            for status, kind in (
-                (404, errors.Denied),
-                (429, errors.Unavailable),
-                (499, errors.Denied),
-                (500, errors.Unavailable),
-            )
+            for status, kind in ((404, Denied), (429, Unavailable), (499, Denied), (500, Unavailable))
         },
-        "no answer": (TransportError("no route"), errors.Unavailable),  # type: ignore[no-untyped-call]
+        "no answer": (TransportError("no route"), Unavailable),  # type: ignore[no-untyped-call]
     },
 )
 def test_without_a_token_a_retry_helps_where_its_server_is_busy(
-    error: GoogleAuthError, kind: type[errors.ProvisionerError]
+    error: GoogleAuthError, kind: type[ProvisionerError]
 ) -> None:
     wrapped = RefreshError("wrapped")  # type: ignore[no-untyped-call]
     wrapped.__cause__ = error
@@ -240,22 +231,22 @@ def test_without_a_token_a_retry_helps_where_its_server_is_busy(
 @pytest.mark.parametrize(
     ("code", "reason", "kind"),
     [
-        (400, "BadRequest", errors.InvalidRequest),
-        (401, "Unauthorized", errors.Denied),
-        (403, "Forbidden", errors.Denied),
-        (404, "errors.NotFound", errors.NotFound),
-        (409, "errors.AlreadyExists", errors.AlreadyExists),
-        (409, "Conflict", errors.StaleView),
+        (400, "BadRequest", InvalidRequest),
+        (401, "Unauthorized", Denied),
+        (403, "Forbidden", Denied),
+        (404, "NotFound", NotFound),
+        (409, "AlreadyExists", AlreadyExists),
+        (409, "Conflict", StaleView),
         (410, "Expired", kubernetes.Expired),
-        (422, "Invalid", errors.InvalidRequest),
-        (429, "TooManyRequests", errors.Throttled),
-        (500, "InternalError", errors.Unavailable),
-        (503, "ServiceUnavailable", errors.Unavailable),
-        (504, "Timeout", errors.Unavailable),
+        (422, "Invalid", InvalidRequest),
+        (429, "TooManyRequests", Throttled),
+        (500, "InternalError", Unavailable),
+        (503, "ServiceUnavailable", Unavailable),
+        (504, "Timeout", Unavailable),
     ],
 )
 def test_each_refusal_of_kubernetes_is_the_error_that_says_what_to_do(
-    code: int, reason: str, kind: type[errors.ProvisionerError]
+    code: int, reason: str, kind: type[ProvisionerError]
 ) -> None:
     error = kubernetes.classify_refusal("GET x", code, json.dumps({"reason": reason, "message": "words"}).encode())
 
