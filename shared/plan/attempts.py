@@ -101,11 +101,11 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
     After a failure the next way follows at once. After the last one a pause comes, which doubles
     with each list that ended, and then the first way again.
     """
-    record, past = find_record(census, need, slot), recall(census, need, slot)
-    creations, ways = list_creations(census, need, slot), len(need.ways)
+    past, ways = recall(census, need, slot), len(need.ways)
+    creations = list_creations(census, need, slot)
     if any(each.pending for each in creations):
         return Reason.POOL_IN_PROGRESS
-    if is_refused_useless(census, need) or (record and is_last_useless(record, census)):
+    if is_refused_useless(census, need) or past.useless >= USELESS_MAX:
         return Reason.POOL_USELESS
     number = find_candidate(census, need, past)
     if number is None or len(creations) > ways + SPARE_CREATES:
@@ -172,6 +172,8 @@ def count_gone(census: Census, need: Need, slot: Slot) -> int:
     """
     last = _find_last_end(census, need, slot)
     if last is None or list_tries(census, need, slot):
+        return 0
+    if last.useless + 1 >= USELESS_MAX:  # its need was refused: who is served now is a new demand
         return 0
     oldest = _find_oldest_wait(census, need)
     if oldest >= last.began_at:
