@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.infra.bench import Bench, open_bench
-from tests.infra.pretended_cloud import Words
+from tests.infra.bench import Bench, Words, open_bench
 from tests.infra.real_gcloud import find_sdk
 from tests.rows import rows
 

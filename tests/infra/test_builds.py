@@ -1,7 +1,6 @@
 """The build files' scripts in order on a pretended cloud: whole walks, and what they refuse."""
 
-from tests.infra.bench import DESTROY, PROVISION, PUBLIC, STATE, Bench
-from tests.infra.pretended_cloud import BUCKET, DIGEST, REGION, TOPIC, a_pool
+from tests.infra.bench import BUCKET, DESTROY, DIGEST, PROVISION, PUBLIC, REGION, STATE, TOPIC, Bench, a_pool
 
 FILE = 'environment = { zone = "us-east5-b", cluster_name = "tpu-cluster" }\n'
 

@@ -6,7 +6,7 @@ What is said then is a row of tests/infra/test_mistakes.py.
 from typing import Any
 
 from infra.build.in_use import list_own, list_pods
-from tests.infra.pretended_cloud import a_pool
+from tests.infra.bench import a_pool
 
 NOT_OF_PEOPLE = (
     *("kube-system", "kube-public", "kube-node-lease", "gke-managed-system", "gke-managed-cim", "gmp-system"),

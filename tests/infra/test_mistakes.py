@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from infra.build.queueing import find_sum
-from tests.infra.bench import DESTROY, PROVISION, PUBLIC, ROOT, STATE, Bench
-from tests.infra.pretended_cloud import CLUSTER, a_pool
+from tests.infra.bench import CLUSTER, DESTROY, PROVISION, PUBLIC, ROOT, STATE, Bench, a_pool
 from tests.infra.test_check_plan import a_change, a_deployment
 
 POD = {"metadata": {"namespace": "gke-prod", "name": "web"}, "spec": {"nodeName": "n"}}

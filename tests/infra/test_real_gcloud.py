@@ -12,8 +12,7 @@ import pytest
 
 from standins.google.tests.test_generic_gcloud import find_documents
 from standins.kit.processes import running_stand_in
-from tests.infra.bench import DESTROY, PROVISION, PUBLIC, Bench, open_bench
-from tests.infra.pretended_cloud import BUCKET, OUTPUTS, Answer
+from tests.infra.bench import BUCKET, DESTROY, OUTPUTS, PROVISION, PUBLIC, Answer, Bench, open_bench
 from tests.infra.real_gcloud import gcloud_on
 
 pytestmark = [pytest.mark.tool, pytest.mark.slow, pytest.mark.timeout(600)]
