@@ -28,7 +28,7 @@ from standins.kit.processes import Command
 
 THREADS = "80"
 """Of each function, as of an instance that is deployed; the framework has four for each core."""
-RUN_VIRTUAL_SECONDS = 180
+RUN_VIRTUAL_SECONDS = 300
 """How long a pod runs when its annotations say nothing: longer than the nodes of a pool take to
 come up one after the other, so that all pods of a slice run at once."""
 CHART = PROJECT_ROOT / "infra" / "helm"

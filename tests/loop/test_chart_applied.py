@@ -22,7 +22,7 @@ from standins.controlplane.chart import read_chart
 from standins.controlplane.plane import ControlPlane
 from tests.builders import PINNED_JOB_KEY
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
-from tests.loop.bodies import set_fields
+from tests.loop.bodies import build_workload, set_fields
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset
 
@@ -95,12 +95,8 @@ def world() -> Iterator[World]:
 
 def a_job(name: str = "slice", **changes: object) -> Json:
     """What JobSet's controller creates for one slice, as far as the policy looks."""
-    container = {"name": "worker", "image": "worker", "resources": {"limits": {"google.com/tpu": 4}}}
-    spec = {"restartPolicy": "Never", "nodeSelector": dict(SELECTOR), "containers": [container]}
-    template: Json = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": spec}
-    job: Json = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}}
-    job["metadata"] = {"name": name, "labels": {JOB_KEY: "key-of-it"}}
-    return set_fields(job, changes)
+    place = {"pod": {"nodeSelector": SELECTOR}, "metadata": {"labels": {JOB_KEY: "key-of-it"}}}
+    return set_fields(build_workload({"kind": "Job", "tpu": "4x4", "queued": True} | place, name), changes)
 
 
 def find_selector(world: World, job: Json) -> Json:

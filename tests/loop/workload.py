@@ -83,13 +83,6 @@ class Workload:
         self.change({f"{own}/replicas": group["replicas"] - 1, f"{own}/scaleStrategy": strategy})
         self._wait(f"no {word}", lambda: not any(word in list_labels(pod) for pod in self.list_pods()))
 
-    def cordon(self, word: str) -> None:
-        """Keep new pods off the pool of the pods with this word in their labels."""
-        pools = {self._find_pool(pod) for pod in self.list_pods() if word in list_labels(pod)}
-        for node in self.cloud.list_live(NODES):
-            if node["metadata"].get("labels", {}).get(POOL) in pools:
-                self.cloud.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
-
     def free(self, word: str = "") -> None:
         """Take the gates away from its pods, or from those with a word in their names."""
         for pod in self.list_pods():

@@ -1,6 +1,6 @@
 """What the embedded cluster alone refuses, and the commands of kubectl that the manuals show.
 
-What both clusters answer alike is asked of both in `tests/loop/answers.yaml`.
+What both clusters answer alike is asked of both in `answers.yaml`.
 """
 
 import copy

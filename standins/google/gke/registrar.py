@@ -19,7 +19,7 @@ from standins.kit.lifecycle import write_record
 _TIMEOUT_SECONDS = 10.0
 _MERGE = {"Content-Type": "application/merge-patch+json"}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-_POD_PATIENCE, _POD_POLL = 3.0, 0.1
+_POD_PATIENCE, _POD_POLL = 3.0, 0.2
 _AT_ONCE = 8
 _NOT_WORTH_RETRYING = (400, 403, 405, 422)
 _NODES = "/api/v1/nodes"
@@ -90,7 +90,8 @@ class Registrar:
     async def _call(self, verb: str, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a call; what is gone, or there already, is fine."""
         self._opened = self._opened or open_async_client(self._kubeconfig, timeout_seconds=_TIMEOUT_SECONDS)
-        answer = await self._opened.request(verb, path, **options)
+        async with self._limit:  # and not while pods are waited for: other pools are to be cordoned
+            answer = await self._opened.request(verb, path, **options)
         if answer.status_code not in (httpx.codes.NOT_FOUND, httpx.codes.CONFLICT):
             answer.raise_for_status()
         return answer
@@ -110,19 +111,17 @@ class Registrar:
         write_record("node registered", pool=node.pool, node=node.name)
 
     async def _drain(self, node: str) -> None:
-        async with self._limit:
-            await self._patch(node, {"spec": {"unschedulable": True}})
-            await self._delete_pods(node)
+        await self._patch(node, {"spec": {"unschedulable": True}})
+        await self._delete_pods(node)
 
     async def _remove(self, node: str) -> None:
-        async with self._limit:
-            deadline = asyncio.get_running_loop().time() + _POD_PATIENCE
-            while await self._list_pods(node):
-                if asyncio.get_running_loop().time() > deadline:
-                    await self._delete_pods(node, gracePeriodSeconds="0")
-                    break
-                await asyncio.sleep(_POD_POLL)
-            await self._call("DELETE", f"{_NODES}/{node}")
+        deadline = asyncio.get_running_loop().time() + _POD_PATIENCE
+        while await self._list_pods(node):
+            if asyncio.get_running_loop().time() > deadline:
+                await self._delete_pods(node, gracePeriodSeconds="0")
+                break
+            await asyncio.sleep(_POD_POLL)
+        await self._call("DELETE", f"{_NODES}/{node}")
 
     async def _list_pods(self, node: str) -> list[str]:
         """Return the path of every pod that is bound to a node."""

@@ -1,6 +1,6 @@
 """What upstream's autoscaler does with groups and pods, on the real control plane.
 
-The stand-in plays the same table in `standins/autoscaler/tests`. Here the cluster is a namespace of
+The stand-in plays the same table in `test_autoscaler_model.py`. Here the cluster is a namespace of
 the real control plane, and the cloud the fake GKE in a process. Time is short: so many virtual
 seconds pass in a real one. What a kubelet does for pods is done here.
 """

@@ -9,7 +9,6 @@ import httpx
 import pytest
 import yaml
 
-from demo.settings import ClusterKind
 from standins.kit.kubernetes import open_client
 from standins.kit.processes import running_stand_in
 from tests.loop.bodies import Json, build_workload, set_fields
@@ -42,9 +41,9 @@ BASES: dict[str, Json] = {
 
 @pytest.fixture(scope="module")
 def api(
-    cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    cluster_kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    if cluster_kind is ClusterKind.REAL:
+    if cluster_kind == "real":
         with open_client(request.getfixturevalue("plane").kubeconfig) as client:
             yield client
         return
