@@ -71,16 +71,12 @@ class Past(Struct, frozen=True):
 
 def recall(census: Census, need: Need, slot: Slot) -> Past:
     """Return what came of the tries of a slot: by its record, else by GKE's operations."""
-    record, ways = find_record(census, need, slot), len(need.ways)
+    record, creations = find_record(census, need, slot), list_creations(census, need, slot)
     if record:
-        return read_record(record, census, ways)
-    creations, lost = list_creations(census, need, slot), count_lost(census, need, slot)
-    useless = count_gone(census, need, slot) if creations else 0
-    if not lost:
-        return Past(useless=useless)
-    rounds, last = divmod(lost - 1, ways)
-    failed_at = max(each.began_at for each in creations)
-    return Past(last + 1, 0 if useless else rounds, useless, failed_at)
+        return read_record(record, census, len(need.ways))
+    if creations and not list_tries(census, need, slot):
+        return read_operations(census, need, slot)
+    return Past()
 
 
 def read_record(record: Pool, census: Census, ways: int) -> Past:
@@ -93,6 +89,54 @@ def read_record(record: Pool, census: Census, ways: int) -> Past:
         return Past(following, failed_at=record.word_at)
     failed_at = record.word_at if record.word else owner.created_at
     return Past(following, owner.round, owner.useless, failed_at)
+
+
+def read_operations(census: Census, need: Need, slot: Slot) -> Past:
+    """Return what GKE's operations say: the pools of the slot had to go first."""
+    creations, ends = list_creations(census, need, slot), census.deletions
+    own = (each for each in ends if (each.need, each.slot) == (need.key, slot))
+    last = max(own, key=lambda each: each.began_at, default=None)
+    waiting = (each.waiting_since for each in census.slices[need.key])
+    oldest = min((since for since in waiting if since is not None), default=census.scene.now)
+    lost, useless = count_lost(creations, last, oldest), count_gone(creations, last, oldest)
+    if not lost:
+        return Past()
+    rounds, at = divmod(lost - 1, len(need.ways))
+    failed_at = max(each.began_at for each in creations)
+    return Past(at + 1, 0 if useless else rounds, useless, failed_at)
+
+
+def count_lost(
+    creations: Sequence[PoolOperation], last: PoolOperation | None, oldest: float
+) -> int:
+    """Return how many creates a pod that waits has seen; `last` is the last delete.
+
+    The pod that waits longest was created at `oldest`.
+    """
+    if last and oldest < last.began_at:
+        return len(creations)
+    return sum(oldest < each.began_at for each in creations)
+
+
+def count_gone(
+    creations: Sequence[PoolOperation], last: PoolOperation | None, oldest: float
+) -> int:
+    """Return how many pools without a record have helped nobody, as `count_lost` counts.
+
+    Under a limit the machines of a useless pool had to go before its successor. It was useless if
+    a pod that was older than it waits still, after the time in which it should have helped.
+    """
+    if last is None or oldest >= last.began_at:
+        return 0
+    if last.useless + 1 >= USELESS_MAX:  # its need was refused: who is served now is a new demand
+        return 0
+    served_nobody = any(
+        each.attempt == last.attempt
+        and not each.failed
+        and oldest < each.began_at <= last.began_at - USELESS_SECONDS
+        for each in creations
+    )
+    return last.useless + served_nobody
 
 
 def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | Reason:
@@ -145,56 +189,9 @@ def may_use(census: Census, way: Way) -> bool:
     return not (census.scene.queued and way.tier == Tier.FLEX_START)
 
 
-def count_lost(census: Census, need: Need, slot: Slot) -> int:
-    """Return how many creates of a slot without a pool a pod that waits has seen.
-
-    Their pools had to go first, so GKE's operations are the only record of them.
-    """
-    creations = list_creations(census, need, slot)
-    if not creations or list_tries(census, need, slot):
-        return 0
-    oldest, last = _find_oldest_wait(census, need), _find_last_end(census, need, slot)
-    if last and oldest < last.began_at:
-        return len(creations)
-    return sum(oldest < each.began_at for each in creations)
-
-
 def find_pause(rounds: int) -> int:
     """Return the seconds between the end of a fallback list and its next beginning."""
     return min(PAUSE_SECONDS << min(rounds, 5), PAUSE_SECONDS_MAX)
-
-
-def count_gone(census: Census, need: Need, slot: Slot) -> int:
-    """Return how many pools of a slot without a record have helped nobody, by GKE's operations.
-
-    Under a limit the machines of a useless pool had to go before its successor. It was useless if
-    a pod that was older than it waits still, after the time in which it should have helped.
-    """
-    last = _find_last_end(census, need, slot)
-    if last is None or list_tries(census, need, slot):
-        return 0
-    if last.useless + 1 >= USELESS_MAX:  # its need was refused: who is served now is a new demand
-        return 0
-    oldest = _find_oldest_wait(census, need)
-    if oldest >= last.began_at:
-        return 0
-    served_nobody = any(
-        each.attempt == last.attempt
-        and not each.failed
-        and oldest < each.began_at <= last.began_at - USELESS_SECONDS
-        for each in list_creations(census, need, slot)
-    )
-    return last.useless + served_nobody
-
-
-def _find_last_end(census: Census, need: Need, slot: Slot) -> PoolOperation | None:
-    ends = [each for each in census.deletions if (each.need, each.slot) == (need.key, slot)]
-    return max(ends, key=lambda each: each.began_at, default=None)
-
-
-def _find_oldest_wait(census: Census, need: Need) -> float:
-    waiting = (each.waiting_since for each in census.slices[need.key])
-    return min((since for since in waiting if since is not None), default=census.scene.now)
 
 
 def is_last_useless(pool: Pool, census: Census) -> bool:

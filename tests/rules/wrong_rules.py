@@ -124,7 +124,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "a number comes again": ("number_attempt", number_from_listed),
     "the number is that of the operations only": ("number_attempt", count_operations),
     "a record of whichever need": ("list_tries", list_whichever),
-    "every create of the hour was lost": ("count_lost", count_operations),
+    "every create of the hour was lost": ("count_lost", lambda creations, *_: len(creations)),
     "creates of the hour are not counted": ("SPARE_CREATES", 100),
     "a create that no list shows yet is forgotten": ("list_creations", forget_pending),
     # after a refusal the next way
