@@ -1,4 +1,4 @@
-"""Reads the ways to get the capacity of a need, the best first: tiers, zones and reservations.
+"""What a need asks of GKE, and the ways to get it, the best first: tiers, zones, reservations.
 
 The pods' annotation lists them, else the operator's policy; else the pods' selectors name the only
 one. What the pods select stays as it is: a way of the annotation that the pods could not run on is

@@ -29,7 +29,7 @@ class Word(StrEnum):
 class Pool(NodePool, frozen=True, kw_only=True):
     """One node pool of the workload, as GKE lists it, with what was read of its nodes."""
 
-    owner: Owner = Owner()
+    owner: Owner = Owner()  # as the list derives it, and the following two
     shape: PoolShape
     node_labels: dict[str, str]
     busy: bool = False  # it may be in use: not all of its nodes could be read
