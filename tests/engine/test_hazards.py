@@ -116,6 +116,24 @@ def test_a_create_of_another_delivery_between_list_and_operations_counts() -> No
     assert done.pool.endswith("-1")
 
 
+@pytest.mark.parametrize(
+    ("ending", "error", "successor"), [("0", "", "1u1"), ("0", "no capacity", "1"), ("2u2", "", "")]
+)
+def test_operations_tell_which_pools_that_are_gone_were_useless(ending: str, error: str, successor: str) -> None:
+    world = World()
+    (name,) = world.buy(0, age=5000)
+    world.gke.pools.clear()
+    pool, now = name.removesuffix("0") + ending, world.clock.time
+    made = Operation(pool=pool, creates=True, ended=True, error=error, began_at=now - 2000)
+    world.gke.operations += [made, Operation(pool=pool, creates=False, ended=True, began_at=now - 100)]
+
+    result = world.provision()
+
+    assert [done.pool.removeprefix(name[:-1]) for done in result.done] == [successor] * bool(successor)
+    reasons = [answer.reason for answer in result.plan.answers]
+    assert reasons == ([] if successor else [Reason.POOL_USELESS])
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_a_message_about_a_workload_that_gives_no_answer_comes_back(role: Role) -> None:
     world = World()
