@@ -37,14 +37,8 @@ CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 IDLE = "google.com/tpu-provisioner-idle"
 """Seconds that the pool may stay without use after its workload is finished; absent for 0."""
 
-_OWNER_PREFIX = "google.com/tpu-provisioner-"
-
-
-def is_owner_key(key: str) -> bool:
-    """Return whether a node label names the owner of a pool. No label of a pod may replace it."""
-    return key == MANAGER or key.startswith(_OWNER_PREFIX)
-
-
+OWNER_KEYS = (MANAGER, "google.com/tpu-provisioner-")
+"""What all of these labels begin with. No label of a pod may replace one."""
 DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 

@@ -235,13 +235,12 @@ class PodView(ObjectName, frozen=True, kw_only=True):
     controller_uid: str = ""
     controller_api_version: str = ""
     node_name: str = ""
-    nominated_node: str = ""
+    held: bool = False  # it is gated, or is to get the room of pods that it preempts
     phase: str = "Pending"
     created_at: float | None = None  # unix seconds; None when unknown
     deleting: bool = False
     deleting_since: float | None = None
     """Unix seconds at which its grace period ends; None while it is not being deleted."""
-    gates: tuple[str, ...] = ()
     unschedulable: bool = False  # condition PodScheduled is False with reason Unschedulable
     scheduler_message: str = ""  # the scheduler's own words about why it is Unschedulable
     unschedulable_since: float | None = None
@@ -250,8 +249,7 @@ class PodView(ObjectName, frozen=True, kw_only=True):
     @property
     def waits(self) -> bool:
         """Return whether the pod waits for a node, and only for that."""
-        held = self.node_name or self.gates or self.nominated_node or self.deleting
-        return self.unschedulable and not held
+        return self.unschedulable and not (self.node_name or self.held or self.deleting)
 
     @property
     def ends_by(self) -> float | None:

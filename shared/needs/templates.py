@@ -218,7 +218,7 @@ def list_copied_labels(template: PodTemplate) -> dict[str, str]:
 
 def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
     """Return the pod's labels that the setting or its annotation copies to the nodes."""
-    of_operator = (key for key in settings.copy_labels if not labels.is_owner_key(key))
+    of_operator = (key for key in settings.copy_labels if not key.startswith(labels.OWNER_KEYS))
     copied = list_copied_labels(template)
     for key in copied:
         if labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes):

@@ -230,11 +230,7 @@ def test_a_pinned_pod_selects_its_own_job() -> None:
 
 
 @pytest.mark.parametrize(
-    "pod",
-    [
-        *({"deleting": True}, {"node_name": "n"}, {"nominated_node": "n"}, {"gates": ("example.com/hold",)}),
-        {"unschedulable": False},
-    ],
+    "pod", [*({"deleting": True}, {"node_name": "n"}, {"held": True}), {"unschedulable": False}]
 )
 def test_a_pod_that_does_not_wait_for_a_node_is_of_its_need_all_the_same(pod: dict[str, Any]) -> None:
     (waiting,) = want(a_jobset(), a_pod()).pods

@@ -195,11 +195,24 @@ def test_a_pod_is_read_in_full() -> None:
 
     assert (found.namespace, found.name, found.uid) == ("ml", "train-workers-0-0-x", "u")
     assert (found.controller_kind, found.controller_name) == ("Job", "train-workers-0")
-    assert (found.node_name, found.nominated_node, found.phase) == ("n", "m", "Pending")
+    assert (found.node_name, found.phase) == ("n", "Pending")
     assert (found.deleting, found.unschedulable, JOBSET.is_leader(found)) == (True, True, True)
-    assert found.gates == ("kueue.x-k8s.io/topology", "x", "")
     assert found.template.topology == "4x4"
-    assert view(metadata={"name": "p"}, spec={"schedulingGates": []}).gates == ()
+
+
+@rows(
+    "held spec status",
+    {
+        "a gate": (True, {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}, {}),
+        "a gate without a name": (True, {"schedulingGates": [{}]}, {}),
+        "the room of others": (True, {}, {"nominatedNodeName": "m"}),
+        "no gate": (False, {"schedulingGates": []}, {}),
+    },
+)
+def test_a_gate_or_a_nomination_holds_a_pod(held: bool, spec: Json, status: Json) -> None:
+    found = view(metadata={"name": "p"}, spec=spec, status=a_condition() | status)
+
+    assert (found.held, found.waits) == (held, not held)
 
 
 @rows(
