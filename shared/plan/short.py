@@ -55,8 +55,12 @@ def has_failed(pool: Pool) -> bool:
 
 
 def is_off(pool: Pool) -> bool:
-    """Return whether a pool has no node and may get none: `collect` has switched it off."""
-    return pool.status == PoolStatus.RUNNING and pool.maximum == 0 and not pool.nodes
+    """Return whether `collect` has switched a pool off before all of its nodes came.
+
+    No autoscaler takes the nodes of an elastic one away again, so it serves for its pods only.
+    """
+    off = pool.status == PoolStatus.RUNNING and pool.maximum == 0
+    return off and (pool.elastic or not pool.nodes)
 
 
 def lacks_nodes(pool: Pool) -> bool:
