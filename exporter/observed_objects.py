@@ -25,7 +25,7 @@ from shared.model.names import ObjectName
 from shared.model.times import format_time
 from shared.model.workloads import PodView, QueuedWorkload, WorkloadView
 
-Seen = TypeVar("Seen")
+Seen = TypeVar("Seen", bound="WatchedPod | ObjectName")
 Entry = TypeVar("Entry")
 _NOTHING: Mapping[str, str] = {}
 _SPEC = decoder_of(PodSpec)
@@ -38,6 +38,11 @@ class WatchedPod(Record):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def uid(self) -> str:
+        """Return the UID of the pod."""
+        return self.metadata.uid
 
 
 _POD = msgspec.json.Decoder(WatchedPod)
@@ -79,9 +84,10 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
     def see(self, item: Seen) -> Iterable[Event]:
         """Return the events that one present object gives rise to."""
 
-    @abstractmethod
     def lose(self, item: Seen) -> Iterable[Event]:
-        """Return the events that an object's leaving the watch gives rise to."""
+        """Return the events that an object's leaving the watch gives rise to, and forget it."""
+        self._entries.pop(item.uid, None)
+        return ()
 
     def begin_listing(self) -> None:
         """Start over: what the listing does not show by its end has left the watch meanwhile."""
@@ -131,7 +137,7 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
 
     def see(self, item: WatchedPod) -> Iterable[Event]:
         """Return the demand of a pod that is one for the first time."""
-        uid = item.metadata.uid
+        uid = item.uid
         self._unseen.discard(uid)
         if uid in self._entries:
             self._entries[uid] = may_wait(item)
@@ -148,11 +154,6 @@ class ObservedPods(ObservedObjects[WatchedPod, bool]):
             uid=self._kind.find_owner_uid(view),
         )
         return (self._event(EventType.DEMAND, workload, uid),)
-
-    def lose(self, item: WatchedPod) -> Iterable[Event]:
-        """Forget a pod."""
-        self._entries.pop(item.metadata.uid, None)
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", Workload]):
         """Return that a workload is gone."""
         if self._has_no_slices(item):
             return ()
-        self._entries.pop(item.uid, None)
+        super().lose(item)
         return self._report_gone(view_workload(item))
 
     @property
@@ -238,11 +239,6 @@ class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
         if waits in ("", before):
             return ()
         return (self._event(EventType.DEMAND, item.owner, waits),)
-
-    def lose(self, item: QueuedWorkload) -> Iterable[Event]:
-        """Forget a Workload; its owner's own watch reports what that means."""
-        self._entries.pop(item.uid, None)
-        return ()
 
 
 def find_demand(pod: WatchedPod, kind: Kind) -> PodView | None:

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import msgspec
 import urllib3
@@ -23,8 +23,6 @@ from exporter.publishing import WAIT_SECONDS, Closed, Pauses
 from shared.edges import kubernetes
 from shared.model import errors
 from shared.model.messages import Event
-
-T = TypeVar("T")
 
 
 class WatchEvent(kubernetes.Record):
@@ -145,13 +143,13 @@ _REASONS: tuple[tuple[type[errors.ProvisionerError], str], ...] = (
 _logger = logging.getLogger(__name__)
 
 
-class Follower(Generic[T]):
+class Follower:
     """Keeps the memory of one kind true, and reports the events that follow from them."""
 
     def __init__(
         self,
         api: kubernetes.KubernetesApi,
-        observed: ObservedObjects[T, Any],
+        observed: ObservedObjects[Any, Any],
         *,
         report: Callable[[Event, float, Callable[[], None]], None],
         metrics: Metrics,
@@ -283,7 +281,7 @@ class Follower(Generic[T]):
                 extra={"resource": self._observed.name, "type": event.type},
             )
 
-    def _show(self, item: msgspec.Raw, look: Callable[[T], Iterable[Event]]) -> None:
+    def _show(self, item: msgspec.Raw, look: Callable[[Any], Iterable[Event]]) -> None:
         """Pass one object to the memory.
 
         An object about which anything is raised is counted, logged and skipped: the others go on.

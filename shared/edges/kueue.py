@@ -20,7 +20,7 @@ from shared.kinds.read import Json
 from shared.kinds.table import find_kind
 from shared.model.errors import KindAbsent, NotFound, StaleView, refuse
 from shared.model.names import ObjectName
-from shared.model.times import format_time, parse_count, parse_time
+from shared.model.times import format_time, parse_count
 from shared.model.workloads import Check, CheckState, QueuedWorkload, WorkloadView
 
 CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
@@ -63,6 +63,7 @@ def read_queued(body: Json) -> QueuedWorkload:
     active = read.fields(body, "spec").get("active") is not False
     checks = tuple(_read_state(each) for each in read.objects(body, "status", "admissionChecks"))
     losing = any(each.state in ("Retry", "Rejected") for each in checks)
+    lost = (read.held_conditions(body, "False").get("QuotaReserved"), held.get("Evicted"))
     assigned = read.objects(body, "status", "admission", "podSetAssignments")
     return QueuedWorkload(
         namespace=namespace,
@@ -77,22 +78,11 @@ def read_queued(body: Json) -> QueuedWorkload:
         counts={read.text(each, "name"): read.number(each, "count") for each in assigned},
         checks=checks,
         reserved_at=held.get("QuotaReserved"),
-        lost_at=_find_loss(body),
+        lost_at=max(filter(None, lost), default=None),
         # With requeueAfterSeconds Kueue keeps the quota until that pause is over, and evicts then:
         # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
         holds_quota="QuotaReserved" in held and active and not (ended or losing),
     )
-
-
-def _find_loss(body: Json) -> float | None:
-    """Return since when a Workload has no quota, or is evicted; None if neither is so."""
-    lost = (("QuotaReserved", "False"), ("Evicted", "True"))
-    times = [
-        parse_time(read.text(each, "lastTransitionTime"))
-        for each in read.objects(body, "status", "conditions")
-        if (read.text(each, "type"), read.text(each, "status")) in lost
-    ]
-    return max((at for at in times if at is not None), default=None)
 
 
 def _read_state(body: Json) -> CheckState:

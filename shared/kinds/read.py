@@ -107,12 +107,12 @@ def suspend_set_at(body: Json) -> float | None:
     return max(filter(None, times), default=None)
 
 
-def held_conditions(body: Json) -> dict[str, float | None]:
-    """Return the conditions that are ``True``, with the unix seconds of their last transition."""
+def held_conditions(body: Json, status: str = "True") -> dict[str, float | None]:
+    """Return the conditions of one status, with the unix seconds of their last transition."""
     return {
         text(each, "type"): parse_time(text(each, "lastTransitionTime"))
         for each in objects(body, "status", "conditions")
-        if text(each, "status") == "True"
+        if text(each, "status") == status
     }
 
 
