@@ -21,7 +21,7 @@ BUDGETS = {
     "shared/needs": (1_422, 1_300),
     "shared/plan": (1_632, 1_900),
     "shared/engine": (2_411, 1_950),
-    "shared/edges": (2_312, 2_100),
+    "shared/edges": (2_302, 2_100),
     "shared/kinds": (1_279, 1_300),
     "shared/shapes": (755, 760),
     "demo": (2_499, 2_500),
