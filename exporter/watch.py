@@ -12,7 +12,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from contextlib import closing
+from typing import Any
 
 import msgspec
 import urllib3
@@ -61,12 +62,6 @@ class Watch:
     def __init__(self, path: str, response: urllib3.BaseHTTPResponse) -> None:
         """Read the open answer of a list's path."""
         self._what, self._response, self._closing = f"WATCH {path}", response, False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._response.close()
 
     def close(self) -> None:
         """End the watch at once, also while another thread waits for its next event."""
@@ -251,8 +246,8 @@ class Follower:
         query |= {"allowWatchBookmarks": "true", "timeoutSeconds": str(WATCH_SECONDS)}
         query["resourceVersion"] = self._version
         response = self._api.stream(path, query, silence_seconds=self._silence_seconds)
-        with Watch(path, response) as watch:
-            self._open = watch
+        self._open = watch = Watch(path, response)
+        with closing(response):
             if self._stop.is_set():
                 return True
             self._health.note_lack(self._observed.name, "")
@@ -276,10 +271,8 @@ class Follower:
         elif event.type == "DELETED":
             self._show(event.object, self._observed.lose)
         elif event.type != "BOOKMARK":
-            _logger.warning(
-                "watch event of an unknown type skipped",
-                extra={"resource": self._observed.name, "type": event.type},
-            )
+            facts = {"resource": self._observed.name, "type": event.type}
+            _logger.warning("watch event of an unknown type skipped", extra=facts)
 
     def _show(self, item: msgspec.Raw, look: Callable[[Any], Iterable[Event]]) -> None:
         """Pass one object to the memory.

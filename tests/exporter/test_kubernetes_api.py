@@ -105,8 +105,8 @@ def test_a_watch_that_fails_says_how(
     kubernetes: ScriptedKubernetes, stream: Stream, error: type[Exception]
 ) -> None:
     kubernetes.watches["pods"].append(stream)
-    with open_watch(kubernetes.api) as watch, pytest.raises(error) as caught:
-        list(watch)
+    with pytest.raises(error) as caught:
+        list(open_watch(kubernetes.api))
     assert type(caught.value) is error
 
 
@@ -115,18 +115,17 @@ def test_events_are_put_together_from_any_pieces(kubernetes: ScriptedKubernetes)
     kubernetes.watches["pods"].append(
         Stream((line[:30], line[30:70], line[70:] + "\n" + line + "\n" + line, "\n\n"), END)
     )
-    with open_watch(kubernetes.api) as watch:
-        found = [msgspec.json.decode(each.object)["metadata"]["name"] for each, _ in watch]
+    found = [msgspec.json.decode(each.object)["metadata"]["name"] for each, _ in open_watch(kubernetes.api)]
     assert found == ["ä"] * 3
 
 
 def test_closing_a_watch_from_another_thread_ends_it_quietly(kubernetes: ScriptedKubernetes) -> None:
     kubernetes.watches["pods"].append(Stream((bookmark("1"),)))
-    with open_watch(kubernetes.api) as watch:
-        events = iter(watch)
-        next(events)
-        threading.Timer(0.05, watch.close).start()
-        assert next(events, None) is None
+    watch = open_watch(kubernetes.api)
+    events = iter(watch)
+    next(events)
+    threading.Timer(0.05, watch.close).start()
+    assert next(events, None) is None
 
 
 @pytest.mark.parametrize(
