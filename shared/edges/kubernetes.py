@@ -113,13 +113,11 @@ class Status(Record):
     details: dict[str, Any] | None = None
 
 
-class Expired(errors.Retryable):
+class Expired(errors.Retryable, reason=Reason.VIEW_STALE):
     """HTTP 410: the resource version or continue token is too old; list again from the start.
 
     Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses.
     """
-
-    reason = Reason.VIEW_STALE
 
 
 class Unreadable(errors.Retryable):
@@ -244,7 +242,7 @@ class KubernetesApi:
     def list_pages(
         self, path: str, params: Params | None = None, *, page_size: int = PAGE_SIZE
     ) -> Iterator[Page]:
-        """Return the pages of a list one by one, so that never more than one is held.
+        """Return the pages of a list one by one, so that it is never held as a whole.
 
         The first page's ``metadata.resource_version`` is the version that the whole list shows; no
         ``resourceVersion`` is sent, because the server would ignore `page_size` with ``0``
