@@ -14,6 +14,7 @@ NAMED_SECONDS, MOST_SECONDS = 10.0, 30.0
 LONGEST = {
     "tests/loop/test_lives.py": 120.0,
     "demo/tests/test_demo.py": 90.0,
+    "standins/autoscaler/tests/test_autoscaler_upstream.py": MOST_SECONDS,  # minutes, on real control planes only
     "demo/tests/test_stack_commands.py": MOST_SECONDS,
     "tests/loop/test_chaos.py": MOST_SECONDS,
     "tests/simulation/test_simulation.py": MOST_SECONDS,
