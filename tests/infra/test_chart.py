@@ -230,17 +230,12 @@ def test_the_pod_may_call_names_https_and_the_metadata_server_of_either_data_pla
     ]
 
 
-def test_the_container_can_neither_write_nor_become_more_and_sees_no_services() -> None:
-    pod, container, account = read_pod()["spec"], read_container(), read_of_exporter("ServiceAccount")
+def test_the_container_can_neither_write_nor_sees_services_and_only_who_asks_gets_the_token() -> None:
+    """The namespace's Pod Security holds the rest: tests/loop/test_chart_applied.py."""
+    pod, account = read_pod()["spec"], read_of_exporter("ServiceAccount")
 
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert read_container()["securityContext"]["readOnlyRootFilesystem"] is True
     assert pod["enableServiceLinks"] is False
     assert "volumes" not in pod
-    # Only who asks for the account's token gets it.
     assert (account["metadata"]["name"], account["automountServiceAccountToken"]) == (EXPORTER, False)
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == (EXPORTER, True)
