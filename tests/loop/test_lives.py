@@ -52,8 +52,8 @@ class Run:
             except BaseException as error:  # noqa: BLE001 -- the test of this very life raises it
                 self.errors[row.life] = error
 
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            list(threads.map(play, rows))
+        with ThreadPoolExecutor(AT_ONCE) as threads:  # first those that wait for Kueue's pauses
+            list(threads.map(play, sorted(rows, key=lambda row: row.queue is None)))
         # Only now: a call that came late, after its life was over, counts too.
         self.outcomes = {name: life.measure() for name, life in lives.items()}
         self.shared = cloud.list_shared({f"life-{row.life}" for row in rows if row.mixes})
