@@ -1,13 +1,12 @@
 """Leaders, heads and live pods of every kind: they buy what the spec says, and no more."""
 
-import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec import structs
 
 from shared.kinds import jobset as jobset_keys
-from shared.kinds import leaderworkerset, raycluster
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
@@ -31,8 +30,13 @@ from tests.rules.workloads import (
     a_jobset,
     a_leader,
     a_leaderworkerset,
+    a_member,
+    a_pod_of_job,
+    a_pod_of_jobset,
     a_raycluster,
     a_replicated_job,
+    a_server,
+    a_shard,
     a_worker,
     a_workload,
     change,
@@ -148,24 +152,20 @@ def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool
 
 
 FORGED_PODS, SLICES = 60, 3
-INDEXES = (labels.COMPLETION_INDEX, leaderworkerset.GROUP_INDEX, raycluster.REPLICA_INDEX)
-
-
-def forge(pod: PodView, index: int, *, keep: bool = False) -> PodView:
-    """The same pod, which says wherever it can that its slice has this index."""
-    own = {} if keep else {key: str(index) for key in INDEXES if key in pod.template.labels}
-    return structs.replace(
-        pod,
-        uid=f"forged-{index}",
-        name=re.sub(r"-0$", f"-{index}", pod.name),
-        controller_name=re.sub(r"-0$", f"-{index}", pod.controller_name),
-        template=structs.replace(pod.template, labels=pod.template.labels | own),
-    )
 
 
 def forge_all(kind: str, body: Json) -> list[PodView]:
-    """Pods with many indexes; a Job's own pods keep index 0 too where their Job's name has it."""
-    return [forge(a_leader(kind, body), index, keep=kind == "JobSet") for index in range(FORGED_PODS)]
+    """Pods each of which says wherever it can that its slice has another index."""
+    forged: dict[str, Callable[[int], PodView]] = {
+        "JobSet": lambda index: a_pod_of_jobset(body, index=index),
+        "RayCluster": lambda index: a_worker(body, pod_labels=indexed(index)),
+        "LeaderWorkerSet": lambda index: a_member(0, body, group=index),
+        "Job": lambda index: a_pod_of_job(str(index), body),
+        "StatefulSet": lambda index: a_shard(index, body),
+        "Deployment": lambda _index: a_server(body),
+        "Pod": lambda _index: a_leader("Pod", body),
+    }
+    return [forged[kind](index) for index in range(FORGED_PODS)]
 
 
 def count(pods: list[PodView], workload: WorkloadView) -> tuple[int, int]:
@@ -187,9 +187,8 @@ def test_pods_of_no_index_make_more_pools_than_the_spec(kind: str) -> None:
 @pytest.mark.parametrize("kind", ALL)
 def test_one_shape_is_one_pool_with_the_nodes_of_the_spec_for_any_number_of_pods(kind: str) -> None:
     body, nodes = a_gpu_body(), 1 if kind in ("Pod", "RayCluster") else 4
-    pods = [a_leader(kind, body)] * FORGED_PODS if kind == "Pod" else forge_all(kind, body)
 
-    assert count(pods, a_workload(kind, body, hosts=nodes)) == (1, nodes)
+    assert count(forge_all(kind, body), a_workload(kind, body, hosts=nodes)) == (1, nodes)
 
 
 def test_a_replica_index_far_beyond_the_spec_makes_no_more_pools_than_it() -> None:

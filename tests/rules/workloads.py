@@ -133,9 +133,9 @@ def a_replicated_job(name: str, template: Json, *, pods: int = 1, replicas: int 
     return {"name": name, "replicas": replicas, "template": {"spec": spec}}
 
 
-def a_pod_of_jobset(template: Json | None = None) -> PodView:
+def a_pod_of_jobset(template: Json | None = None, *, index: int = 0) -> PodView:
     own = {jobset.JOBSET_NAME_ON_POD: "train", labels.COMPLETION_INDEX: "0"}
-    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-workers-0", "uid": "of-the-job"}
+    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": f"train-workers-{index}", "uid": "of-the-job"}
     return a_pod_of(controller, template, name="train-0", labels=own)
 
 
