@@ -38,6 +38,7 @@ A100, H100, H200, GB200 = "nvidia-tesla-a100", "nvidia-h100-80gb", "nvidia-h200-
     ("template", "machine"),
     [
         (a_gpu(), "g2-standard-4"),
+        (a_gpu(cpu=3.92), "g2-standard-4"),
         (a_gpu(cpu=4), "g2-standard-8"),
         (a_gpu(cpu=30), "g2-standard-32"),
         (a_gpu(cpu=40), "g2-standard-48"),
