@@ -150,6 +150,13 @@ def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -
     )
 
 
+def test_what_one_pod_of_a_slice_adds_is_asked_of_all() -> None:
+    wanted = want(a_leaderworkerset(replicas=1), in_group(0), a_member(1, change(a_body(), SPOT)))
+
+    assert tiers(wanted.needs) == {Tier.SPOT: 1}
+    assert [pod.need for pod in wanted.pods] == [wanted.needs[0].key] * 2
+
+
 def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
     pod = a_leader("Deployment", change(ONE_HOST, {**SPOT}))
     (need,) = want(a_workload("Deployment", ONE_HOST), pod).needs
