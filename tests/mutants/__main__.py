@@ -45,7 +45,7 @@ def judge_sample(count: int, workers: int) -> int:
     named = [each for each in read_by_hand(ROOT) if each.tests]
     sample = Random(name_commit(ROOT)).sample(named, min(count, len(named)))
     with open_trees(workers) as trees:
-        verdicts = list(judge_side_by_side(sample, trees, Coverage({}, {})))
+        verdicts = list(judge_side_by_side(sample, trees, Coverage({})))
     missed = [each.identity for each in verdicts if each.outcome != CAUGHT]
     _say(f"{len(sample) - len(missed)} of {len(sample)} mutants are noticed by the tests that they name")
     _say(*(f"MISSED: {each}" for each in missed))

@@ -1,22 +1,17 @@
 """A plugin of pytest that tells coverage.py, also in the processes of a test, which test runs."""
 
-import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import coverage
 import pytest
 
 CONTEXT = "MUTANTS_TEST"
 """The variable with the id of the test that runs, for the programs that it starts."""
-OUTCOMES = "MUTANTS_OUTCOMES"  # the variable with the file for the seconds of each test that passed
 SETTINGS = "MUTANTS_SETTINGS"
 """The variable with coverage.py's settings, for the programs that a test starts."""
 _TIERS = {"tool", "helm", "terraform", "image", "browser", "corpus", "recordings", "slow", "cluster", "real"}
 """The markers of tests that need more than one process and PyPI."""
-_SECONDS: dict[str, float] = {}
-_FAILED: set[str] = set()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,14 +33,3 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         del os.environ[CONTEXT], os.environ["COVERAGE_PROCESS_START"]
         if measured is not None:
             measured.switch_context("")
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _SECONDS[report.nodeid] = _SECONDS.get(report.nodeid, 0.0) + report.duration
-    if not report.passed:
-        _FAILED.add(report.nodeid)
-
-
-def pytest_sessionfinish() -> None:
-    passed = {name: seconds for name, seconds in _SECONDS.items() if name not in _FAILED}
-    Path(os.environ[OUTCOMES]).write_text(json.dumps({"passed": passed, "failed": sorted(_FAILED)}))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.tests_by_line import SUITES, Coverage
@@ -11,8 +10,8 @@ from tests.mutants.trees import Tree
 
 _IN_MEMORY = ("tests/rules/", "tests/engine/")
 _FIRST_TESTS = 40  # so many tests are run first: most mutants fail in them
-_TESTS_SECONDS_MAX = 60.0  # how long the tests of a mutant took together without it
-_SECONDS_MIN = 30.0  # how long tests may compute at least. A mutant may let a test go on for ever.
+_TESTS_MAX = 400
+_TESTS_SECONDS_MAX = 180.0  # how long they may compute. A mutant may let a test go on for ever.
 _STORIES_SECONDS_MAX = 120.0
 _SIMULATED = tuple(f"shared/{room}/" for room in ("model", "kinds", "shapes", "needs", "plan", "engine"))
 _SIMULATE = """
@@ -52,7 +51,7 @@ def judge(mutant: Mutant, tree: Tree, coverage: Coverage) -> Verdict:
     tests = choose_tests(coverage, tree, mutant.file, mutant.line_in(text))
     with tree.changed(mutant.file, mutant.change(text)):
         for part in (named, tests[:_FIRST_TESTS], tests[_FIRST_TESTS:]):
-            if failed := _run_tests(tree, part, coverage):
+            if failed := _run_tests(tree, part):
                 return end(CAUGHT, failed.split("/")[1] if "/" in failed else failed, failed)
         if mutant.file.startswith(_SIMULATED) and coverage.lines:
             code, _ = tree.run("-c", _SIMULATE, seconds=_STORIES_SECONDS_MAX)
@@ -64,9 +63,7 @@ def judge(mutant: Mutant, tree: Tree, coverage: Coverage) -> Verdict:
 def choose_tests(coverage: Coverage, tree: Tree, file: str, line: int) -> list[str]:
     """Return the tests that are run for a line."""
     found = coverage.list_tests(tree.root, file, line)
-    in_order = found[:_FIRST_TESTS] + sorted(found[_FIRST_TESTS:], key=_rank_suite)
-    seconds = accumulate(coverage.seconds[test] for test in in_order)
-    return [test for test, until in zip(in_order, seconds, strict=True) if until <= _TESTS_SECONDS_MAX]
+    return (found[:_FIRST_TESTS] + sorted(found[_FIRST_TESTS:], key=_rank_suite))[:_TESTS_MAX]
 
 
 def _rank_suite(test: str) -> list[bool]:
@@ -74,7 +71,7 @@ def _rank_suite(test: str) -> list[bool]:
     return [f"tests/{each}/" not in test for each in SUITES]
 
 
-def _run_tests(tree: Tree, tests: list[str], coverage: Coverage) -> str:
+def _run_tests(tree: Tree, tests: list[str]) -> str:
     """Return the first test that fails, or nothing.
 
     Where real processes share a machine, a test can fail by chance: it must fail twice.
@@ -84,17 +81,16 @@ def _run_tests(tree: Tree, tests: list[str], coverage: Coverage) -> str:
     # Those of one file together, because they may share what it starts.
     in_order = sorted(tests, key=lambda test: (_rank_suite(test), test.partition("::")[0]))
     (tree.root / "chosen").write_text("\n".join(in_order))
-    known = sum(coverage.seconds.get(test, 1.0) for test in in_order)
-    code, written = tree.test("-x", "@chosen", seconds=_SECONDS_MIN + 3 * known)
+    code, written = tree.test("-x", "@chosen", seconds=_TESTS_SECONDS_MAX)
     if code in (0, _NO_TEST):
         return ""
     files = list(dict.fromkeys(test.partition("::")[0] for test in in_order))
     if code == _NOT_FOUND and files != in_order:  # the names of some rows follow from the product
-        return _run_tests(tree, files, coverage)
+        return _run_tests(tree, files)
     failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", written, re.MULTILINE)
     if failed is None or code in _COLLECTION_FAILED:
         return "time" if code is None else "import"
-    sure = failed[1].startswith(_IN_MEMORY) or len(tests) == 1 or _run_tests(tree, [failed[1]], coverage)
+    sure = failed[1].startswith(_IN_MEMORY) or len(tests) == 1 or _run_tests(tree, [failed[1]])
     return failed[1] if sure else ""
 
 

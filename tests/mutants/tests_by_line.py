@@ -1,25 +1,26 @@
 """Which tests cover a line of the product, the fastest and most particular ones first."""
 
 import ast
-import json
 import re
 import tempfile
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 
 from coverage import CoverageData
 
-from tests.mutants.covering import CONTEXT, OUTCOMES, SETTINGS
+from tests.mutants.covering import CONTEXT, SETTINGS
 from tests.mutants.trees import PYTEST, Tree, spread
 
 PRODUCT = ("shared", "exporter", "functions", "cli", "infra/build")
 SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra")
 """The folders of tests that run mostly in one process."""
 PLUGIN = "tests.mutants.covering"
-_TEST_SECONDS_MAX = 5.0
+_TEST_SECONDS_MAX = 5
+_LEFT_OUT = re.compile(r"^(?:(?:FAILED|ERROR) |[0-9.]+s call +)(\S.*?)(?: - .*)?$", re.MULTILINE)
+"""What pytest says of a test that fails, or that takes longer."""
 _SUITE_SECONDS_MAX = 3000.0
 
 
@@ -28,7 +29,6 @@ class Coverage:
     """The tests by file and line of the product."""
 
     lines: dict[str, dict[int, list[str]]]
-    seconds: dict[str, float]
 
     def list_tests(self, root: Path, file: str, line: int) -> list[str]:
         """Return the tests of a line; of what reads the name that it sets, if it runs on import."""
@@ -63,55 +63,45 @@ def _find_statement(text: str, line: int) -> tuple[int, int, list[str]]:
 
 
 def measure_tests(trees: Sequence[Tree], suites: tuple[str, ...] = SUITES) -> Coverage:
-    """Run the tests of some suites once, in several trees, and return what each covers."""
-    parts = list(spread(trees, _measure_suite, suites))
+    """Run some suites once, in several trees, and return which quick tests cover each line."""
     lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for part in parts:
-        for file, tests in part.lines.items():
+    for part in spread(trees, _measure_suite, suites):
+        for file, tests in part.items():
             for line, names in tests.items():
                 lines[file][line] += names
-    seconds = {name: each for part in parts for name, each in part.seconds.items()}
-    return Coverage(_rank_lines(lines, seconds), seconds)
+    size = Counter(chain.from_iterable(chain.from_iterable(tests.values() for tests in lines.values())))
+    return Coverage(
+        {file: {line: _rank(names, size) for line, names in tests.items()} for file, tests in lines.items()}
+    )
 
 
-def _measure_suite(suite: str, tree: Tree) -> Coverage:
+def _measure_suite(suite: str, tree: Tree) -> dict[str, dict[int, list[str]]]:
     """Run the tests of a suite, and return which of them reach each line."""
     paths = sorted((tree.root / "tests" / suite).glob("test_*.py"))
     files = [str(each.relative_to(tree.root)) for each in paths]
     with tempfile.TemporaryDirectory() as folder:
         rooms = "".join(f"\n    {tree.root / room}" for room in PRODUCT)
-        settings, outcomes = Path(folder, "settings"), Path(folder, "outcomes.json")
+        settings = Path(folder, "settings")
         settings.write_text(
             f"[run]\nsource ={rooms}\ncontext = ${{{CONTEXT}-}}\nparallel = true\ndata_file = {folder}/data\n"
         )
-        option, environ = f"--rcfile={settings}", {OUTCOMES: str(outcomes), SETTINGS: str(settings)}
-        words = ["-m", "coverage", "run", option, "-m", "pytest", *PYTEST, "-p", PLUGIN, *files]
-        _, written = tree.run(*words, seconds=_SUITE_SECONDS_MAX, environ=environ)
-        passed = json.loads(outcomes.read_text())["passed"] if outcomes.exists() else {}
-        if not passed:
-            raise RuntimeError(f"no test of {suite} passes:\n{written}")
+        option, slow = f"--rcfile={settings}", ("--durations=0", f"--durations-min={_TEST_SECONDS_MAX}", "-rfE")
+        words = ["-m", "coverage", "run", option, "-m", "pytest", *PYTEST, *slow, "-p", PLUGIN, *files]
+        _, written = tree.run(*words, seconds=_SUITE_SECONDS_MAX, environ={SETTINGS: str(settings)})
         tree.run("-m", "coverage", "combine", option, seconds=_SUITE_SECONDS_MAX)
         data = CoverageData(f"{folder}/data")
         data.read()
+        left_out = {"", *_LEFT_OUT.findall(written)}
         lines = {
-            str(Path(path).relative_to(tree.root)): data.contexts_by_lineno(path)
+            str(Path(path).relative_to(tree.root)): {
+                line: [test for test in tests if test not in left_out]
+                for line, tests in data.contexts_by_lineno(path).items()
+            }
             for path in sorted(data.measured_files())
         }
-    return Coverage(lines, passed)
-
-
-def _rank_lines(
-    by_file: Mapping[str, Mapping[int, list[str]]], passed: Mapping[str, float]
-) -> dict[str, dict[int, list[str]]]:
-    size: dict[str, int] = defaultdict(int)
-    for tests in chain.from_iterable(lines.values() for lines in by_file.values()):
-        for test in tests:
-            size[test] += 1
-    fast = {test for test, seconds in passed.items() if seconds <= _TEST_SECONDS_MAX}
-    return {
-        file: {line: _rank([test for test in tests if test in fast], size) for line, tests in lines.items()}
-        for file, lines in by_file.items()
-    }
+    if not any(chain.from_iterable(tests.values() for tests in lines.values())):
+        raise RuntimeError(f"no test of {suite} passes:\n{written}")
+    return lines
 
 
 def _rank(tests: list[str], size: dict[str, int]) -> list[str]:
