@@ -40,14 +40,12 @@ from tests.rules.workloads import (
     WAITS,
     Json,
     a_body,
-    a_deployment,
     a_gpu_body,
     a_group,
     a_leaderworkerset,
     a_raycluster,
     a_server,
     a_shard,
-    a_stateful_set,
     a_worker,
     change,
     decide,
@@ -187,25 +185,6 @@ def test_each_kind_knows_its_own_pods() -> None:
     assert "!batch.kubernetes.io/job-name" in of_deployments
 
 
-# --- what cannot be a slice ---
-
-
-PARALLEL: Json = {"template": SEVERAL_HOSTS, "podManagementPolicy": "Parallel"}
-
-
-def test_single_hosts_share_one_pool_and_parallel_pods_of_all_hosts_are_a_slice() -> None:
-    server = expect_demand(decide(a_server(), a_deployment()))
-    shards = [expect_demand(decide(a_shard(ordinal), a_stateful_set())) for ordinal in range(4)]
-    whole = expect_demand(decide(a_shard(3, template=SEVERAL_HOSTS), a_stateful_set(**PARALLEL)))
-
-    assert server.need.elastic
-    assert (server.shape.node_count, server.shape.chips, server.shape.machine.name) == (3, 12, "ct6e-standard-4t")
-    assert {(each.need.elastic, each.shape.node_count) for each in shards} == {(True, 4)}
-    assert (whole.need.elastic, whole.shape.node_count) == (False, 4)
-    with refuses(Reason.SLICE_UNKNOWN):
-        list_slices(a_stateful_set(template=SEVERAL_HOSTS))
-
-
 # --- the bare pod, and pods that belong to nobody who is known here ---
 
 
@@ -288,9 +267,6 @@ def test_only_pods_that_no_other_kind_marks_are_watched_and_none_of_them_as_a_wo
 
 ONE_HOST_GROUP = a_group(numOfHosts=1, topology="2x2")
 ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
-
-
-# --- two replicas never share a pool ---
 
 
 OTHER_SHAPE = a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)
