@@ -9,8 +9,8 @@ import pytest
 
 from infra.build.write_reference import _read_notes
 from shared.model.errors import Misconfigured
-from shared.settings import PREFIX, ClusterSettings, Credentials, Settings, is_allowed, read_settings
-from tests.builders import CLUSTER, settings
+from shared.settings import PREFIX, ClusterSettings, Credentials, Settings, read_settings
+from tests.builders import CLUSTER
 
 ONE_CLUSTER = json.dumps({CLUSTER: {"endpoint": "https://c.example"}})
 OF_CLUSTER = {"zone": "us-east5-b", "private": True, "endpoint": "https://c", "ca_file": "/ca", "token_file": "/t"}
@@ -128,23 +128,3 @@ def test_each_setting_is_explained_beside_it_and_numbers_say_their_unit() -> Non
 
     assert len(numbers) > 5
     assert [name for name in numbers if not name.endswith(units) and not name.startswith("limit_")] == []
-
-
-@pytest.mark.parametrize("limit", ["limit_chips", "limit_chips_per_namespace"])
-def test_any_limit_counts_as_limited(limit: str) -> None:
-    assert settings(**{limit: 1}).limited
-    assert not settings().limited
-
-
-@pytest.mark.parametrize(
-    ("value", "patterns", "allowed"),
-    [
-        ("ml-a", ("ml-*",), True),
-        ("ML-a", ("ml-*",), False),
-        ("x", ("*",), True),
-        ("x", (), False),
-        ("a/b", ("a/*",), True),
-    ],
-)
-def test_patterns_allow_what_they_match(value: str, patterns: tuple[str, ...], allowed: bool) -> None:
-    assert is_allowed(value, patterns) is allowed
