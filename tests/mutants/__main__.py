@@ -24,18 +24,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.mutants", description=__doc__)
     parser.add_argument("--random", type=int, default=300, help="operator mutants; default: 300")
     parser.add_argument("--seed", type=int, default=44, help="of their draw; default: 44")
-    parser.add_argument("--only", action="append", help="random, or a group by hand; repeatable")
     parser.add_argument("--sample", type=int, default=0, help="so many by hand, by the tests that they name")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree; default: 2")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="what came of each")
     options = parser.parse_args()
     if options.sample:
         return judge_sample(options.sample, options.workers)
     mutants = read_by_hand(ROOT) + draw_operators(ROOT, options.random, options.seed)
-    chosen = [each for each in mutants if not options.only or each.group in options.only]
-    verdicts = judge_all(chosen, options.workers)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps([asdict(each) for each in verdicts], indent=1))
+    verdicts = judge_all(mutants, options.workers)
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text(json.dumps([asdict(each) for each in verdicts], indent=1))
     _say(*write_table(verdicts))
     return 0
 
