@@ -1,6 +1,7 @@
 """The pages: short, linked, and in step with the code, its alerts and its tables."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,27 @@ def test_no_document_names_a_place_that_is_gone() -> None:
     ]
 
     assert gone == [], "say where it is now"
+
+
+NO_PROSE = re.compile(r"```.*?```|^[|#].*?$", re.DOTALL | re.MULTILINE)
+"""Code, tables and headings."""
+WORDS_MAX = 25
+
+
+def list_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page, with each link by its words and each code as one word."""
+    text = re.sub(r"`[^`]*`", "x", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", NO_PROSE.sub("", text)))
+    for paragraph in re.split(r"\n\s*\n|\n\s*(?:- |\d+\. )", text):
+        yield from re.split(r"(?<=[.:;!?])\s+", " ".join(paragraph.split()))
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if "/" not in name or name.startswith("docs/")])
+def test_a_sentence_has_at_most_25_words(name: str) -> None:
+    words = {each: len(re.findall(r"\S*\w\S*", each)) for each in list_sentences(DOCUMENTS[name])}
+    long = [f"{number} words: {each}" for each, number in words.items() if number > WORDS_MAX]
+
+    assert long == [] or name.endswith("labels.md")  # its lists of labels are code
+    assert len(re.findall(r"\S*\w\S*", next(list_sentences("word " * 26)))) > WORDS_MAX, "a long one is noticed"
 
 
 # --- the pages that follow from the code ---
