@@ -144,6 +144,7 @@ def test_the_catalogue_agrees_with_the_one_of_the_fake_and_leaves_most_of_a_mach
     assert ours == BUILT_IN
     of_v100 = {each.name for kind, each in machines if (kind, each.chips) == ("nvidia-tesla-v100", 1)}
     assert of_v100 == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}, "vCPUs are bounded"
+    assert {each.memory_gb for _, each in machines if each.name == "n1-highmem-4"} == {26}
     for _, machine in machines:
         cpu, memory = measure_allocatable(machine, Room())
         assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000

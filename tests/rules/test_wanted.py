@@ -54,7 +54,9 @@ def test_groups_whose_pods_ask_the_same_are_one_need_without_the_slices_that_hav
     alike = want(of_groups(a_group("a", 2), structs.replace(a_group("b", 5), over=2))).needs
     other = want(of_groups(a_group("a", 2), a_group("b", 3, selectors=SPOT))).needs
 
-    assert [(need.most, need.hosts) for need in alike] == [(5, 4)]
+    single = want(of_groups(a_group("a", 2, topology="2x2"))).needs
+
+    assert [(need.most, need.hosts, need.loose) for need in (*alike, *single)] == [(5, 4, True), (2, 1, False)]
     assert tiers(other) == {Tier.ON_DEMAND: 2, Tier.SPOT: 3}
 
 
