@@ -9,7 +9,7 @@ from msgspec import structs
 
 from shared.engine import reads
 from shared.engine.wakes import BEGIN_SECONDS, LISTED_MIN
-from shared.model.errors import Denied, Unavailable
+from shared.model.errors import Denied
 from shared.model.workloads import WorkloadView
 from shared.needs.wanted import Wanted, list_wanted
 from tests.builders import a_pod
@@ -51,17 +51,6 @@ def test_a_tick_goes_on_where_its_time_ended() -> None:
     assert world.provisioner.tick().left == 0
     asked = [call.rpartition(" ")[2] for call in world.take_calls() if call.startswith("get JobSet")]
     assert list(dict.fromkeys(asked))[: len(left)] == left
-
-
-def test_a_cluster_that_cannot_be_listed_is_one_error_and_forgets_what_was_spare() -> None:
-    world = World()
-    world.collector.memory.spare = frozenset({"p"})
-
-    world.fail("*", Unavailable("no answer"))
-    done = world.collector.tick()
-
-    assert [type(error) for _, error in done.errors] == [Unavailable]
-    assert not world.collector.memory.spare
 
 
 def of_nobody(world: World, name: str, **fields: str) -> None:
@@ -187,14 +176,3 @@ def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch
     world.change_pod("train-0-0", node_name="", unschedulable=True)
     world.collector.tick()
     assert asked == ["data"]
-
-
-def test_a_slice_that_runs_on_a_pool_of_others_is_not_told_to_be_mixed() -> None:
-    world = World(slices=2)
-    first, second = world.buy(0, 1)
-    world.gke.pools["static"] = structs.replace(world.gke.pools[second], name="static", labels={})
-    del world.gke.pools[second]
-    world.run(0, first)
-    world.run(1, "static")
-
-    assert not list_reasons(world.collector.tick())
