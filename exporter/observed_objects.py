@@ -71,10 +71,6 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         self._entries: dict[str, Entry] = {}
         self._unseen: set[str] = set()
 
-    def __len__(self) -> int:
-        """Return how many objects are remembered."""
-        return len(self._entries)
-
     @property
     def standing(self) -> int:
         """How many objects are in the state that this watch is about."""

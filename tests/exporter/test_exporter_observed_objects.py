@@ -159,7 +159,7 @@ def test_what_is_new_is_reported(kind: str, row: str) -> None:
         said, _, wanted = step.partition(" > ")
         verb, _, what = said.partition(" ")
         if verb in ("kept", "standing"):
-            assert (len(observed) if verb == "kept" else observed.standing) == int(what), step
+            assert (len(observed._entries) if verb == "kept" else observed.standing) == int(what), step
         elif verb == "miss":
             observed.miss(what)
         else:
