@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from cli.board.site import Board
 from cli.fleet.rows import PoolRow, WaitingRow
 from cli.fleet.status import Status
 from shared.model.names import build_name
@@ -19,10 +20,11 @@ def pool_name(workload: str) -> str:
 
 @dataclass
 class Scene:
-    """What is read; tests change it while a page is open."""
+    """What a board reads; tests change it while a page is open."""
 
-    pools: list[PoolRow] = field(default_factory=list)
-    waiting: list[WaitingRow] = field(default_factory=list)
+    board: Board
+    pools: list[PoolRow]
+    waiting: list[WaitingRow]
     errors: list[str] = field(default_factory=list)
 
     def read_status(self, *_arguments: Any, **_options: Any) -> Status:
@@ -30,7 +32,7 @@ class Scene:
         return Status(pools=list(self.pools), waiting=list(self.waiting), errors=list(self.errors))
 
 
-def a_bad_night() -> Scene:
+def a_bad_night(board: Board) -> Scene:
     """Slices that run, wait, are refused and end."""
     over = {"decision": "delete", "reason": "workload_over", "message": "its workload completed"}
     pools = [
@@ -61,4 +63,4 @@ def a_bad_night() -> Scene:
             stuck=True,
         ),
     ]
-    return Scene(pools=pools, waiting=waiting)
+    return Scene(board, pools, waiting)

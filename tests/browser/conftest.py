@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,36 +18,25 @@ from tests.cli.cli_world import a_deployment
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
-REBOUND = "rebound.example"
-
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- of this tier only
 
-    arguments = [f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1"]
-    arguments += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=arguments)
         yield browser
         browser.close()
 
 
-@dataclass
-class Shown:
-    """A board that is served, and what it reads."""
-
-    board: Board
-    scene: Scene
-
-
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
-    scene = a_bad_night()
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """A bad night that a served board reads."""
+    scene = a_bad_night(Board(a_deployment(), every=0.2))
     monkeypatch.setattr(site, "read_status", scene.read_status)
-    board = Board(a_deployment(), every=0.2)
-    with listening(board):
-        yield Shown(board, scene)
+    with listening(scene.board):
+        yield scene
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from cli.board.site import render_page
 from cli.usage.chart import write_html
 from cli.usage.usage_command import list_columns
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
-from tests.browser.board_scene import HOSTILE
+from tests.browser.board_scene import HOSTILE, Scene
 from tests.browser.browser_tools import find_axe
-from tests.browser.conftest import REBOUND, Shown
 from tests.cli.board_rows import a_row, a_wait
 
 if TYPE_CHECKING:
@@ -28,12 +27,12 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 SIZES = {"phone": (390, 780), "laptop": (1280, 900), "wall": (2560, 1440)}
 
 
-def open_board(context: BrowserContext, shown: Shown) -> tuple[Page, list[str]]:
+def open_board(context: BrowserContext, scene: Scene) -> tuple[Page, list[str]]:
     """Open the board, and collect what the browser complains about."""
     page, problems = context.new_page(), list[str]()
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(shown.board.address)
+    page.goto(scene.board.address)
     page.get_by_text(re.compile("^live, read at")).wait_for()
     return page, problems
 
@@ -43,8 +42,8 @@ def rows_of(page: Page, table: str) -> list[str]:
     return list(page.locator(f"#{table} tbody tr").all_inner_texts())
 
 
-def test_it_shows_what_waits_and_what_needs_a_person(shown: Shown, context: BrowserContext) -> None:
-    page, problems = open_board(context, shown)
+def test_it_shows_what_waits_and_what_needs_a_person(scene: Scene, context: BrowserContext) -> None:
+    page, problems = open_board(context, scene)
 
     paused, refused = rows_of(page, "waiting")
     assert "4 x stockout" in paused
@@ -57,11 +56,11 @@ def test_it_shows_what_waits_and_what_needs_a_person(shown: Shown, context: Brow
     assert problems == []
 
 
-def test_an_open_page_follows_without_being_loaded_again(shown: Shown, context: BrowserContext) -> None:
-    page, problems = open_board(context, shown)
+def test_an_open_page_follows_without_being_loaded_again(scene: Scene, context: BrowserContext) -> None:
+    page, problems = open_board(context, scene)
     page.evaluate("window.same = true")
 
-    shown.scene.waiting, shown.scene.pools = [], []
+    scene.waiting, scene.pools = [], []
 
     page.get_by_text("Nothing waits for a pool.").wait_for()
     page.get_by_text("There are no pools of the provisioner.").wait_for()
@@ -69,11 +68,11 @@ def test_an_open_page_follows_without_being_loaded_again(shown: Shown, context: 
     assert problems == []
 
 
-def test_hostile_names_are_text(shown: Shown, context: BrowserContext) -> None:
-    shown.scene.waiting = [a_wait(shape=HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
-    shown.scene.pools = [a_row(HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
-    shown.scene.errors = [f"cluster: {HOSTILE}"]
-    page, problems = open_board(context, shown)
+def test_hostile_names_are_text(scene: Scene, context: BrowserContext) -> None:
+    scene.waiting = [a_wait(shape=HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
+    scene.pools = [a_row(HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
+    scene.errors = [f"cluster: {HOSTILE}"]
+    page, problems = open_board(context, scene)
 
     for table in ("waiting", "pools"):
         assert HOSTILE in "".join(rows_of(page, table))
@@ -83,30 +82,30 @@ def test_hostile_names_are_text(shown: Shown, context: BrowserContext) -> None:
     assert problems == []
 
 
-def test_the_filter_is_used_by_keyboard_and_survives_a_reading(shown: Shown, context: BrowserContext) -> None:
-    page, _ = open_board(context, shown)
+def test_the_filter_is_used_by_keyboard_and_survives_a_reading(scene: Scene, context: BrowserContext) -> None:
+    page, _ = open_board(context, scene)
 
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "filter"
     page.keyboard.type("tuning")
 
     page.wait_for_function("document.querySelectorAll('#pools tbody tr').length === 1")
-    shown.scene.waiting = []
+    scene.waiting = []
     page.get_by_text("Nothing waits for a pool.").wait_for()
     assert len(rows_of(page, "pools")) == 1
     assert page.evaluate("document.activeElement.id") == "filter"
 
 
-def test_a_board_that_has_ended_says_so(shown: Shown, context: BrowserContext) -> None:
-    page, _ = open_board(context, shown)
+def test_a_board_that_has_ended_says_so(scene: Scene, context: BrowserContext) -> None:
+    page, _ = open_board(context, scene)
 
-    shown.board.token = "another"
+    scene.board.token = "another"
 
     page.get_by_text("the last reading failed (HTTP 403); trying again").wait_for()
 
 
-def test_a_file_shows_its_reading_and_loads_nothing(shown: Shown, context: BrowserContext, tmp_path: Path) -> None:
-    (tmp_path / "run.html").write_bytes(render_page(shown.board.read()))
+def test_a_file_shows_its_reading_and_loads_nothing(scene: Scene, context: BrowserContext, tmp_path: Path) -> None:
+    (tmp_path / "run.html").write_bytes(render_page(scene.board.read()))
     page, problems = context.new_page(), list[str]()
     page.on("request", lambda request: problems.append(request.url))
 
@@ -119,12 +118,12 @@ def test_a_file_shows_its_reading_and_loads_nothing(shown: Shown, context: Brows
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_nothing_and_nothing_is_clipped(shown: Shown, browser: Browser, scheme: Any, size: str) -> None:
+def test_axe_finds_nothing_and_nothing_is_clipped(scene: Scene, browser: Browser, scheme: Any, size: str) -> None:
     width, height = SIZES[size]
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
     )
-    page, _ = open_board(context, shown)
+    page, _ = open_board(context, scene)
     page.evaluate(find_axe())
     found = page.evaluate("axe.run()")
     wide = page.evaluate("document.documentElement.scrollWidth")
@@ -146,8 +145,8 @@ TRY = """async ([url, options]) => {
 }"""
 
 
-def test_a_page_of_another_site_reads_nothing_even_with_the_token(shown: Shown, context: BrowserContext) -> None:
-    address = shown.board.address
+def test_a_page_of_another_site_reads_nothing_even_with_the_token(scene: Scene, context: BrowserContext) -> None:
+    address = scene.board.address
     page = context.new_page()
     with LocalAnswers(a_page) as another_site:
         page.goto(another_site.url)
@@ -156,22 +155,12 @@ def test_a_page_of_another_site_reads_nothing_even_with_the_token(shown: Shown, 
         assert page.evaluate(TRY, [address, {"mode": "no-cors"}]) == "blocked"
 
 
-def test_a_rebound_name_gets_no_answer(shown: Shown, context: BrowserContext) -> None:
-    page = context.new_page()
-
-    answer = page.goto(f"http://{REBOUND}:{shown.board.port}/?token={shown.board.token}")
-
-    assert answer is not None
-    assert answer.status == 403
-    assert "Host: is not this board's" in page.content()
-
-
 @pytest.mark.skipif(not SCREENSHOTS, reason="the pictures are only taken with BOARD_SCREENSHOTS=1")
 @pytest.mark.parametrize(("size", "scheme"), [("laptop", "light"), ("phone", "dark")])
-def test_the_pictures_of_the_docs(shown: Shown, browser: Browser, size: str, scheme: Any) -> None:
+def test_the_pictures_of_the_docs(scene: Scene, browser: Browser, size: str, scheme: Any) -> None:
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    page, _ = open_board(context, shown)
+    page, _ = open_board(context, scene)
     page.screenshot(path=DOCS / f"board-{size}.png")
     context.close()
 

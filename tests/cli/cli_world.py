@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,11 +24,8 @@ from cli.access import deployment as choice
 from cli.access.connections import Deployment, PubsubAdmin
 from cli.access.deployment import OperatorSettings
 from cli.access.log_search import open_logs
-from cli.explanation.history_text import print_history
-from cli.explanation.why import History
-from cli.printing import Format
 from shared.edges.connection import Connection
-from shared.edges.google import GoogleAccount, GoogleSession
+from shared.edges.google import GoogleAccount
 from shared.edges.kubernetes import KubernetesApi
 from shared.kinds.table import KINDS
 from shared.model.errors import NotFound
@@ -116,17 +114,17 @@ class WorldApi(KubernetesApi):
         yield SimpleNamespace(items=list(map(msgspec.json.encode, events)))
 
 
-class CannedRest(GoogleSession):
-    """Answers every question alike, and remembers them."""
+def log_entries(
+    at: float, *payloads: Mapping[str, Any], severity: str = "INFO"
+) -> tuple[Callable[[str], Any], list[dict[str, Any]]]:
+    """Return what opens logs with some entries of one moment, and the list of what is asked."""
+    asked, moment = list[dict[str, Any]](), datetime.fromtimestamp(at, UTC)
 
-    def __init__(self, answer: bytes) -> None:
-        super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
-        self.answer, self.asked = answer, list[str]()
+    def list_entries(**options: Any) -> list[SimpleNamespace]:
+        asked.append(options)
+        return [SimpleNamespace(timestamp=moment, payload=each, severity=severity) for each in payloads]
 
-    def call(self, method: str, path: str, body: Any = None) -> bytes:
-        """Return the answer."""
-        self.asked.append(f"{method} {path}")
-        return self.answer
+    return lambda _project: SimpleNamespace(list_entries=list_entries), asked
 
 
 @contextmanager
@@ -141,12 +139,3 @@ def list_printed(print_it: Callable[[Console], object], *, width: int = 300, ter
     written = io.StringIO()
     print_it(Console(file=written, force_terminal=terminal, width=width, color_system=None, markup=False))
     return written.getvalue().splitlines()
-
-
-def show(history: History, *, several: bool = False, width: int = 300, terminal: bool = False) -> list[str]:
-    """Return the lines of a history as `why` prints it."""
-
-    def print_it(console: Console) -> None:
-        print_history(console, history, several=several, form=Format.TABLE, now=NOW)
-
-    return list_printed(print_it, width=width, terminal=terminal)

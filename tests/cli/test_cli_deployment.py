@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from cli.access.deployment import DEAD_LETTERS, NAME, Choice, list_services, rea
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
-from tests.cli.cli_world import CannedRest
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER = "projects/p/locations/us-east5/clusters/second"
@@ -31,20 +31,30 @@ def a_service(name: str, settings: dict[str, str] | None = None) -> dict[str, An
     }
 
 
-def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> dict[str, dict[str, str]]:
+def ask(*pages: Any) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Return the services of a project, which Cloud Run answers by pages, and what is asked."""
+    asked, answers = list[str](), iter(pages)
+
+    def call(method: str, path: str) -> bytes:
+        asked.append(f"{method} {path}")
+        return json.dumps(next(answers)).encode()
+
+    run: Any = SimpleNamespace(call=call)
+    return list_services(run, "p"), asked
+
+
+def a_project(*names: str) -> dict[str, dict[str, str]]:
     """The services of a project with some deployments and a program of others."""
-    made = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in functions]
-    answer = {"kind": "ServiceList", "items": [a_service("shop"), *made]}
-    return list_services(CannedRest(json.dumps(answer).encode()), "p")
+    ours = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in FUNCTIONS]
+    return ask({"kind": "ServiceList", "items": [a_service("shop"), *ours]})[0]
 
 
 @pytest.fixture
 def services(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Lets the project have these deployments; returns the projects that are asked."""
+    asked: list[str] = []
 
     def put(*names: str) -> list[str]:
-        asked: list[str] = []
-
         def list_them(_run: object, project: str) -> dict[str, dict[str, str]]:
             asked.append(project)
             return a_project(*names)
@@ -62,20 +72,15 @@ def find(environ: dict[str, str], **choice: str) -> tuple[dict[str, str], list[s
     return resolve(environ, Choice(**choice), say=told.append), told
 
 
-def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    session, asked = CannedRest(b""), list[str]()
-    pages = iter([{"items": [a_service("a")], "metadata": {"continue": "x"}}, {"items": [a_service("b")]}])
+def test_all_regions_are_listed_page_by_page() -> None:
+    first = {"items": [a_service("a")], "metadata": {"continue": "x"}}
 
-    def call(_method: str, path: str) -> bytes:
-        asked.append(path)
-        return json.dumps(next(pages)).encode()
+    services, asked = ask(first, {"items": [a_service("b")]})
 
-    monkeypatch.setattr(session, "call", call)
-
-    assert list(list_services(session, "p")) == ["a", "b"]
-    assert asked == [f"v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
+    assert list(services) == ["a", "b"]
+    assert asked == [f"GET v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
     with pytest.raises(Unavailable, match="cannot be read"):
-        list_services(CannedRest(b"[]"), "p")
+        ask([])
 
 
 def test_the_names_are_those_of_terraform() -> None:

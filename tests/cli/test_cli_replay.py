@@ -1,7 +1,10 @@
-"""`replay` on a real broker: what comes back, what is decided first, and that nothing is lost."""
+"""`replay` and `dead-letters` on a broker: what comes back, what goes, that nothing is lost."""
 
 import base64
+import dataclasses
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from cli.printing import parse_since
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run, with_own
+from tests.cli.cli_world import NOWHERE, a_deployment, logs_of, put_in_place, read_json, run, with_own
 from tests.contract.stand_ins import ask, serve_google
 from tests.engine.world import World
 
@@ -161,3 +164,82 @@ def test_a_dead_letter_that_says_nothing_of_itself_is_still_shown() -> None:
 
     assert (dead_letter.function, dead_letter.read("ce-subject")) == ("", "")
     assert strip(Message(b"", {"ce-id": "1", **REFUSED})) == Message(b"", {"ce-id": "1"})
+
+
+def test_dead_letters_are_listed_with_what_the_log_says_of_their_event(
+    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bury(url, GOOD, **REFUSED)
+    bury(url, Message(b"?", {}), **REFUSED)
+    about = {"event_id": GOOD.attributes["ce-id"], "severity": "ERROR"}
+    records = [
+        {**about, "reason": "unavailable", "message": "no answer"},
+        {**about, "reason": "permission_denied", "message": "no rights"},
+        {"event_id": "another", "reason": "busy", "message": "of another"},
+    ]
+    dated = [{"time": f"2027-01-15T07:00:0{at}Z", **each} for at, each in enumerate(records)]
+    (tmp_path / "provision.log").write_text("\n".join(map(json.dumps, dated)))
+
+    with logs_of(tmp_path) as logs:
+        put_in_place(monkeypatch, dataclasses.replace(deployment, open_logs=logs))
+        listed = read_json("dead-letters", "list")["dead_letters"]
+        shown = run("dead-letters", "list").stdout
+
+    assert [(each["reason"], each["error"]) for each in listed] == [
+        ("permission_denied", "no rights"),
+        ("attempts_exhausted", ""),
+    ]
+    assert (listed[0]["attributes"], listed[1]["data"]) == (GOOD.attributes | REFUSED, "?")
+    assert shown.splitlines()[0].split() == ["ID", "PUBLISHED", "FUNCTION", "SUBJECT", "REASON", "MESSAGE"]
+    assert "2 dead letters" in shown
+    assert backlog(url) == 2
+
+
+def test_a_dead_letter_that_one_pull_brings_twice_is_published_once(
+    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bury(url, GOOD, **REFUSED)
+    pull = deployment.pubsub.pull
+    monkeypatch.setattr(deployment.pubsub, "pull", lambda subscription: pull(subscription) * 2)
+
+    assert "1 published again, 0 not selected" in run("replay", "--dead-letters", "--yes").stdout
+    assert (len(published(url)), backlog(url)) == (1, 0)
+
+
+@pytest.mark.parametrize("line", ["replay --dead-letters", "replay --since=1h", "dead-letters discard --all"])
+@pytest.mark.parametrize("answer", ["n\n", ""], ids=["no", "nobody"])
+def test_without_a_yes_nothing_is_changed(url: str, deployment: Deployment, line: str, answer: str) -> None:
+    bury(url, GOOD, **REFUSED)
+
+    result = run(*line.split(), given=answer)
+
+    assert (result.exit_code, "Aborted" in result.output) == (1, True)
+    assert ("1 dead letter" in result.stderr) == (line != "replay --since=1h")
+    assert (published(url, TOPIC), backlog(url)) == ([], 1)
+
+
+def test_a_person_who_agrees_is_heard(url: str, deployment: Deployment) -> None:
+    bury(url, GOOD, **REFUSED)
+
+    result = run("replay", "--dead-letters", given="y\n")
+
+    assert (result.exit_code, len(published(url)), backlog(url)) == (0, 1, 0)
+    assert "Publish 1 dead letter again? [y/N]" in result.stderr
+
+
+def test_named_dead_letters_are_removed_and_the_others_stay(url: str, deployment: Deployment) -> None:
+    first, second = bury(url, GOOD, **REFUSED), bury(url, GOOD, **REFUSED)
+
+    result = run("dead-letters", "discard", first, "no-such-id", "--yes")
+
+    assert (result.exit_code, result.stdout) == (1, "1 removed, 1 not selected\n")
+    assert (
+        result.stderr == "no dead letter has the ID 'no-such-id'; tpu-provisioner dead-letters list shows them\n"
+    )
+    (left,) = read_json("dead-letters", "list")["dead_letters"]
+    assert left["message_id"] == second
+    assert read_json("dead-letters", "discard", "--all", "--yes") == {
+        "dead_letters": [left | {"reason": ""}],
+        "discarded": 1,
+        "left": 0,
+    }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import structs
@@ -15,11 +13,10 @@ from cli.board.site import Readings
 from cli.usage.chart import write_html
 from cli.usage.usage_command import GROUPS, Account, list_columns, read_records
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
-from tests.cli.cli_world import a_deployment, put_in_place, run
+from tests.cli.cli_world import a_deployment, log_entries, put_in_place, run
 from tests.cli.scenes import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -58,17 +55,8 @@ def test_a_pool_that_says_neither_its_age_nor_its_size_is_unknown() -> None:
 
 
 def test_a_month_is_read_page_by_page() -> None:
-    asked = list[dict[str, Any]]()
-    moment = datetime.fromtimestamp(NOW, UTC)
-
-    def list_entries(**options: Any) -> Iterator[SimpleNamespace]:
-        asked.append(options)
-        yield from (
-            SimpleNamespace(timestamp=moment, payload={"number": number}, severity="INFO") for number in range(2)
-        )
-
-    client: Any = SimpleNamespace(list_entries=list_entries)
-    deployment = replace(a_deployment(project="p", name="ours"), open_logs=lambda _project: client)
+    open_logs, asked = log_entries(NOW, {"number": 0}, {"number": 1})
+    deployment = replace(a_deployment(project="p", name="ours"), open_logs=open_logs)
 
     found = list(read_records(deployment, NOW - HOUR, NOW))
 

@@ -1,18 +1,16 @@
 """`why` tells one history from many sources, each thing once, and says what it could not read."""
 
 import dataclasses
-import json
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
-import requests
-from google.cloud.logging_v2 import Client
+from rich.console import Console
 
 from cli.access.connections import Deployment
 from cli.exit_codes import BadInput
-from cli.explanation.history_text import collapse
+from cli.explanation.history_text import collapse, print_history
 from cli.explanation.why import (
     Entry,
     History,
@@ -23,73 +21,33 @@ from cli.explanation.why import (
     read_logs,
 )
 from cli.fleet.status import Status
+from cli.printing import Format
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import JsonObject, KubernetesApi
 from shared.kinds.table import choose_kinds
-from shared.model.errors import Denied, ProvisionerError, Unavailable
 from tests.builders import CLUSTER, NOW, a_pod
-from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, put_in_place, read_json, run, show
+from tests.cli.cli_world import NOWHERE, a_deployment, list_printed, log_entries, put_in_place, read_json, run
 
 (JOBSET,) = choose_kinds(("JobSet",))
 
 
-class CannedLogs:
-    """Cloud Logging's own client, on a wire that answers every question alike."""
-
-    def __init__(self, status: int, answer: bytes) -> None:
-        self.status, self.answer = status, answer
-        self.asked = ""
-        self.body: Any = {}
-
-    def open(self, project: str) -> Client:
-        client: Any = Client
-        made: Client = client(project=project, credentials=NOBODY, _http=self, _use_grpc=False)
-        return made
-
-    def request(self, *, method: str, url: str, data: Any, **_: Any) -> requests.Response:
-        """Return the answer, as a session does."""
-        self.asked, self.body = f"{method} {url.partition('?')[0]}", json.loads(data)
-        answer = requests.Response()
-        answer.status_code, answer._content = self.status, self.answer
-        answer.request = requests.Request(method, url).prepare()
-        return answer
-
-
 def test_logs_are_asked_for_one_workload_of_one_day() -> None:
-    logs = CannedLogs(
-        200,
-        b"""{"entries": [{"logName": "projects/p/logs/x", "timestamp": "2027-01-15T08:00:01Z",
-        "severity": "WARNING", "jsonPayload":
-        {"function": "provision", "pool": "p-1", "decision": "refuse", "reason": "zone_missing",
-         "message": "no"}}]}""",
-    )
+    fields = {"function": "provision", "pool": "p-1", "decision": "refuse"}
+    fields |= {"reason": "zone_missing", "message": "no"}
+    open_logs, asked = log_entries(NOW + 1, fields, severity="WARNING")
 
-    (entry,) = read_logs(logs.open, CLUSTER, "team-a", "train", now=NOW)
+    (entry,) = read_logs(open_logs, CLUSTER, "team-a", "train", now=NOW)
 
     assert (entry.about, entry.text, entry.bad) == ("provision p-1", "refuse: no [zone_missing]", True)
-    assert logs.asked == "POST https://logging.googleapis.com/v2/entries:list"
-    assert logs.body["resourceNames"] == ["projects/p"]
-    assert (logs.body["orderBy"], logs.body["pageSize"]) == ("timestamp desc", 500)
-    assert logs.body["filter"] == (
-        'timestamp>="2027-01-14T08:00:00.000000Z" AND jsonPayload.claim.name="train" '
-        f'AND jsonPayload.claim.namespace="team-a" AND jsonPayload.claim.cluster="{CLUSTER}"'
-    )
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "error"),
-    [
-        (403, b'{"error": {"status": "PERMISSION_DENIED", "message": "no"}}', Denied),
-        (503, b"<html>", Unavailable),
-        (200, b"<html>", Unavailable),
-        (200, b'{"entries": [{}]}', Unavailable),
-    ],
-)
-def test_logs_that_cannot_be_read_are_one_of_our_errors(
-    status: int, body: bytes, error: type[ProvisionerError]
-) -> None:
-    with pytest.raises(error):
-        read_logs(CannedLogs(status, body).open, CLUSTER, "team-a", "train", now=NOW)
+    assert asked == [
+        {
+            "filter_": 'timestamp>="2027-01-14T08:00:00.000000Z" AND jsonPayload.claim.name="train" '
+            f'AND jsonPayload.claim.namespace="team-a" AND jsonPayload.claim.cluster="{CLUSTER}"',
+            "order_by": "timestamp desc",
+            "page_size": 500,
+            "max_results": 500,
+        }
+    ]
 
 
 def entry(about: str, text: str = "", at: float = 0.0) -> Entry:
@@ -101,7 +59,10 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
     history = History(CLUSTER, "default", "train", exists=True, now=Status(), unread=["logs: denied"])
     history.entries = [entry("JobSet train", "a long word " * 20, NOW)]
 
-    lines = show(history, several=True, width=width, terminal=True)
+    def print_it(console: Console) -> None:
+        print_history(console, history, several=True, form=Format.TABLE, now=NOW)
+
+    lines = list_printed(print_it, width=width, terminal=True)
 
     assert max(len(line) for line in lines) <= width
     assert lines[0] == "p/us-east5/c"
