@@ -18,8 +18,10 @@ def test_looking_changes_nothing(half_served: World) -> None:
     half_served.take_calls()
     before = list(half_served.cluster.notices)
 
-    read_status(a_deployment(half_served).ports)
+    shown = read_json("status")
 
+    assert [(row["state"], row["chips"]) for row in shown["pools"]] == [("RUNNING", 16), ("ERROR", 16)]
+    assert [(row["reason"], row["next_try"]) for row in shown["waiting"]] == [("paused", "2027-01-15T08:01:00Z")]
     assert not [
         call for call in half_served.take_calls() if call.startswith(("create", "delete", "mark", "raise"))
     ]
