@@ -32,7 +32,6 @@ from shared.shapes.catalogue import Shape
 WAYS_MAX = 16  # a round of them takes hours when each one needs 35 minutes to fail
 _NAME = re.compile(r"[a-z][-a-z0-9.:]{0,62}")
 _ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
-_FIELD = f"annotation {labels.CAPACITY}"
 
 
 class Demand(Struct, frozen=True, dict=True):
@@ -231,19 +230,19 @@ def read_list(template: PodTemplate) -> tuple[Way, ...]:
 
 
 def _list_annotated(demand: Demand) -> tuple[Way, ...]:
-    checked: list[Way] = []
-    for way in map(demand.complete, read_list(demand.template)):
-        number = len(checked) + 1
-        if number > WAYS_MAX:
-            raise refuse("too_many_candidates", most=WAYS_MAX)
+    listed = read_list(demand.template)
+    if len(listed) > WAYS_MAX:
+        raise refuse("too_many_candidates", most=WAYS_MAX)
+    ways = [demand.complete(way) for way in listed]
+    for number, way in enumerate(ways, start=1):
         demand.check_listed(way.reservation)
         misfit = demand.find_misfit(way)
         if misfit is not None:
             raise refuse("candidate_unfit", number=number, way=way, misfit=misfit)
-        checked.append(way)
-    reached = tuple(way for way in checked if demand.reaches(way.zone))
+    reached = tuple(way for way in ways if demand.reaches(way.zone))
     if not reached:
-        raise demand.refuse_zone(checked[0].zone, f"{_FIELD}: candidate 1, {checked[0]}")
+        field = f"annotation {labels.CAPACITY}: candidate 1, {ways[0]}"
+        raise demand.refuse_zone(ways[0].zone, field)
     return reached
 
 
