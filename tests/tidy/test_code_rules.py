@@ -18,7 +18,7 @@ OUTSIDE = "standins demo benchmarks"
 BUDGETS = {
     "exporter": (1_558, 2_000),
     "shared/model": (1_696, 1_600),
-    "shared/needs": (1_422, 1_300),
+    "shared/needs": (1_421, 1_300),
     "shared/plan": (1_632, 1_900),
     "shared/engine": (2_411, 1_950),
     "shared/edges": (2_299, 2_100),
@@ -38,7 +38,7 @@ BUDGETS = {
     "tests/engine": (1_683, 1_900),
     "tests/mutants": (708, 600),
     "tests/simulation": (4_605, 4_000),
-    " ".join(DEPLOYED): (13_917, 14_000),
+    " ".join(DEPLOYED): (13_916, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
 MARGIN = 20
