@@ -23,7 +23,7 @@ AN_AGE = 5000
 TIERS = {"demand": Tier.ON_DEMAND, "spot": Tier.SPOT, "flex": Tier.FLEX_START, "reservation": Tier.RESERVATION}
 COLUMNS = (
     "about needs pods pools over unknown owner_age suspended queue quota_lost retried part_held "
-    "limit used slots stop refused operations operation_state deletions refused_useless takers_served "
+    "limit used slots stop refused operations operation_state deletions takers_served "
     "parent_over warm autoscaled gets"
 )
 NAMES = {
@@ -210,10 +210,7 @@ def _read_operations(row: Fields, key: str) -> tuple[PoolOperation, ...] | None:
         PoolOperation(need=key, slot=slot, attempt=attempt, began_at=NOW - sum(age or [AN_AGE]), **ended)
         for slot, attempt, *age in creates
     ]
-    for slot, useless, age, *attempt in [
-        *row.get("deletions", ()),
-        *[(0, 2, 100)] * row.get("refused_useless", 0),
-    ]:
+    for slot, useless, age, *attempt in row.get("deletions", ()):
         operation = PoolOperation(need=key, slot=slot, creates=False, useless=useless, began_at=NOW - age)
         operations.append(structs.replace(operation, attempt=sum(attempt)))
     return tuple(operations)
