@@ -34,9 +34,9 @@ BUDGETS = {
     "tests/infra": (2_179, 1_900),
     "tests/loop": (1_948, 2_200),
     "tests/cli": (2_116, 1_900),
-    "tests/rules": (4_493, 5_800),
-    "tests/engine": (1_683, 1_900),
-    "tests/mutants": (708, 600),
+    "tests/rules": (4_453, 5_800),
+    "tests/engine": (1_695, 1_900),
+    "tests/mutants": (675, 600),
     "tests/simulation": (4_605, 4_000),
     " ".join(DEPLOYED): (13_916, 14_000),
 }
