@@ -287,10 +287,10 @@ class OnWorkload(OnCluster):
             self.world.gke.relabel(pool, kept)
 
     def go_pool(self) -> None:
-        """Let there be a pool that the Go provisioner made for a JobSet. It made TPU pools only."""
+        """Let there be a pool of the Go provisioner, maybe a failed one. It made TPU pools."""
         made, name = self.made, f"tpu-provisioner-{self.made.name}"
         if not (made.shape.gpu or made.pinned or name in self.world.gke.pools[self.cluster.name]):
-            self.add_pool(name, a_go_pool(jobset=made.name).labels, made.shape)
+            self.add_pool(name, a_go_pool(jobset=made.name).labels, made.shape, failed=self.act.flag)
 
     def static_pool(self) -> None:
         """Let an operator make a pool on which the workload may run."""

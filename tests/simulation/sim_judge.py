@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from shared.engine.outside import Role
-from shared.kinds import jobset
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
@@ -92,21 +91,18 @@ class Judge:
     def _judge_count(self, pool: Pool, made: Workload) -> None:
         """Report a create for a slice that has a pool which serves it, or which comes.
 
-        One pool that only others use may be left out of the count. What was created after this
-        request was sent could not be known.
+        A pinned pool serves its own slice only. One that only others use may be left out of the
+        count. What was created after this request was sent could not be known.
         """
         sent = self._sent
-        ended = {f"{made.name}-w-{index}" for index in made.finished}  # their pins keep others away
-        fitting = self._world.gke.list_fitting(pool.cluster, made)
-        serving = [
-            each for each in fitting if self._may_serve(each) and each.owner and each.owner.slot not in ended
-        ]
+        fitting = [each for each in self._world.gke.list_fitting(pool.cluster, made) if each.pin == pool.pin]
+        serving = [each for each in fitting if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
         if made.elastic and sum(each.size for each in listed) < made.count_nodes():
             return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) or each.left_at > since for each in listed)
-        most = made.count_pools()
+        most = 1 if pool.pin else made.count_pools()
         changed = sent - made.changed_at < CHANGED_SECONDS
         if pool.fits(made) and len(listed) - strangers >= most and not changed:
             beside = ", ".join(sorted({str(each.status) for each in listed}))
@@ -319,9 +315,9 @@ class Judge:
 
     def _is_done_with(self, pool: Pool, made: Workload) -> bool:
         """Return whether a pool is a finished slice's own, so that no other one may use it."""
-        plans, pinned = made.list_wanted(), pool.listed.labels.get(jobset.NAMESPACED_JOB)
+        plans = made.list_wanted()
         wanted = {plan.slice_name for plan in plans}
-        if pinned and pinned not in {plan.pool_key for plan in plans}:
+        if pool.pin and pool.pin not in {plan.pool_key for plan in plans}:
             return True
         pods = self._home(pool).list_pods_of(made)
         return any(

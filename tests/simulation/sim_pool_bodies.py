@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shared.kinds import jobset
 from shared.model import labels
 from shared.model.names import Owner
 from shared.model.pools import ELASTIC_SLOT, FillError, Machines, NodePool, PoolStatus
@@ -79,6 +80,11 @@ class Pool:
     def units(self) -> int:
         """Return the chips or GPUs of each of its nodes."""
         return self.listed.gpus_per_node or MACHINES[self.listed.machine_type][2]
+
+    @property
+    def pin(self) -> str:
+        """Return the slice that it serves alone; empty if it serves any of its workload."""
+        return self.listed.labels.get(jobset.NAMESPACED_JOB, "")
 
     @property
     def pinned(self) -> bool:

@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -30,32 +31,30 @@ def tell_elsewhere(seed: int, hashes: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
 
 
+BIRTH = Act(5.0, "create", 0, "train", "JobSet", "two", 2, flag=True)
 LIVES = {
-    "restarted and completed": [Act(900.0, "restart", 0, "train"), Act(1500.0, "complete", 0, "train")],
-    "ends after one of its slices": [Act(900.0, "finish-slice", 0, "train"), Act(910.0, "complete", 0, "train")],
+    "restarted and completed": (BIRTH, [("restart", 900.0), ("complete", 1500.0)], 2),
+    "ends after one of its slices": (BIRTH, [("finish-slice", 900.0), ("complete", 910.0)], 2),
+    "a worker group of more replicas than its maximum": (
+        replace(BIRTH, kind="RayCluster", count=3, flag=False),
+        [],
+        1,
+    ),
 }
-"""What is done to a JobSet of two pinned slices."""
+"""A birth, what is done to the workload, and how many pools it gets."""
 
 
 @pytest.mark.usefixtures("_prepared")
 @pytest.mark.parametrize("name", LIVES)
 def test_a_plain_life_violates_nothing(name: str) -> None:
-    birth = Act(5.0, "create", 0, "train", "JobSet", "two", 2, flag=True)
+    birth, deeds, pools = LIVES[name]
+    acts = [birth, *(Act(at, verb, 0, "train") for verb, at in deeds)]
 
-    result = run_scenario(Scenario(acts=[birth, *LIVES[name]], ticks=[60.0, 600.0, 1200.0]), tell=True)
-
-    assert result.violations == []
-    assert (result.figures["creates"], result.figures["deletes"]) == (2, 2), "\n".join(result.lines)
-
-
-@pytest.mark.usefixtures("_prepared")
-def test_a_worker_group_has_no_more_replicas_than_its_maximum() -> None:
-    acts = [Act(5.0, "create", 0, "train", "RayCluster", "two", 3)]
-
-    result = run_scenario(Scenario(acts=acts, ticks=[60.0, 600.0]), tell=True)
+    result = run_scenario(Scenario(acts=acts, ticks=[60.0, 600.0, 1200.0]), tell=True)
 
     assert result.violations == []
-    assert result.figures["creates"] == 1
+    counts = result.figures["creates"], result.figures["deletes"]
+    assert counts == (pools, pools * bool(deeds)), "\n".join(result.lines)
     assert not [line for line in result.lines if "slice_doubled" in line]
 
 
