@@ -116,7 +116,7 @@ class OnCluster:
         marks = {"ce-specversion": "1.0", "ce-type": "tpuprovisioner.demand.v1", "ce-source": source}
         event = b'{"version":1,"kind":"Pod","namespace":"default","name":"x","uid":"u"}'
         body = a_push(Message(event if self.act.flag else b"rubbish", marks))
-        self.world.send(self.cluster.name, Sent((Role.PROVISION,), body, "rubbish"))
+        self.world.send(self.cluster.name, Sent(Role.PROVISION, body, "rubbish"))
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class Judge:
             return
         self._judge_pace(pool)
         self._judge_limit(pool, pool.size)
-        made = self._world.find_workload(pool)
+        made = self._home(pool).find_owner(pool)
         if made is not None:
             self._judge_count(pool, made)
 
@@ -145,7 +145,7 @@ class Judge:
 
         It counts from the record of the last creation, which is older than the pool.
         """
-        key, made = pool.place, self._world.find_workload(pool)
+        key, made = pool.place, self._home(pool).find_owner(pool)
         before = self._last.get(key)
         if before is not None and self._may_fail("late") and pool.precedes(before):
             return  # GKE does it long after the caller has given up
@@ -228,7 +228,7 @@ class Judge:
     def see_bound(self, pool: Pool, nodes: int, *, adds: bool) -> None:
         """Judge another maximum of an autoscaled pool."""
         self.see_change("raise" if adds else "lower", pool, adds=adds)
-        made = self._world.find_workload(pool)
+        made = self._home(pool).find_owner(pool)
         if adds:
             self._judge_limit(pool, nodes)
             wanted = max(made.count_nodes() if made else 0, 1)
@@ -289,7 +289,7 @@ class Judge:
 
     def _judge_need(self, pool: Pool) -> None:
         """Report the delete of a pool without which its live workload has too few."""
-        made, sent = self._world.find_workload(pool), self._sent
+        made, sent = self._home(pool).find_owner(pool), self._sent
         if made is None or not pool.fits(made):
             return
         others = [each for each in self._world.gke.list_fitting(pool.cluster, made) if each is not pool]
@@ -350,7 +350,7 @@ class Judge:
 
     def _judge_warmth(self, pool: Pool) -> None:
         """Report the delete of a whole pool that may stay idle before its time is over."""
-        owner, made, whole_since = pool.owner, self._world.find_workload(pool), pool.healthy_since
+        owner, made, whole_since = pool.owner, self._home(pool).find_owner(pool), pool.healthy_since
         if owner is None or not owner.warm_seconds or pool.status != PoolStatus.RUNNING or made is None:
             return
         # Machines may have come since the call was sent.
@@ -369,7 +369,7 @@ class Judge:
 
     def _count_doubtful(self, pool: Pool) -> None:
         """See that the cap holds for deletes that no word of the owner asks for."""
-        made, now, cap = self._world.find_workload(pool), self._now, self._world.scenario.cap
+        made, now, cap = self._home(pool).find_owner(pool), self._now, self._world.scenario.cap
         if made is not None and (made.terminal or made.suspended or made.deleting_since is not None):
             return
         times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]

@@ -363,28 +363,22 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         # A stockout of a known length may come good late.
         known = outcome.seconds if outcome else 0.0
         pool.dry_until = time.now + (known or TRIES_SECONDS + 60)
-    if not pool.begins:
-        end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
-        time.after(end, lambda: _run(gke, pool))
-        return
     soon = kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS
-    if soon or gke.world.faults.lasts(pool.cluster, "no-chips"):
+    if not pool.begins:
+        seconds = EMPTY_SECONDS + 6 * (rng.random() - 0.5)
+        time.after(STUCK_SECONDS if kind == "slow" else seconds, partial(_run, gke, pool))
+    elif soon or gke.world.faults.lasts(pool.cluster, "no-chips"):
         answer = _NO_QUOTA.format(pool=pool.name)
-        time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
-        return
-    if gke.find_machines(pool, pool.begins) < pool.begins:
+        time.after(26 + 25 * rng.random(), partial(gke.set_status, pool, PoolStatus.ERROR, answer))
+    elif gke.find_machines(pool, pool.begins) < pool.begins:
         tries = RESERVED_SECONDS if pool.listed.reservation else TRIES_SECONDS
         _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
-        return
-    _take_machines(gke, pool)
-    if kind == "slow":
-        time.after(STUCK_SECONDS, lambda: _run(gke, pool))
-    elif kind in ("degraded", "half"):
-        time.after(seconds, lambda: _run_half(gke, pool))
-        if kind == "degraded":
-            time.after(seconds + 200, lambda: _run(gke, pool))
     else:
-        time.after(seconds, lambda: _run(gke, pool))
+        _take_machines(gke, pool)
+        halves = kind in ("degraded", "half")
+        time.after(STUCK_SECONDS if kind == "slow" else seconds, partial(_run, gke, pool, half=halves))
+        if kind == "degraded":
+            time.after(seconds + 200, partial(_run, gke, pool))
 
 
 def _take_machines(gke: GkePools, pool: Pool) -> None:
@@ -403,7 +397,7 @@ def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
     if gke.find_machines(pool, pool.begins) >= pool.begins:
         gke.world.tell(f"GKE finds machines for {pool.name} after {time.now - pool.made_at:.0f} s")
         _take_machines(gke, pool)
-        time.after(60 + rng.random() * 60, lambda: _run(gke, pool))
+        time.after(60 + rng.random() * 60, partial(_run, gke, pool))
     elif time.now >= until:
         _fail(gke, pool)
     else:
@@ -424,13 +418,9 @@ def _fail(gke: GkePools, pool: Pool) -> None:
         gke.fill(pool)
 
 
-def _run(gke: GkePools, pool: Pool) -> None:
+def _run(gke: GkePools, pool: Pool, *, half: bool = False) -> None:
+    """Let a pool run with its nodes, or for now with half of them."""
     if gke.is_there(pool):
-        gke.set_status(pool, PoolStatus.RUNNING)
-        gke.fill(pool)
-
-
-def _run_half(gke: GkePools, pool: Pool) -> None:
-    if gke.is_there(pool):
-        gke.set_status(pool, PoolStatus.RUNNING_WITH_ERROR, "some nodes did not register")
-        gke.fill(pool, pool.size // 2)
+        error = "some nodes did not register" if half else ""
+        gke.set_status(pool, PoolStatus.RUNNING_WITH_ERROR if half else PoolStatus.RUNNING, error)
+        gke.fill(pool, pool.size // 2 if half else None)

@@ -30,7 +30,6 @@ CALM_SECONDS = 4200.0  # longer than the longest pause, and than all patience
 class Result:
     """What became of one story."""
 
-    scenario: Scenario
     violations: list[Violation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)
@@ -38,7 +37,7 @@ class Result:
 
 def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
     """Run one story and judge it; with `tell`, keep a line of everything that happens."""
-    result = Result(scenario)
+    result = Result()
     world = World(scenario, tell=result.lines.append if tell else None)
     try:
         with patch.object(wakes, "LISTED_MIN", wakes.LISTED_MIN if scenario.seed % 2 else 1):

@@ -16,7 +16,6 @@ from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import MESSAGES, FaultTable, Invocation, PoolRead
 from tests.simulation.sim_functions import Functions
 from tests.simulation.sim_judge import Judge
-from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.sim_workloads import Workload
@@ -32,7 +31,7 @@ _OK = range(200, 300)
 class Sent:
     """One message, from its publishing to its answer."""
 
-    roles: tuple[Role, ...]
+    role: Role
     body: bytes
     text: str
     attempts: int = 0
@@ -102,10 +101,6 @@ class World:
             return 1 + 29 * self.rng.random()
         return 60 + 500 * self.rng.random() if drawn < 0.96 else 1500.0
 
-    def find_workload(self, pool: Pool) -> Workload | None:
-        """Return the live workload that a pool is of."""
-        return self.clusters[pool.cluster].find_owner(pool)
-
     def list_zones(self, made: Workload) -> list[str]:
         """Return the zones that a workload's pools may be in."""
         return [f"us-east5-{each}" for each in "abc"[: self.scenario.candidates] if not made.spot] or [ZONE]
@@ -115,8 +110,7 @@ class World:
     def publish(self, cluster: str, event: Event) -> None:
         """Send one message on its way; the subscriptions filter by its type."""
         role = Role.PROVISION if event.type == EventType.DEMAND else Role.COLLECT
-        text = f"{event.cause} {event.subject}"
-        self.send(cluster, Sent((role,), a_push(event), text))
+        self.send(cluster, Sent(role, a_push(event), f"{event.cause} {event.subject}"))
 
     def end_operation(self, cluster: str, pool: str, act: str, error: str = "") -> None:
         """Write the end of an operation to the log, which loses, doubles and delays entries."""
@@ -124,7 +118,7 @@ class World:
         body = a_push(as_message(entry))
         copies = self.log_rng.choices((0, 1, 2), (2, 7, 1))[0]
         for role in Role:
-            sent = Sent((role,), body, f"{act} of {pool} has ended")
+            sent = Sent(role, body, f"{act} of {pool} has ended")
             sent.answered = not copies
             self.sent.append(sent)
             for _ in range(copies):
@@ -148,7 +142,7 @@ class World:
             self.time.after(seconds + fault.seconds * self.rng.random(), lambda: self.deliver(sent))
 
     def deliver(self, sent: Sent) -> None:
-        """Push one message to its functions; push it again where one does not answer."""
+        """Push one message to its function, and again if that does not answer."""
         sent.attempts += 1
         attempt = sent.attempts
 
@@ -158,8 +152,7 @@ class World:
             elif not sent.answered:
                 self._redeliver(sent, attempt)
 
-        for role in sent.roles:
-            self.functions.push(role, sent.body, sent.text, answered)
+        self.functions.push(sent.role, sent.body, sent.text, answered)
 
     def _redeliver(self, sent: Sent, attempt: int) -> None:
         if attempt >= ATTEMPTS_MAX:
