@@ -48,8 +48,11 @@ class _Index:
 
     def __init__(self, groups: Iterable[Asks]) -> None:
         distinct = list(dict.fromkeys(groups))
-        often = Counter(label for asks in distinct for label in asks.labels)
         self._by_label: dict[tuple[str, str] | None, list[Asks]] = {}
+        if len(distinct) == 1:  # most workloads have one need
+            self._by_label[None] = distinct
+            return
+        often = Counter(label for asks in distinct for label in asks.labels)
         for asks in distinct:
             rarest = min(asks.labels, key=lambda label: (often[label], label), default=None)
             self._by_label.setdefault(rarest, []).append(asks)

@@ -183,7 +183,13 @@ def _share(operator: str, key: str) -> tuple[fitting.Term, ...]:
 
 
 def draw_node(node: Node) -> fitting.Node:
-    """Return a node as scheduler and autoscaler see it."""
+    """Return a node as scheduler and autoscaler see it, anew only if it or its pool has changed."""
+    if node.drawn is None or node.drawn[0] is not node.view or node.drawn[1] is not node.pool.listed:
+        node.drawn = node.view, node.pool.listed, _draw_node_anew(node)
+    return node.drawn[2]
+
+
+def _draw_node_anew(node: Node) -> fitting.Node:
     taints = ((node.pool.listed.spot, labels.SPOT), (node.pool.pinned, _PINNED), (node.view.closed, _CLOSED))
     return fitting.Node(
         name=node.name,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from shared.edges.pods import Pod, view_pod
 from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
-from shared.model.pools import PoolNode
+from shared.model.pools import NodePool, PoolNode
 from shared.model.times import format_time
 from shared.model.workloads import Notice, PodView
 from standins.kit import fitting
@@ -41,6 +41,7 @@ class Node:
     units: int
     created_at: float
     pods: list[SimPod] = field(default_factory=list)
+    drawn: tuple[PoolNode, NodePool, fitting.Node] | None = None  # how it was seen last, and for what
 
     @property
     def name(self) -> str:
