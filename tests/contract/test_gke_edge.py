@@ -65,6 +65,11 @@ def describe(pool: NodePool | None, what: str) -> str:
 
 @pytest.mark.parametrize("steps", LIVES.values(), ids=LIVES)
 def test_a_pool_lives_as_the_rules_expect(gke: Gke, steps: str) -> None:
+    play_life(gke, steps)
+
+
+def play_life(gke: Any, steps: str) -> None:
+    """Let a pool of the fake GKE, or of the simulator's, live as steps say."""
     body = a_gpu_pool_body()
     for step in steps.split("; "):
         act, _, wanted = step.partition(" ")

@@ -78,6 +78,7 @@ class GkePools:
     def _create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         world, name = self.world, node_pool["name"]
         if name in self.pools[cluster]:
+            self._check_free(self.pools[cluster][name])
             raise AlreadyExists(f"Already exists: node pool {name}")
         self._take_slot(cluster)
         pool = read_body(cluster, node_pool, world.time.now)
@@ -140,9 +141,6 @@ class GkePools:
     def find_channel(self, cluster: str) -> str:
         """Return the release channel, which each cluster of a story has."""
         return "REGULAR" if cluster in self.pools else ""
-
-    def open(self) -> None:
-        """Open nothing: there is no connection."""
 
     def delete(self, cluster: str, name: str) -> None:
         with self.world.faults.changing("delete", cluster):
