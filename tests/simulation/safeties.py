@@ -28,8 +28,8 @@ class Safety:
     file: str
     text: str
     without: str
-    shown_by: int | str
-    """A seed or a story that shows when it is missing."""
+    story: str
+    """The story that shows when it is missing."""
 
     @contextmanager
     def missing(self) -> Iterator[None]:
