@@ -17,9 +17,8 @@ from shared.model.workloads import Notice, PodView
 from standins.kit import fitting
 from tests.simulation.sim_autoscaler import Autoscaler, draw_node, draw_pod
 from tests.simulation.sim_kueue import Kueue
-from tests.simulation.sim_pool_bodies import MACHINES
 from tests.simulation.sim_scenario import DRAIN_SECONDS
-from tests.simulation.sim_workloads import NAMESPACE, Json, Workload
+from tests.simulation.sim_workloads import NAMESPACE, SINGLE_HOSTS, Json, Workload
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
@@ -285,16 +284,12 @@ class SimCluster:
 
     def build_node(self, pool: Pool, name: str) -> Node:
         """Return a new node of a pool."""
-        listed = pool.listed
-        accelerator, topology, _ = MACHINES.get(listed.machine_type, (listed.accelerator, "", 0))
-        known = {labels.NODE_POOL: pool.name, labels.ZONE: pool.zone} | listed.labels
-        known[labels.TOPOLOGY] = listed.topology or topology
-        known[labels.GPU_ACCELERATOR if listed.gpus_per_node else labels.ACCELERATOR] = accelerator
-        if listed.spot:
-            known[labels.SPOT] = "true"
-        now = self.world.time.now
+        listed, now = pool.listed, self.world.time.now
+        marks = listed.node_labels | SINGLE_HOSTS[listed.machine_type].selectors
+        if listed.topology:
+            marks[labels.TOPOLOGY] = listed.topology
         view = PoolNode(name=name, pool=pool.name, ready=True, ready_at=now)
-        return Node(view, pool, known, pool.units, now)
+        return Node(view, pool, marks, listed.units, now)
 
     def drain_node(self, name: str) -> None:
         """End the pods of a node, which takes no more."""

@@ -195,7 +195,7 @@ class Judge:
         """Report that one instance passes a limit; what a second one passes is counted."""
         limit = self._world.scenario.limit_chips
         others = (each for each in self._world.gke.pools[pool.cluster].values() if each.owner and each is not pool)
-        chips = sum(self._count_chips(each) for each in others) + nodes * pool.units
+        chips = sum(self._count_chips(each) for each in others) + nodes * pool.listed.units
         if not limit or chips <= limit:
             return
         if self._is_several(Role.PROVISION) or self._knows_not(pool):
@@ -221,7 +221,7 @@ class Judge:
         if pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR):
             return 0
         gone = pool.status == PoolStatus.STOPPING or pool.off
-        return (nodes if gone else max(pool.size, nodes)) * pool.units
+        return (nodes if gone else max(pool.size, nodes)) * pool.listed.units
 
     # --- what changes or takes away ---------------------------------------------------------------
 

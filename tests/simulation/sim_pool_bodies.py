@@ -15,8 +15,6 @@ from tests.builders import read_created
 if TYPE_CHECKING:
     from tests.simulation.sim_workloads import Workload
 
-MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
-"""Accelerator, topology of one host, and chips."""
 RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LIVE = (*RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
 DEFAULT_POOL = NodePool(name="default-pool", status=PoolStatus.RUNNING, machine_type="e2-standard-4", maximum=1)
@@ -75,11 +73,6 @@ class Pool:
         """Return cluster, owner, need and slot of a pool of ours."""
         owner = self.owner
         return (self.cluster, owner.uid, owner.need, str(owner.slot)) if owner else ()
-
-    @property
-    def units(self) -> int:
-        """Return the chips or GPUs of each of its nodes."""
-        return self.listed.gpus_per_node or MACHINES[self.listed.machine_type][2]
 
     @property
     def pin(self) -> str:

@@ -60,6 +60,7 @@ _SHAPES = (
     Shape("gpu-other", "nvidia-tesla-t4", "", 1, 1, "n1-standard-4", gpu=True),
 )
 SHAPES = {each.name: each for each in _SHAPES}
+SINGLE_HOSTS = {each.machine_type: each for each in _SHAPES if each.hosts == 1}
 OTHER = {name: name.removesuffix("-other") if name.endswith("-other") else f"{name}-other" for name in SHAPES}
 
 

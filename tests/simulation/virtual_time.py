@@ -35,15 +35,14 @@ class VirtualTime:
         self._tasks: list[Task] = []
         self._free: list[Task] = []  # those that have ended
 
-    def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do something at a moment; moments in the past are now."""
+    def at(self, when: float, action: Callable[[], object] | Task) -> None:
+        """Do something at a moment, or let a task go on; moments in the past are now."""
         self._count += 1
         heappush(self._queue, (max(when, self.now), self._count, action))
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
         """Do something later."""
-        self._count += 1
-        heappush(self._queue, (self.now + seconds, self._count, action))
+        self.at(self.now + seconds, action)
 
     def spawn(self, work: Callable[[], object], owner: object, call_began: float = 0.0) -> None:
         """Start a task now; it runs until its first pause."""
@@ -53,7 +52,7 @@ class VirtualTime:
             task = Task(self._take_work, self._main)
             self._tasks.append(task)
         task.work, task.owner, task.call_began = work, owner, call_began
-        self._resume(task)
+        self.at(self.now, task)
 
     def _take_work(self) -> None:
         """Do one work after the other as the running task."""
@@ -84,11 +83,6 @@ class VirtualTime:
         heappush(queue, (when, self._count, getcurrent()))
         self._let_go_on()
 
-    def _resume(self, task: Task) -> None:
-        """Let a task go on now, after all that is due before."""
-        self._count += 1
-        heappush(self._queue, (self.now, self._count, task))
-
     def _let_go_on(self) -> None:
         """Leave the running task for the next one; what is no task is done by nobody's."""
         queue = self._queue
@@ -101,9 +95,7 @@ class VirtualTime:
 
     def fork(self, work: Callable[[], T]) -> Callable[[], T]:
         """Begin a work beside the calling task; the answer waits for its result."""
-        results: list[T] = []
-        errors: list[BaseException] = []
-        waiting: list[Task] = []
+        results, errors, waiting = list[T](), list[BaseException](), list[Task]()
 
         def run() -> None:
             try:
@@ -113,7 +105,7 @@ class VirtualTime:
             except BaseException as error:  # noqa: BLE001 -- whoever asks for the result gets it
                 errors.append(error)
             for each in waiting:
-                self._resume(each)
+                self.at(self.now, each)
 
         def wait() -> T:
             if not (results or errors):
