@@ -33,7 +33,9 @@ class SimGke:
         return answer()
 
     def create(self, cluster: str, body: dict[str, Any]) -> None:
-        self._call("create", cluster, body | {"config": {"labels": {}} | body["config"]})
+        self._call(
+            "create", cluster, body | {"config": body["config"] | {"labels": {}, "machineType": "g2-standard-4"}}
+        )
 
     delete, get, list = partialmethod(_call, "delete"), partialmethod(_call, "get"), partialmethod(_call, "list")
     raise_maximum, lower_maximum = partialmethod(_call, "raise_maximum"), partialmethod(_call, "lower_maximum")
