@@ -216,8 +216,8 @@ def add_disks(look: Look, ports: Ports, lists: Lists) -> WorkloadView | None:
     waiting = (pod.template.volume_claims for pod in look.pods if not pod.node_name)
     claims = list(dict.fromkeys(chain(list_volume_claims(workload), *waiting)))[:CLAIMS_MAX]
     find = partial(ports.clusters[look.key.cluster].find_disk, workload.namespace)
-    disks = tuple(filter(None, ports.crew.gather([partial(find, claim) for claim in claims])))
-    return structs.replace(workload, disks=disks) if disks else workload
+    disks = ports.crew.gather([partial(find, claim) for claim in claims])
+    return structs.replace(workload, disks=tuple(filter(None, disks)))
 
 
 def add_before(look: Look, ports: Ports, lists: Lists) -> None:
