@@ -215,10 +215,6 @@ class Functions:
         )
         return Instance(ports, release)
 
-    def build_reader(self) -> Ports:
-        """Return ports that can only read, for a plan without its acts."""
-        return replace(self.live[Role.PROVISION][0].ports, adds=None)
-
     def roll_out(self, rollout: Rollout) -> None:
         """Start another instance of a function; the first one ends after a while."""
         role, time = Role(rollout.role), self._world.time

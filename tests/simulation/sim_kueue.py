@@ -30,7 +30,6 @@ class Entry:
     """One Workload of Kueue."""
 
     made: Workload
-    name: str
     waits_until: float = 0.0  # Kueue does not admit it before
     reserved_at: float | None = None
     evicted: bool = False
@@ -58,7 +57,7 @@ class Kueue:
 
     def see(self, made: Workload) -> None:
         """Queue a workload."""
-        self.entries[made.uid] = Entry(made, f"wl-{made.name}")
+        self.entries[made.uid] = Entry(made)
         self._soon()
 
     def note_end(self, made: Workload) -> None:
@@ -148,7 +147,7 @@ class Kueue:
         made = entry.made
         return QueuedWorkload(
             namespace=NAMESPACE,
-            name=entry.name,
+            name=f"wl-{made.name}",
             uid=made.uid,
             version=str(entry.version),
             owner=ObjectName(kind=made.kind, namespace=NAMESPACE, name=made.name, uid=made.uid),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from bisect import bisect
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from shared.engine.budget import Key
+from shared.engine.outside import Role
 from shared.engine.reconcile import plan_for
 from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
@@ -139,9 +142,9 @@ def _judge_demand(cluster: SimCluster, made: Workload) -> None:
     waits = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.view.unschedulable]
     words, judge = list_words(cluster, made, waits), cluster.world.judge
     if waits and not words:
-        judge.report("every demand answered", f"silence for {_describe(cluster, made)}")
+        judge.report("every demand answered", f"silence for {made.kind} {made.name}")
     elif waits and _is_left_without(cluster, made, waits, words):
-        text = f"[{words[-1]}] is the last word for {_describe(cluster, made)}"
+        text = f"[{words[-1]}] is the last word for {made.kind} {made.name}"
         judge.report("served when there is capacity", text)
 
 
@@ -250,18 +253,6 @@ def _find_idleness(cluster: SimCluster, pool: Pool, made: Workload) -> str:
     return "a pod is older than its nodes, and was placed on none of them" if late else ""
 
 
-def _describe(cluster: SimCluster, made: Workload) -> str:
-    """Return in words what a waiting workload has."""
-    rows = []
-    for pool in cluster.world.gke.list_owned(cluster.name, made):
-        nodes, users = len(cluster.list_nodes(pool)), cluster.list_users(pool)
-        who = "nobody" if not users else "others" if all(pod.workload is not made for pod in users) else "its pods"
-        fit = "" if pool.fits(made) else " of another shape"
-        rows.append(f"{pool.status}{fit}, {nodes} of {pool.size} nodes used by {who}")
-    more = ", in part elsewhere" if cluster.count_elsewhere(made) else ""
-    return f"{made.kind} {made.name} ({'; '.join(rows) or 'no pool'}{more}{', spot' if made.spot else ''})"
-
-
 # --- both functions -------------------------------------------------------------------------------
 
 
@@ -269,7 +260,7 @@ def judge_agreement(world: World) -> None:
     """Report a plan with an act at rest: both functions make the same one."""
     if world.scenario.mode != "active":
         return
-    ports = world.functions.build_reader()
+    ports = replace(world.functions.live[Role.PROVISION][0].ports, adds=None)  # they can only read
 
     def look() -> None:
         for cluster in world.clusters.values():
