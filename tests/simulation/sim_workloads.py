@@ -183,9 +183,7 @@ class Workload:
         """Return the conditions that hold."""
         rows = [(self.terminal, self.terminal_since)] if self.terminal else []
         if self.suspended_since is not None:
-            rows.append(
-                ("RayClusterSuspended" if self.kind == "RayCluster" else "Suspended", self.suspended_since)
-            )
+            rows.append((KINDS[self.kind].get("suspended", "Suspended"), self.suspended_since))
         return [{"type": kind, "status": "True", "lastTransitionTime": format_time(since)} for kind, since in rows]
 
     def _list_values(self) -> Json:
