@@ -37,7 +37,7 @@ BUDGETS = {
     "tests/rules": (4_559, 5_800),
     "tests/engine": (1_683, 1_900),
     "tests/mutants": (708, 600),
-    "tests/simulation": (4_510, 4_000),
+    "tests/simulation": (4_494, 4_000),
     " ".join(DEPLOYED): (13_930, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
