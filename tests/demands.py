@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import Rejected
 from shared.model.names import Claim, Try
 from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
@@ -69,6 +71,19 @@ def expect_demand(found: object) -> Demand:
     """Return what a rule found, which must be a demand."""
     assert isinstance(found, Demand), found
     return found
+
+
+def refuses(reason: Reason, match: str | None = None) -> "pytest.RaisesExc[Rejected]":
+    """Return a context that accepts a refusal with this reason only, and with these words."""
+    return pytest.RaisesExc(Rejected, match=match, check=lambda error: error.reason == reason)
+
+
+def expect_words(found: object, reason: Reason, *words: str, verdict: Verdict = Verdict.REFUSE) -> str:
+    """Return the message of a decision, which has a reason and these words."""
+    assert isinstance(found, Decision), found
+    assert (found.verdict, found.reason) == (verdict, reason), found.message
+    assert [word for word in words if word not in found.message] == [], found.message
+    return found.message
 
 
 def a_pool_body(

@@ -15,7 +15,7 @@ from shared.model.decisions import Reason
 from shared.model.errors import Denied, KindAbsent, StaleView
 from tests.builders import JOBSET_UID
 from tests.canned import Canned, CannedHttp, open_api
-from tests.refusals import refuses
+from tests.demands import refuses
 from tests.rules.test_kueue import CHECKS, OWNER, a_workload
 
 Json = dict[str, Any]

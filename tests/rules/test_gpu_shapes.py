@@ -14,8 +14,7 @@ from shared.shapes.catalogue import GIB, GPUS, Room, measure_allocatable
 from shared.shapes.gpus import find_gpu_shape
 from standins.google.gke.machines import BUILT_IN
 from tests.builders import IN_ONE_POOL, a_jobset, a_template
-from tests.demands import expect_demand, plan_demands, want
-from tests.refusals import expect_words, refuses
+from tests.demands import expect_demand, expect_words, plan_demands, refuses, want
 from tests.rules.workloads import L4, Json, a_gpu_body, a_job, a_leaderworkerset, list_slices
 
 

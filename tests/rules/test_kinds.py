@@ -27,8 +27,7 @@ from shared.model.decisions import Decision, Reason
 from shared.model.names import ObjectName
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.ways import Demand
-from tests.demands import expect_demand, plan_demands, want
-from tests.refusals import expect_words, refuses
+from tests.demands import expect_demand, expect_words, plan_demands, refuses, want
 from tests.rows import read_rows, read_table, rows
 from tests.rules.workloads import (
     BUILDERS,

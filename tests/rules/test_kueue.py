@@ -19,7 +19,7 @@ from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model.decisions import Reason
 from shared.model.times import parse_time
 from shared.model.workloads import Check, CheckState, QueuedWorkload
-from tests.refusals import refuses
+from tests.demands import refuses
 
 Json = dict[str, Any]
 API = "jobset.x-k8s.io/v1alpha2"

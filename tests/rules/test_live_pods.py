@@ -12,8 +12,7 @@ from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import SPOT_TAINT, PodView, WorkloadView
 from shared.needs.ways import Demand
 from tests.builders import a_pod, a_template, settings
-from tests.demands import expect_demand, plan_demands, want
-from tests.refusals import expect_words
+from tests.demands import expect_demand, expect_words, plan_demands, want
 from tests.rows import rows
 from tests.rules.workloads import (
     ALL,

@@ -24,7 +24,7 @@ from shared.model.messages import (
 from shared.model.names import ObjectName, build_name
 from tests.audit_entries import STOCKOUT, an_entry
 from tests.builders import CLUSTER, a_claim, a_demand_event, a_push, an_over_event
-from tests.refusals import refuses
+from tests.demands import refuses
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)
 OBJECTS = st.builds(

@@ -28,7 +28,7 @@ from shared.model.names import (
     parse_owner,
 )
 from tests.builders import CLUSTER, a_claim
-from tests.refusals import refuses
+from tests.demands import refuses
 
 LABEL_CHARACTERS_MAX = 1024
 """Of all node labels of a pool: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""

@@ -21,8 +21,7 @@ from shared.needs.ways import Demand
 from shared.settings import ClusterSettings, Settings
 from shared.shapes.catalogue import GIB
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_jobset, a_pod, a_template, settings
-from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand
-from tests.refusals import expect_words
+from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand, expect_words
 from tests.rows import read_table, rows
 
 COLUMNS = (

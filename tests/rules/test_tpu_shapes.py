@@ -21,7 +21,7 @@ from shared.shapes.catalogue import (
     measure_storage,
 )
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
-from tests.refusals import refuses
+from tests.demands import refuses
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and

@@ -16,8 +16,7 @@ from shared.model.needs import Need, Tier, Way
 from shared.model.workloads import Disk, PodView, SliceGroup, Taint, TermKind, TopologyTerm, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
-from tests.demands import expect_demand, plan_demands, want
-from tests.refusals import expect_words
+from tests.demands import expect_demand, expect_words, plan_demands, want
 from tests.rules.workloads import (
     OF_CPU,
     ONE_HOST,

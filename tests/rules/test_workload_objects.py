@@ -14,7 +14,7 @@ from shared.kinds.read import UnexpectedValue
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.workloads import PodTemplate, PodView, Requirement, TermKind, TopologyTerm
-from tests.refusals import refuses
+from tests.demands import refuses
 from tests.rows import rows
 from tests.rules.workloads import Json, a_body, a_jobset
 
