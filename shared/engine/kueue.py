@@ -51,12 +51,13 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
     for each in queues.list_owned(workload.namespace, workload.uid):
         # There is one Workload, or none where Kueue is not installed.
         names = {check.name for check in queues.list_checks()}
-        state = next((state for state in each.checks if state.name in names), None)
-        if state is None:
-            continue
-        if each.holds_quota:
-            return _read_owner(Standing(queued=each, check=state), each, workload, queues)
-        return Standing(lost_at=each.lost_at or 0.0, retried=state.state == _RETRY)
+        ours = [state for state in each.checks if state.name in names]
+        if ours and each.holds_quota:
+            check = each.find_pending(names) or ours[0]
+            return _read_owner(Standing(queued=each, check=check), each, workload, queues)
+        if ours:
+            retried = any(state.state == _RETRY for state in ours)
+            return Standing(lost_at=each.lost_at or 0.0, retried=retried)
     return Standing()
 
 

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from shared.deliver import deliver
 from shared.engine.budget import Key
+from shared.engine.kueue import read_standing
 from shared.engine.look import has_lost_nodes
 from shared.engine.outside import Role
 from shared.engine.reads import list_inventory, read_lists
@@ -16,12 +17,12 @@ from shared.model.decisions import Reason
 from shared.model.errors import InvalidRequest, Unavailable
 from shared.model.messages import EventType
 from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
-from shared.model.workloads import SliceGroup, WorkloadView
+from shared.model.workloads import Check, CheckState, SliceGroup, WorkloadView
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
 from tests.builders import CLUSTER, NOW, a_pod, a_template
 from tests.engine.test_requests import push
-from tests.engine.world import ERRORS, LIST, World, gang, list_reasons, raising
+from tests.engine.world import CHECK, ERRORS, LIST, World, gang, list_reasons, raising
 
 
 def serve(world: World, *, replicas: int) -> Key:
@@ -202,3 +203,15 @@ def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.Monkey
     world.provisioner.work()
 
     assert len(world.gke.pools) == 1
+
+
+def test_of_two_checks_of_ours_the_one_that_waits_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, queues = gang("train")
+    jobset = world.cluster.workloads["JobSet", "default", "train"]
+    monkeypatch.setattr(queues, "list_checks", lambda: [CHECK, Check(name="second", active=True)])
+    first, second = (CheckState(name=name, state="Pending") for name in ("capacity", "second"))
+
+    queues.queue(checks=(structs.replace(first, state="Ready"), second))
+    assert read_standing(CLUSTER, jobset, world.ports).check == second
+    queues.queue(checks=(structs.replace(first, state="Retry"), second), holds_quota=False)
+    assert read_standing(CLUSTER, jobset, world.ports).retried
