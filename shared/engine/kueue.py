@@ -51,13 +51,13 @@ def read_standing(cluster: str, workload: WorkloadView, ports: Ports) -> Standin
     for each in queues.list_owned(workload.namespace, workload.uid):
         # There is one Workload, or none where Kueue is not installed.
         names = {check.name for check in queues.list_checks()}
-        ours = [state for state in each.checks if state.name in names]
-        if ours and each.holds_quota:
-            check = each.find_pending(names) or ours[0]
+        check = each.find_check(names)
+        if check is None:
+            continue
+        if each.holds_quota:
             return _read_owner(Standing(queued=each, check=check), each, workload, queues)
-        if ours:
-            retried = any(state.state == _RETRY for state in ours)
-            return Standing(lost_at=each.lost_at or 0.0, retried=retried)
+        retried = any(state.name in names and state.state == _RETRY for state in each.checks)
+        return Standing(lost_at=each.lost_at or 0.0, retried=retried)
     return Standing()
 
 
@@ -82,8 +82,9 @@ def _read_owner(
 def list_queued(queues: Queues, checks: Sequence[Check]) -> list[tuple[QueuedWorkload, CheckState]]:
     """Return the Workloads with quota of which one of these checks is Pending, the oldest first."""
     names = {check.name for check in checks}
-    pairs = ((each, each.find_pending(names)) for each in queues.list_workloads())
-    waits = [(each, state) for each, state in pairs if state and each.holds_quota]
+    held = (each for each in queues.list_workloads() if each.holds_quota)
+    pairs = ((each, each.find_check(names)) for each in held)
+    waits = [(each, state) for each, state in pairs if state and state.state == "Pending"]
     return sorted(waits, key=lambda pair: pair[0].reserved_at or 0.0)
 
 

@@ -11,7 +11,7 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constrai
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field, structs
@@ -362,11 +362,11 @@ class QueuedWorkload(ObjectName, frozen=True, kw_only=True):
     holds_quota: bool = False
     """It has quota, and no check makes it lose that, so it runs once all checks are Ready."""
 
-    def find_pending(self, names: Iterable[str]) -> CheckState | None:
-        """Return the first of its checks that is Pending and has one of these names."""
-        ours = set(names)
-        pending = (each for each in self.checks if each.state == "Pending" and each.name in ours)
-        return next(pending, None)
+    def find_check(self, names: Collection[str]) -> CheckState | None:
+        """Return the first Pending one of its checks with these names; without one the first."""
+        ours = [each for each in self.checks if each.name in names]
+        pending = (each for each in ours if each.state == "Pending")
+        return next(pending, ours[0] if ours else None)
 
 
 class Notice(Struct, frozen=True, kw_only=True):

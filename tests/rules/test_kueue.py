@@ -64,8 +64,9 @@ def test_a_workload_names_its_owner_flavors_and_checks() -> None:
 
     assert (queued.owner.kind, queued.owner.name) == ("JobSet", "train")
     assert queued.flavors == {"workers": ("v6e", "big")}
-    assert queued.find_pending(["capacity"]) == queued.checks[1]
-    assert queued.find_pending(["other", "unknown"]) is None
+    assert queued.find_check(["other", "capacity"]) == queued.checks[1]
+    assert queued.find_check(["other"]) == queued.checks[0]
+    assert queued.find_check(["unknown"]) is None
 
 
 @pytest.mark.parametrize(
