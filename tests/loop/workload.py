@@ -50,11 +50,6 @@ class Workload:
         ]
         self.cloud.patch(self.path, patch)
 
-    def suspend(self) -> None:
-        """Suspend the workload; return once none of its pods is to stay."""
-        self.cloud.patch(self.path, {"spec": {"suspend": True}})
-        self._wait("all pods end", lambda: all(map(is_ending, self.list_pods())))
-
     def delete(self) -> None:
         """Delete the workload."""
         self.cloud.delete(self.path)
