@@ -12,7 +12,7 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Ref
 from shared.deliver import ERRORS, NOTICE, SEVERITIES, answer_error
 from shared.edges import kubernetes
 from shared.edges.google import _classify_account_error, classify_refusal, find_request
-from shared.model.decisions import Reason, Verdict
+from shared.model.decisions import Decision, Reason, Verdict, find_event
 from shared.model.errors import (
     AlreadyExists,
     Broken,
@@ -77,6 +77,23 @@ def test_every_error_is_answered_and_no_row_of_the_table_is_shadowed_by_one_befo
 def test_every_decision_has_its_severity_in_the_log() -> None:
     assert {SEVERITIES[verdict] for verdict in Verdict} <= {logging.INFO, NOTICE, logging.WARNING}
     assert logging.getLevelName(NOTICE) == "NOTICE"
+
+
+@rows(
+    "verdict reason event",
+    {
+        "a refusal warns": (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, ("NodePoolRefused", True)),
+        "a pool that is kept does not": (Verdict.KEEP, Reason.POOL_IN_PROGRESS, ("NodePoolKept", False)),
+        "slices that may mix do": (Verdict.KEEP, Reason.SLICES_MAY_MIX, ("NodePoolKept", True)),
+        "a creation that failed": (Verdict.KEEP, Reason.STOCKOUT, ("NodePoolCreationFailed", True)),
+        "a creation that succeeded": (Verdict.KEEP, Reason.POOL_CREATED, ("NodePoolCreationSucceeded", False)),
+        "nothing is no Event": (Verdict.NOTHING, Reason.IDENTITY_MISMATCH, None),
+    },
+)
+def test_an_event_has_the_reason_of_its_decision_and_may_warn(
+    verdict: Verdict, reason: Reason, event: tuple[str, bool] | None
+) -> None:
+    assert find_event(Decision(verdict, reason, "")) == event
 
 
 def test_a_rejection_says_field_value_and_what_would_be_valid() -> None:
