@@ -23,7 +23,7 @@ BUDGETS = {
     "shared/engine": (2_411, 1_950),
     "shared/edges": (2_299, 2_100),
     "shared/kinds": (1_279, 1_300),
-    "shared/shapes": (755, 760),
+    "shared/shapes": (721, 760),
     "demo": (2_499, 2_500),
     "benchmarks": (1_885, 1_900),
     "standins/controlplane": (1_255, 1_900),
