@@ -11,6 +11,8 @@ from tests.corpus.corpus_rows import Row, read_field, write_outcomes
 from tests.field.field_world import INPUTS
 
 ROWS = read_field()
+ELSEWHERE = {"cpu-machine-of-zones.yaml", "cpu-pod-without-node.yaml", "no-service-account.yaml"}
+"""What `test_surroundings` and the demo's tests ask for."""
 
 
 def list_words(words: str | list[str]) -> list[str]:
@@ -42,3 +44,7 @@ def test_only_slices_that_may_mix_are_warned_about_and_nothing_left_to_gke_is_pr
 
     assert warned == {"four-slices", "two-parts", "two-replicas"}
     assert "pools are created" not in run("plan", str(INPUTS / "queued-provisioning.yaml")).stdout
+
+
+def test_no_input_is_without_an_answer() -> None:
+    assert {path.name for path in INPUTS.iterdir()} - {row.path for row in ROWS} == ELSEWHERE
