@@ -67,6 +67,7 @@ ROWS = {
     "without a network it is held for two thirds of its length": (
         "me takes yes; no network; + 5; me renews yes; me holds yes; + 5; me holds no; me renews no"
     ),
+    "one that was not renewed in time is lost": "me takes yes; + 10; me holds no; me renews no",
     "without a network it is not released": "me takes yes; no network; me releases no; me holds no",
     "its length is what its holder wrote": (
         "me takes yes; length 30; other takes no; + 15; other takes no; + 15; other takes yes"
