@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -66,23 +66,26 @@ def test_a_list_that_never_ends_is_an_error_after_so_many_objects_in_pages_of_an
     assert len(kubernetes.requests) == pages
 
 
-def drip(seconds: float) -> Iterator[bytes]:
-    """Yield a head, and then a space after each pause, without end."""
+def stall() -> Iterator[bytes]:
     yield b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    time.sleep(60)
+
+
+def drip() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     while True:
-        time.sleep(seconds)
-        yield b" "
+        yield b"1\r\n \r\n"
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(1, "no answer"), (0.02, "the answer takes more than")])
+@pytest.mark.parametrize(("answer", "words"), [(stall, "no answer"), (drip, "the answer takes more than")])
 def test_an_answer_that_does_not_come_or_comes_piece_by_piece_without_end_is_unavailable(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, words: str
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Iterator[bytes]], words: str
 ) -> None:
     """The time-out of a connection counts for each piece anew."""
     monkeypatch.setattr("shared.edges.kubernetes.CALL_SECONDS", 0.3)
     with Socket() as server:
-        server.answers = [drip(seconds)]
-        api = KubernetesApi(Connection(url=server.url), timeout_seconds=0.2)
+        server.answers = [answer()]
+        api = KubernetesApi(Connection(url=server.url), timeout_seconds=0.5)
         with pytest.raises(Unavailable, match=words):
             api.get(PODS, Stored)
 
