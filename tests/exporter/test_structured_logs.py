@@ -19,13 +19,6 @@ def fail() -> None:
     raise ValueError("two\nlines")
 
 
-def log_failure() -> None:
-    try:
-        fail()
-    except ValueError:
-        logging.getLogger("a").exception("failed")
-
-
 def fail_in_a_thread() -> None:
     thread = threading.Thread(target=fail)
     thread.start()
@@ -38,7 +31,11 @@ ROWS: dict[str, tuple[Callable[[], object], dict[str, Any], dict[str, str]]] = {
         FACTS | {"severity": "WARNING", "message": "published 3", "service": "exporter", "version": VERSION},
         {"time": "Z"},
     ),
-    "a traceback": (log_failure, {"severity": "ERROR", "logger": "a"}, {"stack_trace": "ValueError: two\nlines"}),
+    "a traceback": (
+        lambda: logging.getLogger("a").error("failed", exc_info=ValueError("two\nlines")),
+        {"severity": "ERROR", "logger": "a"},
+        {"stack_trace": "ValueError: two\nlines"},
+    ),
     "an uncaught exception of a thread": (
         fail_in_a_thread,
         {"severity": "CRITICAL", "message": "uncaught error: two\nlines"},
