@@ -18,6 +18,7 @@ from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWork
 from exporter.publishing import Pauses
 from exporter.watch import PAGE_SIZE, Follower
 from shared.kinds.jobset import JOBSET
+from shared.kinds.table import get_kind
 from shared.model.messages import Event, EventType
 from standins.kit.processes import wait_until
 from tests.exporter.exporter_builders import CLUSTER, COMPLETED, a_jobset, a_leader
@@ -257,3 +258,15 @@ def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_com
     following.wait_for(("demand", "quota since 2026-11-23T11:00:00Z"))
     warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert bool(warned) == (answer == "forbidden"), "only what an operator has to mend is a warning"
+
+
+@pytest.mark.parametrize(("kind", "ready"), [("JobSet", False), ("RayCluster", True)])
+def test_only_without_a_kind_that_every_cluster_needs_it_is_not_ready(
+    following: Following, kind: str, ready: bool
+) -> None:
+    following.start(partial(ObservedWorkloads, CLUSTER, get_kind(kind)), [ANSWERS["absent"]])
+    following.health.role = Role.LEADER
+
+    wait_until(lambda: following.restarts("absent") >= 2)
+
+    assert following.health.readiness()[0] == ready
