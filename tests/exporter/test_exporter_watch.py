@@ -168,14 +168,17 @@ OF_JOBSETS = {
     "unreadable beside others": (
         "list odd-and-over; watch odd-then-over; unreadable 2; Completed listed; Completed over"
     ),
-    "unreadable, but there": (
+    "a JobSet unreadable, but there": (
         "list kept; watch expired from 90; list kept-odd; watch then-over from 102; unreadable 1; Completed over"
     ),
     "only counted, but there": (
         "list kept; watch expired from 90; list nameless; watch then-over from 102; unreadable 1; Completed over"
     ),
 }
-"""What the API answers in turn, to which request; restarts, by reason; and what is reported."""
+"""What the API answers in turn, to which request; restarts, by reason; and what is reported.
+
+Where nothing is said, a watch begins from 100, and a list has no token.
+"""
 
 
 @pytest.mark.parametrize(
