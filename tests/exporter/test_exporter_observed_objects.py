@@ -77,7 +77,7 @@ PODS = {
 }
 OF_PODS = {
     "each leader is reported": "see a > a; see b > b; kept 2; standing 2",
-    "once however often it changes": "see a unseen; see a > a; see a again; see a placed; see a again",
+    "once however often it changes": "see a unseen; see a > a; see a again; see a placed; standing 0; see a again",
     "when its opt-out is withdrawn": "see a opted out; see a > a",
     "never when it has left": "see a > a; lose a; kept 0; standing 0",
     "a listing that broke off forgets nothing": (
