@@ -67,6 +67,7 @@ def test_readiness_follows_the_role(health: Probed, role: Role, status: int) -> 
     health.role = role
     answer = health.ask("/readyz")
     assert (answer.status_code, answer.json()["role"]) == (status, role)
+    assert bool(answer.json()["missing"]) == (role is Role.LEADER), "it has listed nothing"
 
 
 def test_metrics_are_ours_alone(health: Probed) -> None:
