@@ -1,25 +1,29 @@
 """What the engine expects of a cluster's objects, asked of the edge over the embedded cluster.
 
-What only HTTP and Events have (codes, wrong addresses, counts and times) is in
-`test_kubernetes_edge`.
+And what lists, Events and wrong addresses have of their own.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.edges.cluster import KubernetesCluster
 from shared.edges.connection import Connection
-from shared.edges.kubernetes import KubernetesApi
+from shared.edges.kubernetes import PAGE_SIZE, KubernetesApi, Page, Unreadable
 from shared.engine.look import find_user
 from shared.kinds import raycluster
 from shared.kinds.jobset import JOBSET_NAME_ON_POD
 from shared.kinds.replicas import TEMPLATE_HASH
 from shared.model import labels
-from shared.model.errors import StaleView
-from shared.model.workloads import Disk, WorkloadView
+from shared.model.errors import KindAbsent, StaleView, Unavailable
+from shared.model.names import ObjectName
+from shared.model.times import format_time
+from shared.model.workloads import Disk, Notice, WorkloadView
 from standins.kit.processes import wait_until
 from tests.builders import NOW, a_jobset
+from tests.clocks import StepClock
 from tests.contract.stand_ins import ask
 
 Body = dict[str, Any]
@@ -106,14 +110,18 @@ def url(cluster_url: str) -> str:
     ask("DELETE", f"{cluster_url}{NAMESPACE}/pods/ending")
     create_jobset(cluster_url, "train", chips=4, slices=2)
     create_jobset(cluster_url, "chipless", chips=0, slices=1)
-    port = KubernetesCluster(KubernetesApi(Connection(url=cluster_url)))
+    port = open_edge(cluster_url)
     wait_until(lambda: len([pod for pod in port.list_accelerator_pods() if pod.unschedulable]) == 4)
     return cluster_url
 
 
+def open_edge(url: str, clock: StepClock | None = None) -> KubernetesCluster:
+    return KubernetesCluster(KubernetesApi(Connection(url=url)), component="a-test", clock=clock or StepClock(NOW))
+
+
 @pytest.fixture
 def cluster(url: str) -> KubernetesCluster:
-    return KubernetesCluster(KubernetesApi(Connection(url=url)), component="a-test")
+    return open_edge(url)
 
 
 def test_what_is_not_there_is_none(cluster: KubernetesCluster) -> None:
@@ -215,3 +223,114 @@ def test_nodes_are_read_with_their_pool_and_their_state(cluster: KubernetesClust
 
     ours = [("n1", "ours", False), ("n2", "ours", False)]
     assert nodes == [*ours, ("r1", "ready", True), ("r2", "ready", False)]
+
+
+class Pages(KubernetesApi):
+    """Answers each list with pages, and keeps what was asked."""
+
+    def __init__(self, *pages: Page) -> None:
+        super().__init__(Connection(url="http://127.0.0.1:1"))
+        self.pages, self.read, self.selectors = pages, 0, list[str]()
+
+    def list_pages(self, path: str, params: Any = None, **_: Any) -> Iterator[Page]:
+        self.selectors.append((params or {}).get("labelSelector", ""))
+        for page in self.pages:
+            self.read += 1
+            yield page
+
+
+@pytest.mark.parametrize("read", [lambda edge: edge.list_nodes(["p"]), lambda edge: edge.list_bound_pods("n")])
+def test_a_pool_with_an_object_that_cannot_be_read_may_be_in_use(read: Callable[[KubernetesCluster], Any]) -> None:
+    with pytest.raises(Unreadable, match="cannot be read, so it may be in use"):
+        read(KubernetesCluster(Pages(Page(items=[msgspec.Raw(b'{"metadata": {"uid": 7}}')]))))
+
+
+A_AND_B = {("default", "a"), ("default", "b")}
+
+
+def test_a_list_of_workloads_that_costs_more_pages_than_names_is_broken_off() -> None:
+    others = [msgspec.Raw(b'{"metadata": {"name": "other", "namespace": "default"}}')] * PAGE_SIZE
+    api = Pages(*[Page(items=others)] * 9)
+
+    assert KubernetesCluster(api).list_workloads("JobSet", A_AND_B) == []
+    assert api.read == 2
+
+
+def test_a_listed_workload_that_cannot_be_read_is_left_out() -> None:
+    good = msgspec.Raw(b'{"metadata": {"name": "a", "namespace": "default", "uid": "u"}}')
+    bad = msgspec.Raw(b'{"metadata": {"name": "b", "namespace": "default", "uid": "v"}, "spec": 3}')
+    api = Pages(Page(items=[bad, good]))
+
+    assert [each.name for each in KubernetesCluster(api).list_workloads("Job", A_AND_B)] == ["a"]
+
+
+def test_the_nodes_of_many_pools_are_asked_for_a_hundred_pools_at_a_time() -> None:
+    api = Pages()
+    KubernetesCluster(api).list_nodes([f"p{at}" for at in range(150)])
+
+    assert [each.count(",") + 1 for each in api.selectors] == [100, 50]
+
+
+def say(edge: KubernetesCluster, message: str, about: str = "") -> None:
+    """Write a warning about the pod with the UID `u-1`."""
+    pod = ObjectName(kind="Pod", namespace="default", name="p", uid="u-1")
+    words = {"reason": "NodePoolRefused", "message": message, "about": about or message}
+    edge.write_notice(Notice(subject=pod, warning=True, **words))
+
+
+def list_events(url: str, words: str) -> list[Body]:
+    """Return the Events about that pod whose message has these words."""
+    events: list[Body] = ask("GET", f"{url}{NAMESPACE}/events")["items"]
+    return [each for each in events if each["involvedObject"].get("uid") == "u-1" and words in each["message"]]
+
+
+def test_what_is_said_again_with_other_words_changes_one_event(cluster_url: str) -> None:
+    """Two writers, and the scheduler's changing words, leave one Event for a reason and a pool."""
+    first, second = open_edge(cluster_url), open_edge(cluster_url)
+
+    say(first, "0/3 nodes", about="paused p-0")
+    say(second, "0/4 nodes", about="paused p-0")
+    say(second, "0/4 nodes", about="paused p-1")
+
+    messages = [each["message"] for each in list_events(cluster_url, "nodes")]
+    assert messages == ["0/4 nodes", "0/4 nodes"]
+
+
+def test_a_notice_is_an_event_on_its_object_with_the_time_of_the_last_writing(cluster_url: str) -> None:
+    clock = StepClock(NOW)
+    cluster = open_edge(cluster_url, clock)
+    say(cluster, "wrong topology")
+    clock.pause(60)
+    say(cluster, "wrong topology")
+
+    (event,) = list_events(cluster_url, "wrong topology")
+    assert (event["type"], event["reason"]) == ("Warning", "NodePoolRefused")
+    assert (event["source"], event["involvedObject"]["kind"]) == ({"component": "a-test"}, "Pod")
+    assert event["firstTimestamp"] == format_time(NOW)
+    assert event["lastTimestamp"] == format_time(clock.now())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda edge: edge.get_workload("JobSet", "default", "j"),
+        lambda edge: edge.list_workloads("JobSet", {("default", "j")}),
+        lambda edge: edge.get_namespace("default"),
+        lambda edge: list(edge.list_accelerator_pods()),
+        lambda edge: edge.list_nodes(["n"]),
+        lambda edge: edge.list_bound_pods("n"),
+    ],
+)
+def test_an_api_out_of_reach_is_unavailable_and_never_absence(read: Callable[[KubernetesCluster], object]) -> None:
+    with pytest.raises(Unavailable):
+        read(open_edge("http://127.0.0.1:9"))
+
+
+def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(cluster_url: str) -> None:
+    """Its absence deletes pools: a wrong address or an uninstalled JobSet must not look like it."""
+    astray = open_edge(f"{cluster_url}/wrong/prefix")
+
+    with pytest.raises(KindAbsent, match="cannot tell whether /api/v1/namespaces/default exists"):
+        astray.get_namespace("default")
+    with pytest.raises(KindAbsent, match=r"cannot tell whether /apis/.*/namespaces/default/jobsets/train exists"):
+        astray.get_workload("JobSet", "default", "train")
