@@ -1,13 +1,22 @@
-"""Each call is one request, whatever its answer becomes: counted at the other side's socket."""
+"""Each call is one request, whatever its answer becomes: counted at the other side's socket.
 
+And what GKE says of a cluster: its release channel, and where its Kubernetes API is.
+"""
+
+import json
 from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 
-from shared.model.errors import Busy, Throttled, Unavailable
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.gke import CLUSTER_SECONDS, open_apis
+from shared.edges.google import GoogleAccount
+from shared.model.errors import Busy, ClusterNotFound, Throttled, Unavailable
 from shared.model.pools import NodePool, PoolStatus
-from tests.builders import CLUSTER
+from shared.settings import ClusterSettings, Credentials
+from tests.builders import CLUSTER, NOW
+from tests.clocks import StepClock
 from tests.contract.gke_world import Edge, LeapingClock, a_body, open_edge
 from tests.raw_server import Socket, answer
 
@@ -86,3 +95,59 @@ def test_the_proxy_of_the_environment_is_read_once(
         monkeypatch.delenv("HTTP_PROXY", raising=False)
 
     assert server.requests == requests
+
+
+PLACES = {
+    "dnsEndpointConfig": {"endpoint": "gke-1.us-east5.gke.goog"},
+    "ipEndpointsConfig": {"privateEndpoint": "10.0.0.2"},
+}
+ON = {"releaseChannel": {"channel": "STABLE"}, "controlPlaneEndpointsConfig": PLACES}
+ON |= {"name": "c", "masterAuth": {"clusterCaCertificate": "LS0tLS1C"}}
+STABLE, OFF = (answer(json.dumps(body).encode()) for body in (ON, {"name": "c", "releaseChannel": {}}))
+NAMELESS, BUSY = answer(b"{}"), answer(status="503 Service Unavailable")
+
+
+def test_a_cluster_is_read_again_in_each_tick_only(server: Socket) -> None:
+    server.answers, clock = [STABLE, OFF], StepClock(NOW)
+    edge = open_edge(server.url, clock)
+
+    assert [edge.find_channel(CLUSTER) for _ in range(3)] == ["STABLE"] * 3
+    clock.pause(CLUSTER_SECONDS)
+    assert edge.find_channel(CLUSTER) == "STABLE"
+    assert server.requests == 1
+
+    clock.pause(1)
+    assert edge.find_channel(CLUSTER) == ""
+    assert server.requests == 2
+
+
+def test_an_answer_that_is_none_is_not_kept(server: Socket) -> None:
+    server.answers, edge = [BUSY, NAMELESS, OFF], open_edge(server.url)
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            edge.find_channel(CLUSTER)
+    assert edge.find_channel(CLUSTER) == ""
+
+
+def test_gke_says_where_the_kubernetes_api_is_and_who_signs_it(server: Socket) -> None:
+    server.answers, edge = [STABLE], open_edge(server.url)
+
+    assert edge.locate(CLUSTER) == ("https://gke-1.us-east5.gke.goog", "")
+    assert edge.locate(CLUSTER, private=True) == ("https://10.0.0.2", "LS0tLS1C")
+
+
+@pytest.mark.parametrize(("private", "way"), [(False, "DNS endpoint"), (True, "private address")])
+def test_a_cluster_without_such_an_endpoint_is_named(server: Socket, private: bool, way: str) -> None:
+    server.answers = [OFF]
+
+    with pytest.raises(Unavailable, match=f"cluster {CLUSTER} has no {way}"):
+        open_edge(server.url).locate(CLUSTER, private=private)
+
+
+def test_a_cluster_that_is_gone_is_never_taken_for_an_object_that_is(server: Socket) -> None:
+    server.answers = [answer(status="404 Not Found")]
+    apis = open_apis({CLUSTER: ClusterSettings()}, open_edge(server.url), GoogleAccount(Credentials.ANONYMOUS))
+
+    with pytest.raises(ClusterNotFound):
+        KubernetesCluster(apis[CLUSTER]).get_workload("JobSet", "team-a", "train")
