@@ -113,8 +113,9 @@ def test_the_bundle_imports_itself_and_what_its_requirements_list(bundle: Path, 
     assert not {"google-cloud-logging", "google-cloud-pubsub"} & set(names)
 
 
-def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path) -> None:
-    files = {path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()}
+def test_the_bundle_is_what_runs_and_nothing_else(tmp_path: Path) -> None:
+    stage(tmp_path)
+    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     own = {"main.py", "requirements.txt", "shared/__init__.py"}
 
     assert own <= files
