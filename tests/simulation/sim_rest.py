@@ -193,7 +193,8 @@ def _find_uselessness(cluster: SimCluster, pool: Pool) -> str:
     comes_or_ends = pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING)
     if owner is None or comes_or_ends or cluster.list_holders(pool):
         return ""
-    if not owner.created_at and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
+    proven = cluster.list_nodes(pool) or (pool.status == PoolStatus.ERROR and cluster.nodes)
+    if not owner.created_at and not proven:
         return ""  # the Go provisioner's, and without a node nothing proves its cluster
     if made is None:
         return "its owner is gone"
