@@ -291,7 +291,8 @@ class Books(Struct):
             }
             pools = {pool} | {name for name, _ in self._deletions}
             allowed = len(pools) <= self.settings.deletions_per_minute_max
-            self._deletions |= {(pool, now)} if allowed else set()
+            if allowed:
+                self._deletions.add((pool, now))
             return allowed
 
     def give_back_deletion(self, pool: str, began_at: float) -> None:

@@ -80,11 +80,12 @@ def _list_shared(census: Census) -> Iterator[Answer]:
 
 def _is_taken(name: str, census: Census) -> bool:
     """Return whether others run on a pool with all of its nodes, and get no pool of their own."""
-    complete = any(
-        each.name == name and each.ready >= each.shape.hosts for each in census.scene.pools
-    )
+    # First the strangers, of whom there are few: the pools of a large workload are many.
     others = any(not pod.need for pod in census.users.get(name, ()))
-    return complete and others and not census.scene.takers_served
+    if not others or census.scene.takers_served:
+        return False
+    pools = census.scene.pools
+    return any(each.name == name and each.ready >= each.shape.hosts for each in pools)
 
 
 def _list_unplaced(census: Census) -> Iterator[Answer]:

@@ -308,7 +308,7 @@ class Census:
 
     def _rank_want(self, want: Slice) -> tuple[bool, bool, int]:
         """Return the order of wants: on a counted pool, on any, and those first that ask most."""
-        runs = not want.places.isdisjoint(self.counted)
+        runs = not self.counted.keys().isdisjoint(want.places)
         return not runs, not (want.places or want.outside), -len(want.need.asks.labels)
 
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
@@ -349,7 +349,7 @@ def list_demands(census: Census, need: Need) -> list[Slice]:
     return [
         each
         for each in census.slices[need.key]
-        if not each.places.isdisjoint(census.counted) or _waits_for_pool(each)
+        if not census.counted.keys().isdisjoint(each.places) or _waits_for_pool(each)
     ]
 
 
