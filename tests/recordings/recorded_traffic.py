@@ -8,10 +8,12 @@ The authors hold their mock of Google Cloud to the same files, and wrote some of
 of GKE show it: the mock calls every instance group alike. Other APIs' files do not show it.
 """
 
+import io
 import json
 import os
 import re
 import subprocess
+import tarfile
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,13 +25,11 @@ VARIABLE = "GOOGLE_RECORDINGS"
 """Does not begin as the settings do: the command refuses such a variable that is no setting."""
 REMEDY = f"a git clone of github.com/GoogleCloudPlatform/k8s-config-connector, whose path {VARIABLE} names"
 FOLDER = "pkg/test/resourcefixture/testdata/basic"
-FOLDERS = [f"{FOLDER}/{each}" for each in ("container", "pubsub", "compute/v1beta1/computeinstancegroupmanager")]
+PARTS = ("container", "pubsub", "compute/v1beta1/computeinstancegroupmanager")
 GKE, COMPUTE, PUBSUB = (f"{name}.googleapis.com" for name in ("container", "compute", "pubsub"))
-_PLACEHOLDERS = {
-    "${projectId}": "recorded-project",
-    "${projectNumber}": "123456789012",
-    "${operationID}": "operation-1711974896000-00000000-0000-0000-0000-000000000000",
-}
+_OPERATION = "operation-1711974896000-00000000-0000-0000-0000-000000000000"
+_PLACEHOLDERS = {"projectNumber": "123456789012", "operationID": _OPERATION}
+"""What stands for a name in braces; another one is its own value."""
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 _MOCKED = "/gke-containercluster-abcdef"
 _STATUS = re.compile(r"(\d{3}) [A-Z][A-Za-z -]*")
@@ -66,7 +66,7 @@ class Exchange:
 
 def find_recordings() -> bool:
     """Return whether the variable names a git directory, or a clone, that has the files."""
-    return bool(_list_files())
+    return bool(_pack_files())
 
 
 def select(host: str, *kinds: str, method: str = "", status: int = 0) -> list[Exchange]:
@@ -84,7 +84,20 @@ def select(host: str, *kinds: str, method: str = "", status: int = 0) -> list[Ex
 @cache
 def read_recordings() -> tuple[Exchange, ...]:
     """Return every exchange; none where there are no recordings."""
-    return tuple(each for name, text in _read_files(_list_files()) for each in _read_log(name, text))
+    exchanges = list[Exchange]()
+    if packed := _pack_files():
+        with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+            for each in files:
+                if each.name.endswith("/_http.log") and (file := files.extractfile(each)):
+                    exchanges += _read_log(each.name.removesuffix("/_http.log"), file.read().decode())
+    return tuple(exchanges)
+
+
+def _pack_files() -> bytes:
+    root = Path(os.environ.get(VARIABLE) or "/nowhere")
+    folder = root / ".git" if (root / ".git").exists() else root
+    command = ["git", f"--git-dir={folder}", "archive", f"HEAD:{FOLDER}", *PARTS]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).stdout
 
 
 def _read_log(file: str, text: str) -> Iterator[Exchange]:
@@ -113,7 +126,7 @@ def _read_log(file: str, text: str) -> Iterator[Exchange]:
 
 
 def _fill(placeholder: re.Match[str]) -> str:
-    return _PLACEHOLDERS.get(placeholder[0], placeholder[1].lower())
+    return _PLACEHOLDERS.get(placeholder[1], placeholder[1].lower())
 
 
 def _read_json(lines: list[str]) -> dict[str, Any]:
@@ -121,26 +134,3 @@ def _read_json(lines: list[str]) -> dict[str, Any]:
     begin = next((at for at, line in enumerate(lines) if line.startswith("{")), len(lines))
     body: dict[str, Any] = json.loads("\n".join(lines[begin:]) or "{}")
     return body
-
-
-def _git(*arguments: str, text: str = "") -> bytes:
-    root = Path(os.environ.get(VARIABLE) or "/nowhere")
-    folder = root / ".git" if (root / ".git").exists() else root
-    command = ["git", f"--git-dir={folder}", *arguments]
-    return subprocess.run(command, input=text.encode(), capture_output=True, check=False, timeout=60).stdout
-
-
-def _list_files() -> list[str]:
-    names = _git("ls-tree", "-r", "--name-only", "HEAD", "--", *FOLDERS).decode().splitlines()
-    return [name for name in names if name.endswith("/_http.log")]
-
-
-def _read_files(files: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the folder and the text of each file; a partial clone leaves some out."""
-    rest = _git("cat-file", "--batch", text="".join(f"HEAD:{file}\n" for file in files))
-    for file in files:
-        head, _, rest = rest.partition(b"\n")
-        if not head.endswith(b" missing"):
-            size = int(head.rpartition(b" ")[2])
-            yield file.removeprefix(f"{FOLDER}/").removesuffix("/_http.log"), rest[:size].decode()
-            rest = rest[size + 1 :]
