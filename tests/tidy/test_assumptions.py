@@ -1,12 +1,39 @@
-"""Each fact about Google that the code relies on is in one list, with place and question."""
+"""Each fact about Google that the code relies on is in one list, with place and question.
+
+The code has the comment ``# assumes: NAME`` on each line that relies on an entry of
+``tests/real/assumptions.yaml``.
+"""
 
 import re
+from pathlib import Path
+from typing import Annotated
 
-from standins.google.gke.faults import SWITCHES
-from tests.assumptions import ROOT, list_places, list_questions, read_assumptions
+import msgspec
+from msgspec import Meta
+
 from tests.google_calls import google_calls
 
+ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("shared", "exporter", "functions", "cli")
+PLACES = (*(f"{room}/**/*.py" for room in ROOMS), "infra/terraform/**/*.tf", "infra/*.sh", "infra/build/*.sh")
+MARKER = re.compile(r"# assumes: ([a-z0-9-]+(?:, [a-z0-9-]+)*)$", re.MULTILINE)
+
+
+class Assumption(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """One fact about Google."""
+
+    name: str
+    fact: str
+    evidence: Annotated[str, Meta(pattern=r"^(documented|source|recorded|quoted), https://\S+$")]
+    """Google's pages say it; public source of Google or others shows it; recorded traffic shows
+    it; or somebody quotes it in an issue, a log or a runbook. The link shows where."""
+    breaks: str  # what happens if the fact is false
+    question: str = ""  # the test of ``tests/real`` that settles it, if a project can answer it
+    calls: list[str] = []  # the calls of Google APIs whose form the entry is about
+
+
+ENTRIES = msgspec.yaml.decode((ROOT / "tests/real/assumptions.yaml").read_bytes(), type=list[Assumption])
+QUESTIONS = set(re.findall(r"^def (test_\w+)", (ROOT / "tests/real/test_google.py").read_text(), re.MULTILINE))
 
 
 def list_calls() -> set[str]:
@@ -23,7 +50,7 @@ def test_each_call_of_google_has_an_entry_and_each_entry_a_call_that_exists() ->
     calls = list_calls()
 
     assert len(calls) > 15
-    assert {call for each in read_assumptions() for call in each.calls} == calls
+    assert {call for each in ENTRIES for call in each.calls} == calls
 
 
 def test_a_new_call_is_seen() -> None:
@@ -36,30 +63,23 @@ def test_a_new_call_is_seen() -> None:
     ]
 
 
-def test_each_entry_has_a_place_and_each_place_an_entry() -> None:
-    assert list_places() == {each.name for each in read_assumptions()}
+def test_each_entry_has_a_place_and_each_place_one_entry() -> None:
+    texts = (path.read_text(encoding="utf-8") for pattern in PLACES for path in ROOT.glob(pattern))
+    places = {name for text in texts for marker in MARKER.findall(text) for name in marker.split(", ")}
+
+    assert len(places) > 50
+    assert sorted(each.name for each in ENTRIES) == sorted(places)
 
 
-def test_each_question_and_switch_exists_and_each_question_is_about_an_entry() -> None:
-    entries, questions = read_assumptions(), list_questions()
-
-    assert {each.question for each in entries if each.question} == questions
-    assert {each.switch for each in entries if each.switch} <= set(SWITCHES)
+def test_each_question_is_about_an_entry_and_exists() -> None:
+    assert {each.question for each in ENTRIES if each.question} == QUESTIONS
 
 
 def test_each_piece_names_what_google_itself_says_about_it_or_none() -> None:
     table = (ROOT / "docs/tested.md").read_text().partition("## The pieces\n")[2].partition("\n\n## ")[0]
     answer = [line.rstrip(" |").rpartition(" | ")[2] for line in table.splitlines() if line.startswith("| ")][2:]
-    questions = list_questions()
     whole = re.compile(r"none|(?:\[recorded\]|its source|each question|`).*")
 
     assert len(answer) > 25
     assert [each for each in answer if not whole.fullmatch(each)] == []
-    assert {name for each in answer for name in re.findall(r"`(test_[a-z_]+)`", each)} <= questions
-
-
-def test_each_entry_is_whole() -> None:
-    entries = read_assumptions()
-
-    assert len({each.name for each in entries}) == len(entries) > 50
-    assert [each.name for each in entries if bool(each.question) == bool(each.unasked)] == []
+    assert {name for each in answer for name in re.findall(r"`(test_[a-z_]+)`", each)} <= QUESTIONS
