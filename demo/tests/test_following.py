@@ -104,7 +104,7 @@ def test_why_gives_the_reasons_of_what_stands_still() -> None:
     texts = ("FailedScheduling: 0/2 nodes", "FailedScheduling: 0/1 nodes")
     entries = [Entry(at=NOW, source="event", about="Pod p", text=text, bad=True) for text in texts]
     history = History(cluster="c", namespace="default", name="train", entries=entries)
-    history.now = Status(waiting=[a_wait()])
+    history.now = Status(waiting=[a_wait(message="GKE creates it")])
 
     assert list_reasons(history) == [
         ("pool_in_progress", "GKE creates it"),

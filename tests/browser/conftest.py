@@ -1,4 +1,4 @@
-"""One Chromium for all tests, and a board on a scene for each."""
+"""One Chromium for all tests, and a board in the middle of a bad night for each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.board import site
 from cli.board.site import Board, listening
 from standins.kit.processes import PATIENCE_SECONDS
-from tests.browser.board_scene import Scene, a_bad_night
 from tests.browser.browser_tools import find_chromium
 from tests.cli.cli_world import a_deployment
+from tests.cli.scenes import build
+from tests.engine.world import World
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -31,12 +31,16 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    """A bad night that a served board reads."""
-    scene = a_bad_night(Board(a_deployment(), every=0.2))
-    monkeypatch.setattr(site, "read_status", scene.read_status)
-    with listening(scene.board):
-        yield scene
+def world() -> World:
+    return build("a bad night").world
+
+
+@pytest.fixture
+def board(world: World) -> Iterator[Board]:
+    """A served board, which reads the world again and again."""
+    board = Board(a_deployment(world), every=0.2)
+    with listening(board):
+        yield board
 
 
 @pytest.fixture

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
-from cli.board.site import render_page
+from cli.board.site import Board, render_page
 from cli.usage.chart import write_html
 from cli.usage.usage_command import list_columns
+from shared.model.errors import Denied
+from shared.model.pools import PoolStatus
 from standins.kit.local_answers import Answer, Asked, LocalAnswers
-from tests.browser.board_scene import HOSTILE, Scene
 from tests.browser.browser_tools import find_axe
-from tests.cli.board_rows import a_row, a_wait
+from tests.engine.world import World
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -24,15 +26,16 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SCREENSHOTS = os.environ.get("BOARD_SCREENSHOTS")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 SIZES = {"phone": (390, 780), "laptop": (1280, 900), "wall": (2560, 1440)}
 
 
-def open_board(context: BrowserContext, scene: Scene) -> tuple[Page, list[str]]:
+def open_board(context: BrowserContext, board: Board) -> tuple[Page, list[str]]:
     """Open the board, and collect what the browser complains about."""
     page, problems = context.new_page(), list[str]()
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(scene.board.address)
+    page.goto(board.address)
     page.get_by_text(re.compile("^live, read at")).wait_for()
     return page, problems
 
@@ -42,25 +45,27 @@ def rows_of(page: Page, table: str) -> list[str]:
     return list(page.locator(f"#{table} tbody tr").all_inner_texts())
 
 
-def test_it_shows_what_waits_and_what_needs_a_person(scene: Scene, context: BrowserContext) -> None:
-    page, problems = open_board(context, scene)
+def test_it_shows_what_waits_and_what_needs_a_person(board: Board, context: BrowserContext) -> None:
+    page, problems = open_board(context, board)
 
     paused, refused = rows_of(page, "waiting")
-    assert "4 x stockout" in paused
-    assert "08:10 UTC" in paused
-    assert "the next try follows after a pause [paused]" in paused
-    assert "refuse: google.com/tpu: no machine has 3 chips" in refused
+    assert "1 x stockout" in paused
+    assert "08:01 UTC" in paused
+    assert "the next try follows after a pause: [GCE_STOCKOUT] [paused]" in paused
+    assert "refuse: a limit of the operator leaves no room for 16 more chips" in refused
     assert len(rows_of(page, "pools")) == 3
-    assert page.locator("#troubles li").count() == 2
-    assert page.locator("#waiting tr[data-stuck=true]").count() == 2
+    assert page.locator("#troubles li").count() == 1
+    assert page.locator("#waiting tr[data-stuck=true]").count() == 1
     assert problems == []
 
 
-def test_an_open_page_follows_without_being_loaded_again(scene: Scene, context: BrowserContext) -> None:
-    page, problems = open_board(context, scene)
+def test_an_open_page_follows_without_being_loaded_again(
+    board: Board, world: World, context: BrowserContext
+) -> None:
+    page, problems = open_board(context, board)
     page.evaluate("window.same = true")
 
-    scene.waiting, scene.pools = [], []
+    world.cluster.pods, world.gke.pools = {}, {}
 
     page.get_by_text("Nothing waits for a pool.").wait_for()
     page.get_by_text("There are no pools of the provisioner.").wait_for()
@@ -68,11 +73,13 @@ def test_an_open_page_follows_without_being_loaded_again(scene: Scene, context: 
     assert problems == []
 
 
-def test_hostile_names_are_text(scene: Scene, context: BrowserContext) -> None:
-    scene.waiting = [a_wait(shape=HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
-    scene.pools = [a_row(HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
-    scene.errors = [f"cluster: {HOSTILE}"]
-    page, problems = open_board(context, scene)
+def test_hostile_names_are_text(board: Board, world: World, context: BrowserContext) -> None:
+    pool = next(iter(world.gke.pools.values()))
+    hostile = structs.replace(pool, name=HOSTILE, status=PoolStatus.ERROR, error=HOSTILE)
+    world.gke.pools = {HOSTILE: hostile}
+    world.add(HOSTILE, "unreadable")
+    world.fail("get JobSet unreadable", Denied(HOSTILE))
+    page, problems = open_board(context, board)
 
     for table in ("waiting", "pools"):
         assert HOSTILE in "".join(rows_of(page, table))
@@ -82,30 +89,32 @@ def test_hostile_names_are_text(scene: Scene, context: BrowserContext) -> None:
     assert problems == []
 
 
-def test_the_filter_is_used_by_keyboard_and_survives_a_reading(scene: Scene, context: BrowserContext) -> None:
-    page, _ = open_board(context, scene)
+def test_the_filter_is_used_by_keyboard_and_survives_a_reading(
+    board: Board, world: World, context: BrowserContext
+) -> None:
+    page, _ = open_board(context, board)
 
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "filter"
-    page.keyboard.type("tuning")
+    page.keyboard.type("nightly")
 
     page.wait_for_function("document.querySelectorAll('#pools tbody tr').length === 1")
-    scene.waiting = []
+    world.cluster.pods = {}
     page.get_by_text("Nothing waits for a pool.").wait_for()
     assert len(rows_of(page, "pools")) == 1
     assert page.evaluate("document.activeElement.id") == "filter"
 
 
-def test_a_board_that_has_ended_says_so(scene: Scene, context: BrowserContext) -> None:
-    page, _ = open_board(context, scene)
+def test_a_board_that_has_ended_says_so(board: Board, context: BrowserContext) -> None:
+    page, _ = open_board(context, board)
 
-    scene.board.token = "another"
+    board.token = "another"
 
     page.get_by_text("the last reading failed (HTTP 403); trying again").wait_for()
 
 
-def test_a_file_shows_its_reading_and_loads_nothing(scene: Scene, context: BrowserContext, tmp_path: Path) -> None:
-    (tmp_path / "run.html").write_bytes(render_page(scene.board.read()))
+def test_a_file_shows_its_reading_and_loads_nothing(board: Board, context: BrowserContext, tmp_path: Path) -> None:
+    (tmp_path / "run.html").write_bytes(render_page(board.read()))
     page, problems = context.new_page(), list[str]()
     page.on("request", lambda request: problems.append(request.url))
 
@@ -118,12 +127,12 @@ def test_a_file_shows_its_reading_and_loads_nothing(scene: Scene, context: Brows
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_nothing_and_nothing_is_clipped(scene: Scene, browser: Browser, scheme: Any, size: str) -> None:
+def test_axe_finds_nothing_and_nothing_is_clipped(board: Board, browser: Browser, scheme: Any, size: str) -> None:
     width, height = SIZES[size]
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
     )
-    page, _ = open_board(context, scene)
+    page, _ = open_board(context, board)
     page.evaluate(find_axe())
     found = page.evaluate("axe.run()")
     wide = page.evaluate("document.documentElement.scrollWidth")
@@ -145,8 +154,8 @@ TRY = """async ([url, options]) => {
 }"""
 
 
-def test_a_page_of_another_site_reads_nothing_even_with_the_token(scene: Scene, context: BrowserContext) -> None:
-    address = scene.board.address
+def test_a_page_of_another_site_reads_nothing_even_with_the_token(board: Board, context: BrowserContext) -> None:
+    address = board.address
     page = context.new_page()
     with LocalAnswers(a_page) as another_site:
         page.goto(another_site.url)
@@ -157,10 +166,10 @@ def test_a_page_of_another_site_reads_nothing_even_with_the_token(scene: Scene, 
 
 @pytest.mark.skipif(not SCREENSHOTS, reason="the pictures are only taken with BOARD_SCREENSHOTS=1")
 @pytest.mark.parametrize(("size", "scheme"), [("laptop", "light"), ("phone", "dark")])
-def test_the_pictures_of_the_docs(scene: Scene, browser: Browser, size: str, scheme: Any) -> None:
+def test_the_pictures_of_the_docs(board: Board, browser: Browser, size: str, scheme: Any) -> None:
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    page, _ = open_board(context, scene)
+    page, _ = open_board(context, board)
     page.screenshot(path=DOCS / f"board-{size}.png")
     context.close()
 

@@ -7,7 +7,7 @@ import pytest
 
 from shared.settings import PREFIX
 from tests.cli.cli_world import a_deployment, put_in_place
-from tests.cli.scenes import serve_half
+from tests.cli.scenes import build
 from tests.engine.world import World
 
 
@@ -38,13 +38,16 @@ def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A world with one JobSet of two slices; every command opens its deployment."""
-    world = World(slices=2)
-    put_in_place(monkeypatch, a_deployment(world))
-    return world
+    return let_open(monkeypatch, "cluster")
 
 
 @pytest.fixture
-def half_served(world: World) -> World:
+def half_served(monkeypatch: pytest.MonkeyPatch) -> World:
     """One slice served, the second one waiting for its pool, which failed 50 s ago."""
-    serve_half(world)
+    return let_open(monkeypatch, "half served")
+
+
+def let_open(monkeypatch: pytest.MonkeyPatch, scene: str) -> World:
+    world = build(scene).world
+    put_in_place(monkeypatch, a_deployment(world))
     return world

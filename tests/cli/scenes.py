@@ -1,20 +1,18 @@
 """Scenes of the screens: what a deployment has, by a name that is in brackets in their titles.
 
-The log records of a scene are in a file of its name.
+A scene is a story, as in `tests/engine`. Its log records are in a file of its name.
 """
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
 from cli.access.connections import Deployment
-from cli.access.deployment import DEAD_LETTERS, PUSHED
+from cli.access.deployment import DEAD_LETTERS
 from cli.access.log_search import open_logs
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
@@ -26,38 +24,147 @@ from shared.model.workloads import Disk
 from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, WorldApi, a_deployment
 from tests.contract.stand_ins import ask, serve_google
-from tests.engine.world import World
+from tests.engine.test_stories import Story, read_fields
 
 RECORDS = Path(__file__).parent / "records"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/tpu-provisioner/leases/tpu-provisioner-exporter"
-WHOLE = (*PUSHED, DEAD_LETTERS)
+SCENES = {
+    "cluster": "",
+    "nothing is missing": "deploy provision collect provision-ends collect-ends dead-letters",
+    "neglected": (
+        "settings kinds=[JobSet]; deploy provision collect provision-ends; lease 300 exporter-a; "
+        "end-namespace tpu-provisioner"
+    ),
+    "in trouble": (
+        "settings kinds=[JobSet,RayCluster] limit_chips=64 limit_chips_per_namespace=16; "
+        "deploy provision collect provision-ends dead-letters; lease 0; absent JobSet RayCluster; letters 2; "
+        "label tpu-provisioner MODE=off"
+    ),
+    "no access": "fail list_pools denied; silence",
+    "five hours": "",
+    "a limit": "has slices=2 limit_chips=24; buy 0 1",
+    "no rights": "add train other third; fail get_JobSet_* denied",
+    "opted out": "label team-a DISABLE_AUTOPROVISIONING=true",
+    "disk": "disk us-east5-a",
+    "no disks": "disk",
+    "waits": "wait 0 1",
+    "half served": "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50",
+    "failed twice": (
+        "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; ended create 1-1 900 10 quota exceeded"
+    ),
+    "a bad night": (
+        "has slices=2 limit_chips=32; wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; add nightly; "
+        "tick provision; run 0 2 nightly; jobset name=nightly terminal=Completed; end-pods nightly; add tuning"
+    ),
+    "no nodes": "buy 0; error 0 ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity.",
+    "scaled down": "run-all; end-pods train-1; jobset",
+    "over": "has slices=1; run-all; finish",
+    "held": "has slices=1; run-all; finish; occupy 0",
+    "pod opts out": "pod labels DISABLE_AUTOPROVISIONING=true",
+    "pod names its pool": "pod selectors NODE_POOL=mine",
+    "9x9": "pod shape topology=9x9",
+    "half refused": "odd-part; wait 0",
+    "stopped": "wait 0; label tpu-provisioner MODE=no-create",
+    "go pool": "go-pool",
+    "suspended": "jobset replicas=2 suspended=true",
+    "gone": "wait 0; provision; end-pods; end-workloads; end-pool 0; ended delete 0 50 50",
+}
 
 
-class Stage:
-    """A world, and what its deployment has beside it."""
+class Stage(Story):
+    """A story of a JobSet of two slices, and what its deployment has beside it."""
 
     def __init__(self) -> None:
-        self.world = World(slices=2)
+        super().__init__(slices=2)
         self.own: dict[str, Any] = {}
         """The settings of the command line."""
         self.objects: dict[str, Any] = {}
         """Kubernetes objects by their paths."""
-        self.absent: tuple[str, ...] = ()
-        """Kinds that are not installed."""
+        self.kinds_absent: tuple[str, ...] = ()
         self.api: KubernetesApi | None = None
         self.subscriptions: tuple[str, ...] = ()
         self.dead_letters = 0
 
-    def deploy(self, *subscriptions: str, renewed: float = NOW, holder: str = "exporter-a") -> None:
-        """Give the deployment a name, subscriptions, and an exporter that has renewed its Lease."""
+    # --- further verbs of its story ---
+
+    def has(self, *words: str) -> None:
+        """Begin the world anew with these settings."""
+        super().__init__(**read_fields(list(words)))
+
+    def deploy(self, *subscriptions: str) -> None:
+        """The deployment has a name, subscriptions, and an exporter that has renewed its Lease."""
         self.own = {"project": "p", "name": "x", "lease_name": "tpu-provisioner-exporter"}
         self.subscriptions = subscriptions
-        self.objects[LEASE] = {"spec": {"holderIdentity": holder, "renewTime": format_time(renewed)}}
+        self.lease("0", "exporter-a")
+
+    def lease(self, age: str, holder: str = "") -> None:
+        self.objects[LEASE] = {"spec": {"holderIdentity": holder, "renewTime": format_time(NOW - int(age))}}
+
+    def absent(self, *kinds: str) -> None:
+        self.kinds_absent = kinds
+
+    def letters(self, count: str) -> None:
+        self.dead_letters = int(count)
+
+    def silence(self) -> None:
+        """Kubernetes does not answer."""
+        self.api = KubernetesApi(Connection(url=NOWHERE))
+
+    def disk(self, zone: str = "") -> None:
+        """The disk of every claim is in a zone; without one nobody may read a claim."""
+
+        def find(*_claim: str) -> Disk:
+            if not zone:
+                raise Denied("persistentvolumeclaims is forbidden")
+            return Disk(claim="data", zones=(zone,))
+
+        vars(self.world.cluster)["find_disk"] = find
+
+    def pod(self, what: str, word: str) -> None:
+        """One pod of the JobSet waits, with a shape, a label or a selector."""
+        name, _, value = word.partition("=")
+        field = {getattr(labels, name, name): value}
+        pod = a_pod(created_at=NOW - 120, shape=field if what == "shape" else {what: field})
+        self.world.cluster.pods[pod.name] = pod
+        self.world.set_jobset(replicas=1, template=pod.template)
+
+    def occupy(self, number: str) -> None:
+        """A pod of another JobSet runs on a node of a pool."""
+        node = f"{self.names[int(number)]}-0"
+        self.world.cluster.pods["other"] = a_pod(jobset="other", name="other", uid="other", node_name=node)
+
+    def odd_part(self) -> None:
+        """One part of the JobSet can never be served."""
+        good, odd = a_jobset(replicas=1), a_jobset(job="odd", replicas=1, template=a_template(topology="9x9"))
+        self.world.set_jobset(groups=(*good.groups, *odd.groups))
+
+    def error(self, number: str, *words: str) -> None:
+        """GKE says that a pool failed."""
+        self.world.change(self.names[int(number)], status=PoolStatus.ERROR, error=" ".join(words))
+
+    def ended(self, verb: str, pool: str, ago: str, seconds: str, *words: str) -> None:
+        """An operation on a pool, or on another attempt of it, is over, perhaps with an error."""
+        number, _, attempt = pool.partition("-")
+        name, began = self.names[int(number)], NOW - int(ago)
+        operation = Operation(
+            pool=f"{name[:-1]}{attempt or name[-1]}",
+            creates=verb == "create",
+            ended=True,
+            error=" ".join(words),
+            began_at=began,
+            ended_at=began + int(seconds),
+        )
+        self.world.gke.operations.append(operation)
+
+    def go_pool(self) -> None:
+        """The Go program has left a pool."""
+        self.world.gke.pools["train-12345"] = a_go_pool()
+
+    # --- the deployment ---
 
     @contextmanager
-    def open(self, scene: str, folder: Path) -> Iterator[Deployment]:
+    def open(self, records: Path, folder: Path) -> Iterator[Deployment]:
         """Yield the deployment; its logs and subscriptions are served as Google does."""
-        records = RECORDS / f"{scene}.log"
         if not (records.is_file() or self.subscriptions):
             yield self._connect(a_deployment(self.world, **self.own))
             return
@@ -77,203 +184,20 @@ class Stage:
             )
 
     def _connect(self, deployment: Deployment) -> Deployment:
-        api = WorldApi(self.world, self.objects, self.absent)
+        api = WorldApi(self.world, self.objects, self.kinds_absent)
         return dataclasses.replace(deployment, apis={CLUSTER: self.api or api})
 
 
-def neglect(stage: Stage) -> None:
-    """Nobody has looked after it for long."""
-    stage.deploy(*PUSHED[:-1], renewed=NOW - 300)
-    del stage.world.cluster.labels["tpu-provisioner"]
-
-
-def trouble(stage: Stage) -> None:
-    """All of it is there, and some of it does not work."""
-    stage.world = World(limit_chips=64, limit_chips_per_namespace=16)
-    stage.deploy(*PUSHED[:-1], DEAD_LETTERS, holder="")
-    stage.absent, stage.dead_letters = ("JobSet", "RayCluster"), 2
-    stage.world.cluster.labels["tpu-provisioner"] = {labels.MODE: "off"}
-
-
-def lock_out(stage: Stage) -> None:
-    """GKE refuses, and Kubernetes does not answer."""
-    stage.world.fail("list pools", Denied("container.clusters.get is missing"))
-    stage.api = KubernetesApi(Connection(url=NOWHERE))
-
-
-def limit(stage: Stage) -> None:
-    """One of two slices is more than the limit allows."""
-    stage.world = World(slices=2, limit_chips=24)
-    stage.world.wait(0, 1)
-    stage.world.provision()
-
-
-STAGES: dict[str, Callable[[Stage], None]] = {
-    "nothing is missing": lambda stage: stage.deploy(*WHOLE),
-    "neglected": neglect,
-    "in trouble": trouble,
-    "no access": lock_out,
-    "a limit": limit,
-}
-
-
-def opt_out(world: World) -> None:
-    """The namespace of the JobSet wants no pools."""
-    world.cluster.labels["team-a"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
-
-
-def bind_disk(world: World) -> None:
-    """The disk of every claim is in one zone."""
-    vars(world.cluster)["find_disk"] = lambda *_claim: Disk(claim="data", zones=("us-east5-a",))
-
-
-def refuse_disks(world: World) -> None:
-    """Nobody may read a claim."""
-
-    def refuse(*_claim: str) -> None:
-        raise Denied("persistentvolumeclaims is forbidden")
-
-    vars(world.cluster)["find_disk"] = refuse
-
-
-def add_pod(world: World, **fields: Any) -> None:
-    """A JobSet with one pod of a certain kind waits."""
-    pod = a_pod(created_at=NOW - 120, **fields)
-    world.cluster.pods[pod.name] = pod
-    world.set_jobset(replicas=1, template=pod.template)
-
-
-def fail(world: World, name: str, error: str) -> None:
-    """GKE says that a pool failed."""
-    world.gke.pools[name] = structs.replace(world.gke.pools[name], status=PoolStatus.ERROR, error=error)
-
-
-def serve_half(world: World) -> None:
-    """One slice served, the second one waiting for its pool, which failed 50 s ago."""
-    world.wait(0, 1)
-    world.provisioner.work()
-    first, second = world.gke.pools
-    world.run(0, first)
-    fail(world, second, "[GCE_STOCKOUT]")
-    world.clock.pause(50)
-
-
-def fail_twice(world: World) -> None:
-    """The second slice's pool failed, and another attempt 15 minutes before."""
-    serve_half(world)
-    earlier = f"{list(world.gke.pools)[1][:-1]}1"
-    world.gke.operations.append(
-        Operation(
-            pool=earlier, creates=True, ended=True, error="quota exceeded", began_at=NOW - 900, ended_at=NOW - 890
-        )
-    )
-
-
-def lack_nodes(world: World) -> None:
-    """A pool lacks its nodes for long, in GKE's words."""
-    world.wait(0)
-    world.provision()
-    (name,) = world.gke.pools
-    fail(world, name, "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity.")
-
-
-def scale_down(world: World) -> None:
-    """One of two slices that run is not wanted any more."""
-    world.run_all(slices=2)
-    for host in range(4):
-        del world.cluster.pods[f"train-1-{host}"]
-    world.set_jobset(replicas=1)
-
-
-def finish(world: World) -> None:
-    """The workload of a pool is over."""
-    world.run_all()
-    world.finish(replicas=1)
-
-
-def hold(world: World) -> None:
-    """The workload of a pool is over, and a pod of another one runs on its nodes."""
-    world.run_all()
-    node = next(pod.node_name for pod in world.cluster.pods.values())
-    world.finish(replicas=1)
-    world.cluster.pods["other"] = a_pod(jobset="other", name="other", uid="other", node_name=node)
-
-
-def stop(world: World) -> None:
-    """A slice waits while the emergency stop is on."""
-    world.wait(0)
-    world.cluster.labels["tpu-provisioner"] = {labels.MODE: "no-create"}
-
-
-def keep_go_pool(world: World) -> None:
-    """The Go program has left a pool."""
-    world.gke.pools["train-12345"] = a_go_pool()
-
-
-def suspend(world: World) -> None:
-    """The JobSet is suspended."""
-    world.set_jobset(replicas=2, suspended=True)
-
-
-def leave(world: World) -> None:
-    """The JobSet is gone; GKE and an Event know of its pool."""
-    world.wait(0)
-    world.provisioner.work()
-    (name,) = world.gke.pools
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
-    world.gke.pools.clear()
-    world.gke.operations.append(Operation(pool=name, creates=False, ended=True, began_at=NOW - 50, ended_at=NOW))
-
-
-def refuse_part(world: World) -> None:
-    """One part of the JobSet waits, and another one can never be served."""
-    good, other = a_jobset(replicas=1), a_jobset(job="odd", replicas=1, template=a_template(topology="9x9"))
-    world.set_jobset(groups=(*good.groups, *other.groups))
-    world.wait(0)
-
-
-def forbid(world: World) -> None:
-    """Nobody may read the three JobSets that wait."""
-    for jobset in ("train", "other", "third"):
-        world.set_jobset(name=jobset)
-        world.wait(0, jobset=jobset)
-    world.fail("get JobSet *", Denied("jobsets is forbidden"))
-
-
-WORLDS: dict[str, Callable[[World], None]] = {
-    "no rights": forbid,
-    "cluster": lambda _world: None,
-    "opted out": opt_out,
-    "disk": bind_disk,
-    "no disks": refuse_disks,
-    "half served": serve_half,
-    "failed twice": fail_twice,
-    "no nodes": lack_nodes,
-    "scaled down": scale_down,
-    "over": finish,
-    "held": hold,
-    "pod opts out": lambda world: add_pod(world, pod_labels={labels.DISABLE_AUTOPROVISIONING: "true"}),
-    "pod names its pool": lambda world: add_pod(world, template=a_template(selectors={labels.NODE_POOL: "mine"})),
-    "9x9": lambda world: add_pod(world, shape={"topology": "9x9"}),
-    "half refused": refuse_part,
-    "waits": lambda world: world.wait(0, 1),
-    "stopped": stop,
-    "go pool": keep_go_pool,
-    "suspended": suspend,
-    "gone": leave,
-}
+def build(scene: str) -> Stage:
+    """Return a scene after all that happens in its story."""
+    stage = Stage()
+    for step in filter(None, SCENES[scene].split("; ")):
+        stage.tell(step)
+    return stage
 
 
 @contextmanager
 def stage(scene: str, folder: Path) -> Iterator[Deployment]:
     """Yield the deployment of a scene."""
-    stage = Stage()
-    if scene in WORLDS:
-        WORLDS[scene](stage.world)
-    elif scene in STAGES:
-        STAGES[scene](stage)
-    else:
-        assert (RECORDS / f"{scene}.log").is_file(), f"no scene {scene}"
-    with stage.open(scene, folder) as deployment:
+    with build(scene).open(RECORDS / f"{scene}.log", folder) as deployment:
         yield deployment
