@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from shared.engine.look import LIST_SECONDS
 from shared.engine.outside import Role
 from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
@@ -92,12 +93,16 @@ class Judge:
         """Report a create for a slice that has a pool which serves it, or which comes.
 
         A pinned pool serves its own slice only. One that only others use may be left out of the
-        count. What was created after this request was sent could not be known.
+        count. What was created after this request was sent could not be known. What a list lacks
+        for longer than lists of GKE lag is gone.
         """
         sent = self._sent
         fitting = [each for each in self._world.gke.list_fitting(pool.cluster, made) if each.pin == pool.pin]
         serving = [each for each in fitting if self._may_serve(each)]
         since = sent - (LOOK_SECONDS if self._is_several(Role.PROVISION) else 3)
+        shown = self._run.pool_reads.get((pool.cluster, ""))
+        if shown and shown.answered_at - shown.shows > LIST_SECONDS:
+            since = min(since, shown.shows)
         listed = [each for each in serving if each.made_at <= since and each.relabelled_at <= since]
         if made.elastic and sum(each.size for each in listed) < made.count_nodes():
             return  # what the zones of its pools do not have comes in another one

@@ -193,9 +193,8 @@ def _find_uselessness(cluster: SimCluster, pool: Pool) -> str:
     comes_or_ends = pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING)
     if owner is None or comes_or_ends or cluster.list_holders(pool):
         return ""
-    proven = cluster.list_nodes(pool) or (pool.status == PoolStatus.ERROR and cluster.nodes)
-    if not owner.created_at and not proven:
-        return ""  # the Go provisioner's, and without a node nothing proves its cluster
+    if not _is_proven(cluster, pool):
+        return ""
     if made is None:
         return "its owner is gone"
     if made.terminal or made.deleting_since is not None:
@@ -203,6 +202,13 @@ def _find_uselessness(cluster: SimCluster, pool: Pool) -> str:
     if made.suspended:
         return "" if made.uid in cluster.kueue.entries else "its owner is suspended"
     return _find_surplus(cluster, pool, made) or _find_idleness(cluster, pool, made)
+
+
+def _is_proven(cluster: SimCluster, pool: Pool) -> bool:
+    """Return whether something proves the cluster of a pool: one of the Go program needs a node."""
+    if pool.owner is None or pool.owner.created_at:
+        return True
+    return bool(cluster.list_nodes(pool) or (pool.status == PoolStatus.ERROR and cluster.nodes))
 
 
 def _find_surplus(cluster: SimCluster, pool: Pool, made: Workload) -> str:
@@ -247,7 +253,14 @@ def _find_idleness(cluster: SimCluster, pool: Pool, made: Workload) -> str:
     """
     since, pods, ahead = pool.healthy_since, cluster.list_pods_of(made), cluster.world.scenario.skew_seconds
     begun = {pod.plan.slice_name for pod in pods if pod.node is not None}
-    waits = [pod for pod in pods if pod.live and pod.view.unschedulable and pod.plan.slice_name not in begun]
+    waits = [
+        pod
+        for pod in pods
+        if pod.live
+        and pod.view.unschedulable
+        and pod.plan.slice_name not in begun
+        and pool.pin in ("", f"{NAMESPACE}_{pod.plan.slice_name}")
+    ]
     if since is None or all(pod.made_at + ahead >= since for pod in waits):
         return ""
     late = _count_ticks(cluster, since + USELESS_SECONDS + ahead) > ORPHAN_TICKS
@@ -271,7 +284,12 @@ def judge_agreement(world: World) -> None:
                     _, plan = plan_for(key, ports)
                 except ProvisionerError:
                     continue
-                acts = [f"{act.verb} {act.pool or act.slot}" for act in (*plan.adds, *plan.takes)]
+                pools = world.gke.pools[cluster.name]
+                acts = [
+                    f"{act.verb} {act.pool or act.slot}"
+                    for act in (*plan.adds, *plan.takes)
+                    if act.pool not in pools or _is_proven(cluster, pools[act.pool])
+                ]
                 if acts and not cluster.stop_mode:
                     world.judge.report("plans at rest", f"{made.kind} {made.name} still has {', '.join(acts)}")
 
