@@ -31,8 +31,8 @@ from shared.kinds.table import KINDS
 from shared.model.errors import NotFound
 from shared.model.times import format_time
 from shared.settings import Credentials
+from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import CLUSTER, NOW
-from tests.contract.stand_ins import serve_google
 from tests.engine.world import World
 
 NOWHERE = "http://127.0.0.1:9"
@@ -130,8 +130,8 @@ def log_entries(
 @contextmanager
 def logs_of(folder: Path) -> Iterator[Any]:
     """Show the lines of a folder's files as Cloud Logging does; yield what opens them."""
-    with serve_google(logs=folder, project="p") as ports:
-        yield partial(open_logs, ports["rest"], NOBODY)
+    with serving_google(logs=folder, project="p") as google:
+        yield partial(open_logs, google.ports["rest"], NOBODY)
 
 
 def list_printed(print_it: Callable[[Console], object], *, width: int = 300, terminal: bool = False) -> list[str]:

@@ -21,9 +21,10 @@ from shared.model.errors import Denied
 from shared.model.pools import Operation, PoolStatus
 from shared.model.times import format_time
 from shared.model.workloads import Disk
+from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, WorldApi, a_deployment
-from tests.contract.stand_ins import ask, serve_google
+from tests.contract.gke_world import ask
 from tests.engine.test_stories import Story, read_fields
 
 RECORDS = Path(__file__).parent / "records"
@@ -170,18 +171,17 @@ class Stage(Story):
             return
         if records.is_file():
             shutil.copy(records, folder)
-        with serve_google(pubsub=True, logs=folder, project="p") as ports:
+        with serving_google(pubsub=True, logs=folder, project="p") as google:
+            rest = google.ports["rest"]
             for part in self.subscriptions:
                 topic = f"projects/p/topics/{part}"
-                ask("PUT", f"{ports['rest']}/v1/{topic}", {})
-                ask("PUT", f"{ports['rest']}/v1/projects/p/subscriptions/x-{part}", {"topic": topic})
+                ask("PUT", f"{rest}/v1/{topic}", {})
+                ask("PUT", f"{rest}/v1/projects/p/subscriptions/x-{part}", {"topic": topic})
             if self.dead_letters:
                 messages = {"messages": [{"data": "eA=="}] * self.dead_letters}
-                ask("POST", f"{ports['rest']}/v1/projects/p/topics/{DEAD_LETTERS}:publish", messages)
-            deployment = a_deployment(self.world, pubsub=ports["rest"], **self.own)
-            yield self._connect(
-                dataclasses.replace(deployment, open_logs=partial(open_logs, ports["rest"], NOBODY))
-            )
+                ask("POST", f"{rest}/v1/projects/p/topics/{DEAD_LETTERS}:publish", messages)
+            deployment = a_deployment(self.world, pubsub=rest, **self.own)
+            yield self._connect(dataclasses.replace(deployment, open_logs=partial(open_logs, rest, NOBODY)))
 
     def _connect(self, deployment: Deployment) -> Deployment:
         api = WorldApi(self.world, self.objects, self.kinds_absent)

@@ -15,9 +15,10 @@ from cli.messages.replay import DeadLetter, strip, walk_dead_letters
 from cli.printing import parse_since
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
+from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import a_demand_event
 from tests.cli.cli_world import NOWHERE, a_deployment, logs_of, put_in_place, read_json, run, with_own
-from tests.contract.stand_ins import ask, serve_google
+from tests.contract.gke_world import ask
 from tests.engine.world import World
 
 P = "projects/p"
@@ -29,9 +30,9 @@ ENDS = f"{P}/topics/ends"
 @pytest.fixture
 def url() -> Iterator[str]:
     """A Pub/Sub with a deployment's topics and subscriptions; tests pull them."""
-    with serve_google(pubsub=True) as ports:
-        subscribe(ports["rest"])
-        yield ports["rest"]
+    with serving_google(pubsub=True) as google:
+        subscribe(google.ports["rest"])
+        yield google.ports["rest"]
 
 
 def subscribe(broker: str) -> None:

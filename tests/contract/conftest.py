@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from standins.google.tests.fakegke_worlds import serving_google
 from standins.kit.processes import running_stand_in
-from tests.contract.gke_world import Gke
-from tests.contract.stand_ins import ask, serve_google
+from tests.contract.gke_world import Gke, ask
 from tests.raw_server import Socket
 
 
 @pytest.fixture(scope="module")
 def gke_server() -> Iterator[Gke]:
-    with serve_google(project="p", clusters=["c"], manual_clock=True, machines_everywhere=True) as ports:
-        yield Gke(ports)
+    with serving_google(project="p", clusters=["c"], manual_clock=True, machines_everywhere=True) as google:
+        yield Gke(google.ports)
 
 
 @pytest.fixture

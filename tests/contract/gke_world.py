@@ -1,8 +1,9 @@
-"""One fake control plane, the edge over it, and the situations that its callers can meet."""
+"""One fake control plane, the edge over it, and the bodies of pools; how any stand-in is asked."""
 
 from itertools import count
 from typing import Any
 
+import urllib3
 from msgspec import structs
 
 from shared.edges.gke import GkeAdds, GkeTakes
@@ -12,11 +13,17 @@ from shared.model import labels
 from shared.model.times import Clock
 from shared.settings import Credentials, Settings
 from tests.builders import a_claim
-from tests.contract.stand_ins import ask
 from tests.demands import a_demand, a_pool_body
 
 NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
 NUMBERS = count()
+
+
+def ask(method: str, url: str, body: Any = None) -> Any:
+    """Send JSON, return JSON; anything but a success fails the test with the answer's text."""
+    answer = urllib3.request(method, url, json=body) if body is not None else urllib3.request(method, url)
+    assert answer.status < 300, f"{method} {url}: {answer.status}: {answer.data.decode()}"
+    return answer.json()
 
 
 class Edge(GkeAdds, GkeTakes):

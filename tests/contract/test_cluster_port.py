@@ -24,7 +24,7 @@ from shared.model.workloads import Disk, Notice, WorkloadView
 from standins.kit.processes import wait_until
 from tests.builders import NOW, a_jobset
 from tests.clocks import StepClock
-from tests.contract.stand_ins import ask
+from tests.contract.gke_world import ask
 
 Body = dict[str, Any]
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"

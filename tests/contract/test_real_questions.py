@@ -8,8 +8,9 @@ import pytest
 
 from cli.access.connections import open_deployment
 from shared.settings import PREFIX
+from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import CLUSTER
-from tests.contract.stand_ins import ask, serve_google
+from tests.contract.gke_world import ask
 from tests.real import test_google as questions
 from tests.real.lab import ACCEPTED, Lab
 
@@ -24,10 +25,10 @@ ASKED = sorted(name for name in vars(questions) if name.startswith("test_") and 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A fake whose clock the test moves, in which another person has a pool."""
-    with serve_google(project="p", clusters=["c"], manual_clock=True, machines_everywhere=True) as ports:
+    with serving_google(project="p", clusters=["c"], manual_clock=True, machines_everywhere=True) as google:
         body = {"nodePool": {"name": FOREIGN, "initialNodeCount": 1, "config": {"machineType": "e2-small"}}}
-        ask("POST", f"{ports['rest']}/v1/{CLUSTER}/nodePools", body)
-        yield ports["rest"]
+        ask("POST", f"{google.ports['rest']}/v1/{CLUSTER}/nodePools", body)
+        yield google.ports["rest"]
 
 
 def open_lab(url: str, *, tpu: str = "", run: str = "test") -> Lab:

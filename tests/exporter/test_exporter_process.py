@@ -15,8 +15,9 @@ import pytest
 
 from shared import VERSION
 from shared.model.messages import parse_message
+from standins.google.tests.fakegke_worlds import serving_google
 from standins.kit.processes import PATIENCE_SECONDS, Child, Command, wait_until
-from tests.contract.stand_ins import ask, serve_google
+from tests.contract.gke_world import ask
 from tests.exporter.exporter_builders import CLUSTER, COMPLETED, TOPIC, a_jobset, a_leader
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
@@ -46,8 +47,8 @@ class Process(Child):
 
 @pytest.fixture
 def pubsub() -> Iterator[dict[str, str]]:
-    with serve_google(pubsub=True) as ports:
-        yield ports
+    with serving_google(pubsub=True) as google:
+        yield google.ports
 
 
 @pytest.fixture
