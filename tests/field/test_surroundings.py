@@ -1,4 +1,4 @@
-"""What surrounds the inputs: the demo reads the same lists, and TPU zones have CPU machines."""
+"""What surrounds the inputs: the demo refuses wrong lists, and TPU zones have CPU machines."""
 
 from pathlib import Path
 
@@ -8,24 +8,10 @@ import yaml
 from cli.planning.plan import ZONES
 from demo.manifests import BadManifest, load
 from shared.shapes.catalogue import TPUS
-from tests.cli.cli_world import read_json
 from tests.field.field_world import INPUTS
 from tests.infra.terraform_text import TERRAFORM, read_configuration
 
-LIST = INPUTS / "jobset-list.yaml"
 LISTED = yaml.safe_load((INPUTS / "cpu-machine-of-zones.yaml").read_text())
-
-
-def test_the_demo_reads_the_items_of_lists_as_plan_does() -> None:
-    documents = load([str(LIST)])
-
-    named = [(each.kind, each.name, each.body["apiVersion"]) for each in documents]
-    assert named == [
-        ("JobSet", "listed", "jobset.x-k8s.io/v1alpha2"),
-        ("JobSet", "untyped", "jobset.x-k8s.io/v1alpha2"),
-        ("ConfigMap", "script", "v1"),
-    ]
-    assert {need["workload"] for need in read_json("plan", str(LIST))["needs"]} == {"listed", "untyped"}
 
 
 @pytest.mark.parametrize(

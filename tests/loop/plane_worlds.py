@@ -2,19 +2,15 @@
 read back.
 """
 
-import contextlib
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self
 
 from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import STRATEGIC, exists
 from tests.loop.bodies import POOL, Json, build_workload
 from tests.loop.cloud import wait_for
 from tests.loop.workload import is_unschedulable
-
-W = TypeVar("W", bound="World")
 
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
@@ -29,7 +25,7 @@ def jobset(name: str, *, slices: int = 2, pods: int = 4) -> Json:
 
 
 class World:
-    """What a test does and sees in its own namespace."""
+    """What a test does and sees in its own namespace, which is empty at the end of the block."""
 
     LIST: ClassVar = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
     """Where the workloads of this world are."""
@@ -84,7 +80,10 @@ class World:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
         self.api.patch(path, json={"status": {"phase": phase}}, headers=STRATEGIC)
 
-    def clear(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Delete everything, so that the next test finds an empty cluster."""
         self.api.delete(self.path, params={"propagationPolicy": "Background"})
         wait_for("the end of all pods", self._has_no_pods)
@@ -95,13 +94,6 @@ class World:
         pods = self.pods()
         self.api.delete(f"/api/v1/namespaces/{self.namespace}/pods", params=AT_ONCE)
         return not pods and not self.read_all(self.path)
-
-
-@contextlib.contextmanager
-def clearing(world: W) -> Iterator[W]:
-    """Give a namespace whose workloads and nodes are gone after the test."""
-    yield world
-    world.clear()
 
 
 def _ready_status() -> Json:

@@ -24,7 +24,7 @@ from tests.builders import PINNED_JOB_KEY
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
 from tests.loop.bodies import build_workload, set_fields
 from tests.loop.cloud import wait_for
-from tests.loop.plane_worlds import SELECTOR, World, clearing, jobset
+from tests.loop.plane_worlds import SELECTOR, World, jobset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def world() -> Iterator[World]:
     with ControlPlane() as plane:
         objects = [each for each in read_chart(CHART, {"pinning": True}) if each["kind"].startswith("MutatingAdm")]
         plane.apply([each | {"apiVersion": "admissionregistration.k8s.io/v1beta1"} for each in objects])
-        with clearing(World(plane)) as world:
+        with World(plane) as world:
             wait_for("the policy", lambda: PINNED_JOB_KEY in find_selector(world, a_job()))
             yield world
 

@@ -30,7 +30,7 @@ from standins.controlplane.plane import ControlPlane
 from standins.kit.kubernetes import exists, open_client
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
 from tests.loop.cloud import wait_for
-from tests.loop.plane_worlds import World, clearing, jobset
+from tests.loop.plane_worlds import World, jobset
 from tests.loop.queues import API, OUR_CHECK, QUEUE, build, list_queue
 from tests.loop.storage import list_bound, list_unbound
 
@@ -190,7 +190,7 @@ def account(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest)
     plane.write_account_kubeconfig(tmp_path / "kubeconfig", NAMESPACE, request.param)
     plane.write_account_token(tmp_path / "token", NAMESPACE, request.param)
     api = KubernetesApi(connection_from_kubeconfig(tmp_path / "kubeconfig"))
-    with clearing(World(plane)) as world:
+    with World(plane) as world:
         space = world.namespace
         disks = list_bound(space, "bound", space, "us-east5-a") + list_unbound(space, "later", space, "us-east5-c")
         queue = [build(*OUR_CHECK), *list_queue(space, space, {"chips": 64, "check": True})]

@@ -28,7 +28,7 @@ from standins.controlplane.programs import read_products
 from standins.google.tests.fakegke_worlds import fake_process, open_transport
 from standins.kit.kubernetes import MERGE
 from tests.loop.cloud import wait_for
-from tests.loop.plane_worlds import AT_ONCE, World, clearing
+from tests.loop.plane_worlds import AT_ONCE, World
 
 NAME = "autoscaler-1.33"
 pytestmark = [pytest.mark.cluster, pytest.mark.controller(NAME), pytest.mark.timeout(1500)]
@@ -66,7 +66,7 @@ class RealWorld(AutoscalerWorld):
             client = container_v1.ClusterManagerClient(transport=open_transport(fake.addresses["rest"]))
             self._gke = stack.enter_context(client)
             self._groups = NodeGroups(self._rest, CLUSTER)
-            self._jobs = stack.enter_context(clearing(ScaledJobs(self._plane)))
+            self._jobs = stack.enter_context(ScaledJobs(self._plane))
             times = Times(
                 loop=1,
                 unneeded=600 / self._speed,
