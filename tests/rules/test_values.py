@@ -53,7 +53,9 @@ def test_the_texts_of_operators_have_no_unknown_field() -> None:
 def test_a_field_that_nobody_gave_is_empty_zero_or_false() -> None:
     """What else it says is in the table."""
     said = {
-        name: {field: value for field, value in list_defaults(each) if value and isinstance(value, int | float | str)}
+        name: {
+            field: value for field, value in list_defaults(each) if value and isinstance(value, int | float | str)
+        }
         for name, each in CLASSES.items()
     }
 
