@@ -19,6 +19,11 @@ SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra")
 """The folders of tests that run mostly in one process."""
 ON_IMPORT = "tests/rules/test_values.py"
 """It reads the classes of all modules, which no coverage tells: their lines run on import."""
+PROGRAMS = (
+    *("tests/tidy/test_documents.py", "tests/infra/test_terraform_facts.py"),
+    *("tests/infra/test_mistakes.py", "tests/infra/test_builds.py"),
+)
+"""They run the programs of a build as a build does: no coverage is measured of these."""
 PLUGIN = "tests.mutants.covering"
 _TEST_SECONDS_MAX = 5
 _LEFT_OUT = re.compile(r"^(?:(?:FAILED|ERROR) |[0-9.]+s call +)(\S.*?)(?: - .*)?$", re.MULTILINE)
@@ -34,6 +39,9 @@ class Coverage:
 
     def list_tests(self, root: Path, file: str, line: int) -> list[str]:
         """Return the tests of a line; of what reads the name that it sets, if it runs on import."""
+        return self._list_covering(root, file, line) + list(PROGRAMS) * file.startswith("infra/build/")
+
+    def _list_covering(self, root: Path, file: str, line: int) -> list[str]:
         known = self.lines.get(file, {})
         if not known:
             return []
