@@ -25,6 +25,7 @@ from standins.kit.processes import wait_until
 from tests.builders import NOW, a_jobset
 from tests.clocks import StepClock
 from tests.contract.gke_world import ask
+from tests.loop.bodies import build_workload
 
 Body = dict[str, Any]
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
@@ -80,18 +81,6 @@ def set_status(url: str, path: str, **status: Any) -> None:
     ask("PUT", f"{url}{path}/status", body)
 
 
-def create_jobset(url: str, name: str, *, chips: int, slices: int) -> None:
-    container: Body = {"name": "c", "image": "i"}
-    spec: Body = {"containers": [container], "restartPolicy": "Never"}
-    if chips:
-        container["resources"] = {"limits": {labels.TPU_RESOURCE: str(chips)}}
-        spec["nodeSelector"] = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x4"}
-    job = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": {"spec": spec}}
-    workers = {"name": "workers", "replicas": slices, "template": {"spec": job}}
-    kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
-    create(url, JOBSETS, name, kind | {"spec": {"replicatedJobs": [workers]}})
-
-
 @pytest.fixture(scope="module")
 def url(cluster_url: str) -> str:
     """A cluster where a JobSet of two slices and one without chips wait, and pods run on nodes."""
@@ -108,8 +97,10 @@ def url(cluster_url: str) -> str:
         set_status(cluster_url, f"{NODES}/{node}", conditions=[{"type": "Ready", "status": ready}])
     set_status(cluster_url, f"{NAMESPACE}/pods/done", phase="Succeeded")
     ask("DELETE", f"{cluster_url}{NAMESPACE}/pods/ending")
-    create_jobset(cluster_url, "train", chips=4, slices=2)
-    create_jobset(cluster_url, "chipless", chips=0, slices=1)
+    jobs: dict[str, Body] = {"train": {"replicas": 2}, "chipless": {"tpu": "", "pods": 2}}
+    for name, job in jobs.items():
+        body = build_workload({"kind": "JobSet", "jobs": [{"job": "workers", **job}]}, name)
+        ask("POST", f"{cluster_url}{JOBSETS}", body)
     port = open_edge(cluster_url)
     wait_until(lambda: len([pod for pod in port.list_accelerator_pods() if pod.unschedulable]) == 4)
     return cluster_url

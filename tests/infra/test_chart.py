@@ -132,24 +132,20 @@ def test_a_wrong_value_is_refused_with_its_place(changes: Json, place: list[str]
 # --- its objects, and the exporter's pods
 
 
-def test_objects_are_unique_and_each_binding_names_a_role_and_an_account_that_are_there() -> None:
+def test_objects_are_unique_no_rule_has_a_wildcard_and_bindings_name_what_is_there() -> None:
     objects = read_chart(CHART, ALL)
     places = [name_of(each) for each in objects]
 
     assert len(set(places)) == len(places)
     assert places[0] == ("Namespace", "", "tpu-provisioner")
     for each in objects:
+        assert "*" not in json.dumps(each.get("rules", []))
         if each["kind"].endswith("RoleBinding"):
             role = each["roleRef"]
             assert (role["kind"], each["metadata"].get("namespace", ""), role["name"]) in places
             for subject in each["subjects"]:
                 account = ("ServiceAccount", subject.get("namespace"), subject["name"])
                 assert subject["kind"] == "User" or account in places
-
-
-def test_no_rule_of_ours_uses_a_wildcard() -> None:
-    for each in read_chart(CHART, ALL):
-        assert "*" not in json.dumps(each.get("rules", []))
 
 
 def test_the_settings_are_the_exporters_and_its_grace_is_longer_than_the_longest_clean_end() -> None:

@@ -6,6 +6,7 @@ later step needs is made by gcloud.
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -37,28 +38,25 @@ OWN_POOL = (
 )
 
 
-@pytest.fixture(scope="module")
-def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def rest(tmp_path: Path) -> Iterator[str]:
     """The address of the stand-in."""
-    folder = tmp_path_factory.mktemp("google")
-    (folder / "logs").mkdir()
-    parts = (f"--logs={folder / 'logs'}", f"--apis={find_documents()}", "--pubsub", "--speed=2000")
+    (tmp_path / "logs").mkdir()
+    parts = (f"--logs={tmp_path / 'logs'}", f"--apis={find_documents()}", "--pubsub", "--speed=2000")
     place = (f"--project={PROJECT}", "--location=us-east5", "--cluster=tpu-cluster")
-    with running_stand_in(folder, "standins.google", *place, *parts) as started:
+    with running_stand_in(tmp_path, "standins.google", *place, *parts) as started:
         yield started.addresses["rest"]
 
 
-@pytest.fixture(scope="module")
-def bench(rest: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+@pytest.fixture
+def bench(rest: str, tmp_path: Path) -> Iterator[Bench]:
     """A bench whose gcloud is the real one, and whose function answers each event."""
-    folder = tmp_path_factory.mktemp("bench")
-    with gcloud_on(rest, PROJECT, folder) as gcloud:
+    with gcloud_on(rest, PROJECT, tmp_path) as gcloud:
 
         def run(words: list[str]) -> Answer:
-            answer = gcloud(words)
-            return (0, "nothing is to be done\n", "") if words[:2] == ["logging", "read"] else answer
+            return (0, "nothing is to be done\n", "") if words[:2] == ["logging", "read"] else gcloud(words)
 
-        with open_bench(folder, run) as bench:
+        with open_bench(tmp_path, run) as bench:
             yield bench
 
 
