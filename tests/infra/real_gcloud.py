@@ -1,23 +1,24 @@
 """Answers calls of gcloud by gcloud's own code, on the stand-in of Google's APIs.
 
-gcloud is loaded once, in a process of its own, because its start is most of what a call costs. A
+gcloud is loaded once, in a process of its own, because its start is most of what a call costs. That
+process runs this file, which imports nothing of the project, with the folder of its libraries. A
 flag that it does not have, a field that an API does not have, and a condition that it cannot read
 are refused as on Google Cloud.
 """
 
+import contextlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-PROCESS = Path(__file__).with_name("gcloud_process.py")
 BELOW_APIS = ("artifactregistry", "cloudresourcemanager", "cloudscheduler", "iam", "serviceusage")
 PATHS = {
     **dict.fromkeys(("container", "logging", "pubsub"), ""),
@@ -37,7 +38,7 @@ def find_sdk() -> Path:
     return sdk
 
 
-@contextmanager
+@contextlib.contextmanager
 def gcloud_on(rest: str, project: str, folder: Path) -> Iterator[Any]:
     """Load gcloud for the time of the block; yield what runs its words."""
     environment = {
@@ -51,7 +52,7 @@ def gcloud_on(rest: str, project: str, folder: Path) -> Iterator[Any]:
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
         "KUBECONFIG": str(folder / "kubeconfig"),
     }
-    command = [sys.executable, "-I", str(PROCESS), str(find_sdk() / "lib")]
+    command = [sys.executable, "-I", __file__, str(find_sdk() / "lib")]
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -66,3 +67,26 @@ def gcloud_on(rest: str, project: str, folder: Path) -> Iterator[Any]:
 
         yield run
         process.communicate()
+
+
+def main(libraries: str) -> None:
+    """Be gcloud: a line of words in, a line of what it answers out, until the input ends."""
+    sys.path[:0] = [libraries, f"{libraries}/third_party"]
+    from googlecloudsdk import gcloud_main  # type: ignore[import-not-found]  # noqa: PLC0415 -- after the path
+    from googlecloudsdk.core import log  # type: ignore[import-not-found]  # noqa: PLC0415 -- after the path
+
+    program, answers = gcloud_main.CreateCLI([]), sys.stdout
+    for line in sys.stdin:
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            log.Reset(out, err)
+            try:
+                program.Execute(json.loads(line))
+            except SystemExit as end:
+                code = int(end.code or 0)
+        answers.write(json.dumps([code, out.getvalue(), err.getvalue()]) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -17,8 +17,7 @@ from msgspec import structs
 from demo.settings import TOPIC
 from tests.loop.bodies import Json, find_kind, read_range
 from tests.loop.cloud import EVENTS, wait_for
-from tests.loop.queues import QUEUE, Queued, list_queue
-from tests.loop.storage import Stored
+from tests.loop.surroundings import QUEUE, Actor, list_queue
 from tests.loop.workload import OWN_REASON
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     stands the kind of its object, if this is not the workload."""
     maybe: tuple[str, ...] = ()  # reasons that depend on who is faster
     words: tuple[str, ...] = ()  # what some of these Events say
-    queue: Json | None = None  # see `tests.loop.queues.list_queue`; the workload is in it
+    queue: Json | None = None  # see `tests.loop.surroundings.list_queue`; the workload is in it
     mixes: bool = False  # whether its slices may share pools
     calls: int = 0  # all calls about its pools at most, if not as many as usual
 
@@ -101,10 +100,6 @@ class Outcome:
     calls: int
     spoken_of: frozenset[str]  # kinds of the objects of which the exporter spoke
     demands: int
-
-
-class Actor(Queued, Stored):
-    """A workload with the verbs of queues and disks."""
 
 
 class Life:

@@ -16,7 +16,7 @@ from tests.infra.chart import CHART
 from tests.loop.bodies import find_kind
 from tests.loop.cloud import Cloud
 from tests.loop.life import CREATED, Life, Outcome, Row, check_outcome, read_lives
-from tests.loop.queues import make_check
+from tests.loop.surroundings import make_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

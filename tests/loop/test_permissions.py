@@ -31,8 +31,7 @@ from standins.kit.kubernetes import exists, open_client
 from tests.infra.chart import CHART, EXPORTER, NAMESPACE
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import World, jobset
-from tests.loop.queues import API, OUR_CHECK, QUEUE, build, list_queue
-from tests.loop.storage import list_bound, list_unbound
+from tests.loop.surroundings import API, OUR_CHECK, QUEUE, build, list_bound, list_queue, list_unbound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
