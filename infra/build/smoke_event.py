@@ -3,7 +3,7 @@
 
 Three lines: its id, its attributes as gcloud takes them, its data. The function looks, and logs
 that nothing is to be done. The image of this step has no packages, so nothing of the product is
-imported; tests/infra/test_smoke.py reads the event with the product's own code.
+imported; tests/infra/test_build_programs.py reads the event with the product's own code.
 """
 
 from __future__ import annotations

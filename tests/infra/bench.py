@@ -382,7 +382,7 @@ def open_bench(folder: Path, gcloud: Gcloud | None = None) -> Iterator[Bench]:
     # The scripts find their top folder by their own place, so these are copies.
     ignored = shutil.ignore_patterns(".terraform", "__pycache__")
     shutil.copytree(ROOT / "infra", source / "infra", ignore=ignored)
-    (source / "infra/build/queueing.py").write_text("")  # tests/infra/test_queueing.py has it
+    (source / "infra/build/queueing.py").write_text("")  # tests/infra/test_build_programs.py has it
     with stubs(folder / "bin", cloud.answer):
         for name in NEEDED:
             (folder / "bin" / name).symlink_to(shutil.which(name) or f"no {name}")

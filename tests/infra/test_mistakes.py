@@ -11,7 +11,7 @@ import pytest
 
 from infra.build.queueing import find_sum
 from tests.infra.bench import CLUSTER, DESTROY, PROVISION, PUBLIC, ROOT, STATE, Bench, a_pool
-from tests.infra.test_check_plan import a_change, a_deployment
+from tests.infra.test_build_programs import a_change, a_deployment
 
 POD = {"metadata": {"namespace": "gke-prod", "name": "web"}, "spec": {"nodeName": "n"}}
 LOST_GRANT = a_change("google_storage_bucket_iam_member", "", "delete")
