@@ -30,7 +30,7 @@ from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolNode, PoolStatus
 from shared.model.workloads import PodView, WorkloadView
 from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, settings
-from tests.engine.world import FakeCluster, FakeGke
+from tests.engine.fake_ports import FakeCluster, FakeGke
 
 SECTION = "tick: 20 ms for each call"
 SIZES = (500, 2000)

@@ -25,7 +25,7 @@ from standins.google.tests.fakegke_worlds import serving_google
 from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, WorldApi, a_deployment
 from tests.contract.gke_world import ask
-from tests.engine.test_stories import Story, read_fields
+from tests.engine.test_stories import Story
 
 RECORDS = Path(__file__).parent / "records"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/tpu-provisioner/leases/tpu-provisioner-exporter"
@@ -88,24 +88,24 @@ class Stage(Story):
 
     # --- further verbs of its story ---
 
-    def has(self, *words: str) -> None:
+    def has(self, **fields: Any) -> None:
         """Begin the world anew with these settings."""
-        super().__init__(**read_fields(list(words)))
+        super().__init__(**fields)
 
     def deploy(self, *subscriptions: str) -> None:
         """The deployment has a name, subscriptions, and an exporter that has renewed its Lease."""
         self.own = {"project": "p", "name": "x", "lease_name": "tpu-provisioner-exporter"}
         self.subscriptions = subscriptions
-        self.lease("0", "exporter-a")
+        self.lease(0, "exporter-a")
 
-    def lease(self, age: str, holder: str = "") -> None:
-        self.objects[LEASE] = {"spec": {"holderIdentity": holder, "renewTime": format_time(NOW - int(age))}}
+    def lease(self, age: int, holder: str = "") -> None:
+        self.objects[LEASE] = {"spec": {"holderIdentity": holder, "renewTime": format_time(NOW - age)}}
 
     def absent(self, *kinds: str) -> None:
         self.kinds_absent = kinds
 
-    def letters(self, count: str) -> None:
-        self.dead_letters = int(count)
+    def letters(self, count: int) -> None:
+        self.dead_letters = count
 
     def silence(self) -> None:
         """Kubernetes does not answer."""
@@ -121,17 +121,16 @@ class Stage(Story):
 
         vars(self.world.cluster)["find_disk"] = find
 
-    def pod(self, what: str, word: str) -> None:
+    def pod(self, what: str, **fields: Any) -> None:
         """One pod of the JobSet waits, with a shape, a label or a selector."""
-        name, _, value = word.partition("=")
-        field = {getattr(labels, name, name): value}
+        field = {getattr(labels, name, name): str(value).lower() for name, value in fields.items()}
         pod = a_pod(created_at=NOW - 120, shape=field if what == "shape" else {what: field})
         self.world.cluster.pods[pod.name] = pod
         self.world.set_jobset(replicas=1, template=pod.template)
 
-    def occupy(self, number: str) -> None:
+    def occupy(self, number: int) -> None:
         """A pod of another JobSet runs on a node of a pool."""
-        node = f"{self.names[int(number)]}-0"
+        node = f"{self.world.find_pool(number)}-0"
         self.world.cluster.pods["other"] = a_pod(jobset="other", name="other", uid="other", node_name=node)
 
     def odd_part(self) -> None:
@@ -139,21 +138,21 @@ class Stage(Story):
         good, odd = a_jobset(replicas=1), a_jobset(job="odd", replicas=1, template=a_template(topology="9x9"))
         self.world.set_jobset(groups=(*good.groups, *odd.groups))
 
-    def error(self, number: str, *words: str) -> None:
+    def error(self, number: int, *words: str) -> None:
         """GKE says that a pool failed."""
-        self.world.change(self.names[int(number)], status=PoolStatus.ERROR, error=" ".join(words))
+        self.world.pool(number, status=PoolStatus.ERROR, error=" ".join(words))
 
-    def ended(self, verb: str, pool: str, ago: str, seconds: str, *words: str) -> None:
+    def ended(self, verb: str, pool: int | str, ago: int, seconds: int, *words: str) -> None:
         """An operation on a pool, or on another attempt of it, is over, perhaps with an error."""
-        number, _, attempt = pool.partition("-")
-        name, began = self.names[int(number)], NOW - int(ago)
+        number, _, attempt = str(pool).partition("-")
+        name, began = self.world.find_pool(int(number)), NOW - ago
         operation = Operation(
             pool=f"{name[:-1]}{attempt or name[-1]}",
             creates=verb == "create",
             ended=True,
             error=" ".join(words),
             began_at=began,
-            ended_at=began + int(seconds),
+            ended_at=began + seconds,
         )
         self.world.gke.operations.append(operation)
 

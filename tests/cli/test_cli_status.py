@@ -119,7 +119,7 @@ def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world:
 
 
 def test_a_deletion_that_gke_refuses_needs_a_person(world: World) -> None:
-    (name,) = world.run_all()
+    (name,) = world.run_all(slices=1)
     world.finish(replicas=1)
     status = read_status(a_deployment(world).ports)
     record = an_answer(5, "refuse", "permission_denied")

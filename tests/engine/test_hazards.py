@@ -1,28 +1,23 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
-from math import inf
-
 import pytest
 from msgspec import structs
 
-from shared.deliver import deliver
 from shared.engine.budget import Key
 from shared.engine.kueue import read_standing
 from shared.engine.look import has_lost_nodes
-from shared.engine.outside import Role
 from shared.engine.reads import list_inventory, read_lists
 from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
 from shared.model.decisions import Reason
-from shared.model.errors import InvalidRequest, Unavailable
-from shared.model.messages import EventType
+from shared.model.errors import InvalidRequest
 from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
 from shared.model.workloads import Check, CheckState, SliceGroup, WorkloadView
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
 from tests.builders import CLUSTER, NOW, a_pod, a_template
-from tests.engine.test_requests import push
-from tests.engine.world import CHECK, ERRORS, LIST, World, gang, list_reasons, raising
+from tests.engine.fake_ports import CHECK
+from tests.engine.world import World, list_reasons
 
 
 def serve(world: World, *, replicas: int) -> Key:
@@ -99,24 +94,6 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
     assert list_reasons(work) == ["limit_reached"]
 
 
-def test_a_create_of_another_delivery_between_list_and_operations_counts() -> None:
-    world = World()
-    (name,) = world.buy(0, age=100)
-    world.restart()
-    world.gke.hidden = {name}
-    run = Operation(pool=name, creates=True, ended=False, began_at=world.clock.time)
-    world.gke.operations.append(run)
-
-    result = world.provision()
-
-    assert (list(world.gke.pools), result.plan.adds) == ([name], ())
-    assert [answer.reason for answer in result.plan.answers] == [Reason.POOL_IN_PROGRESS]
-    world.clock.time += 60
-    world.gke.operations[:] = [structs.replace(run, ended=True, error="no capacity")]
-    (done,) = world.provision().done
-    assert done.pool.endswith("-1")
-
-
 @pytest.mark.parametrize(
     ("ending", "error", "successor"), [("0", "", "1u1"), ("0", "no capacity", "1"), ("2u2", "", "")]
 )
@@ -133,17 +110,6 @@ def test_operations_tell_which_pools_that_are_gone_were_useless(ending: str, err
     assert [done.pool.removeprefix(name[:-1]) for done in result.done] == [successor] * bool(successor)
     reasons = [answer.reason for answer in result.plan.answers]
     assert reasons == ([] if successor else [Reason.POOL_USELESS])
-
-
-@pytest.mark.parametrize("role", list(Role))
-def test_a_message_about_a_workload_that_gives_no_answer_comes_back(role: Role) -> None:
-    world = World()
-    world.wait(0)
-    world.fail("get JobSet train", Unavailable("no answer"))
-    function = world.provisioner if role == Role.PROVISION else world.collector
-    event = EventType.DEMAND if role == Role.PROVISION else EventType.WORKLOAD_OVER
-
-    assert deliver(role, push(event), function.ports).status == 503
 
 
 def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
@@ -164,24 +130,6 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
     assert key not in memory.acted
 
 
-def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
-    world, queues = gang(limit_chips=32)
-    world.on("create *", raising(ERRORS["full"]), nth=2, times=inf)  # GKE runs one operation at a time
-    world.provisioner.tick()
-    assert len(world.gke.pools) == 1
-    world.recover()
-    list_inventory(CLUSTER, world.ports)
-    queues.workloads.clear()
-    world.cluster.workloads.clear()
-    world.gke.pools.clear()
-
-    world.set_jobset(name="second", replicas=2)
-    world.wait(0, 1, jobset="second")
-    world.clock.time += 180
-
-    assert list_reasons(world.provisioner.tick()) == ["pool_absent", "slices_may_mix", "no_operation_slot"]
-
-
 def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
     """Else it would count as one that was whole, and the pauses of its slot would not double."""
     off = NodePool(name="off", status=PoolStatus.RUNNING, machine_type="ct4p-hightpu-4t")
@@ -191,9 +139,9 @@ def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
 
 
 def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(capacity_policies=LIST)
+    world = World(listed=True)
     world.wait(0)
-    world.gke.refusals = [ERRORS["quota"]]
+    world.refuse("quota")
 
     def ask(scene: Scene) -> Plan:
         asks = (Ask(Fact.OPERATIONS),) if scene.refused and scene.operations is None else ()
@@ -206,12 +154,12 @@ def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.Monkey
 
 
 def test_of_two_checks_of_ours_the_one_that_waits_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, queues = gang("train")
+    world = World(gangs=["train"])
     jobset = world.cluster.workloads["JobSet", "default", "train"]
-    monkeypatch.setattr(queues, "list_checks", lambda: [CHECK, Check(name="second", active=True)])
+    monkeypatch.setattr(world.queues, "list_checks", lambda: [CHECK, Check(name="second", active=True)])
     first, second = (CheckState(name=name, state="Pending") for name in ("capacity", "second"))
 
-    queues.queue(checks=(structs.replace(first, state="Ready"), second))
+    world.queues.queue(checks=(structs.replace(first, state="Ready"), second))
     assert read_standing(CLUSTER, jobset, world.ports).check == second
-    queues.queue(checks=(structs.replace(first, state="Retry"), second), holds_quota=False)
+    world.queues.queue(checks=(structs.replace(first, state="Retry"), second), holds_quota=False)
     assert read_standing(CLUSTER, jobset, world.ports).retried

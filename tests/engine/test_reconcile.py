@@ -18,7 +18,8 @@ from shared.model.errors import Busy, Rejected
 from shared.model.pools import PoolShape, PoolStatus
 from shared.plan.scene import Act, Answer, Pool, Scene, Verb, Word
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_go_pool
-from tests.engine.world import CHECK, World, gang, list_reasons
+from tests.engine.fake_ports import CHECK
+from tests.engine.world import World, list_reasons
 
 PLAN = Path(__file__).parents[2] / "shared/plan"
 
@@ -27,18 +28,6 @@ def test_every_answer_of_the_plan_has_words() -> None:
     given = {name for path in PLAN.glob("*.py") for name in re.findall(r"Reason\.([A-Z_]+)", path.read_text())}
 
     assert {Reason[name] for name in given} <= WORDS.keys()
-
-
-def test_each_slice_that_waits_gets_one_pool_by_few_calls_and_a_second_delivery_none() -> None:
-    world = World(slices=2)
-    world.wait(0, 1)
-
-    assert not world.provision().errors
-    calls = world.take_calls()
-    assert len(calls) <= 8, calls
-    assert {pool.owner.slot for pool in world.gke.pools.values() if pool.owner} == {0, 1}
-    assert [pool.topology for pool in world.gke.pools.values()] == ["4x4", "4x4"]
-    assert not world.provision().plan.adds
 
 
 def test_the_record_of_a_delete_says_what_the_pool_has_cost() -> None:
@@ -105,61 +94,6 @@ def test_a_delete_makes_few_reads_and_reads_the_pods_last() -> None:
     assert len(ours) - 2 - (hosts - 1) <= 8, ours
 
 
-def test_where_all_pools_of_a_workload_go_one_list_serves_the_second_look() -> None:
-    world = World(slices=3)
-    world.run_all(slices=3)
-    world.finish(replicas=3)
-    world.take_calls()
-    assert len(world.collect().done) == 3
-
-    calls = world.take_calls()
-    assert [each for each in calls if each.startswith("get train-")] == []
-    assert calls.count("list pools") == 2
-
-
-def test_a_pod_that_comes_after_the_first_look_keeps_all_pools() -> None:
-    world = World(slices=2)
-    first, _ = world.run_all(slices=2)
-    pod = structs.replace(world.cluster.pods["train-0-0"], uid="late", node_name=f"{first}-0")
-    world.finish(replicas=2)
-
-    # The second look has read the pods of the workload, and not yet those on the nodes.
-    world.on(f"list pods on {first}-0", lambda: world.cluster.pods.update(late=pod), nth=2)
-    assert first not in {each.pool for each in world.collect().done}
-
-
-def test_where_a_pool_stays_the_second_look_gets_each_by_its_name() -> None:
-    world = World(slices=3)
-    names = world.run_all(slices=3)
-    world.set_jobset(replicas=1)
-    world.cluster.pods = {name: pod for name, pod in world.cluster.pods.items() if "-0-" in name}
-    world.take_calls()
-    for _ in range(2):  # of a live owner, two ticks have to agree
-        world.collector.tick()
-        world.clock.time += 120
-
-    assert {f"get {name}" for name in names} <= set(world.take_calls())
-
-
-@pytest.mark.parametrize("namespace", ["default", "tpu-provisioner"])
-@pytest.mark.parametrize(
-    ("value", "creates", "deletes"),
-    [("active", True, True), ("no-create", False, True), ("report-only", False, False), ("of", False, False)],
-)
-def test_a_label_stops_what_it_says(namespace: str, value: str, creates: bool, deletes: bool) -> None:
-    world = World()
-    world.wait(0)
-    world.stop(namespace, value)
-    assert list_reasons(world.provisioner.work()) == (["pool_absent"] if creates else ["stopped"])
-
-    world.cluster.labels[namespace] = {}
-    (name,) = world.run_all()
-    world.finish(replicas=1)
-    world.stop(namespace, value)
-    world.collector.tick()
-    assert world.list_deleted() == ([name] if deletes else [])
-
-
 # --- the proof of the cluster
 
 
@@ -169,8 +103,8 @@ def test_a_go_pool_is_proven_by_a_node_of_its_own_and_one_that_failed_by_any_nod
     world.finish(replicas=1)
     for name in (go.name, "static"):
         world.gke.pools[name] = go
-        world.change(name, name=name, machine_type="ct6e-standard-4t", topology="4x4", maximum=4)
-    world.change("static", status=PoolStatus.RUNNING, labels={})
+        world.pool(name, name=name, machine_type="ct6e-standard-4t", topology="4x4", maximum=4)
+    world.pool("static", status=PoolStatus.RUNNING, labels={})
     assert list_reasons(world.collector.tick()) == ["cluster_unproven"]
 
     world.come("static", ready=1)
@@ -187,7 +121,7 @@ def test_a_go_pool_is_proven_by_a_node_of_its_own_and_one_that_failed_by_any_nod
     ("how", "state"), [("never", "Rejected"), ("elsewhere", "Retry"), ("topology", "Retry"), ("kind", "Retry")]
 )
 def test_what_can_never_be_served_is_rejected_and_what_is_not_ours_given_back(how: str, state: str) -> None:
-    world, queues = gang(slices=1)
+    world = World(gangs=["train"])
     key = ("JobSet", "default", "train")
     jobset = world.cluster.workloads[key]
     if how == "never":
@@ -196,22 +130,22 @@ def test_what_can_never_be_served_is_rejected_and_what_is_not_ours_given_back(ho
     elif how == "elsewhere":
         world.cluster.workloads[key] = structs.replace(jobset, managed_elsewhere=True)
     elif how == "topology":
-        queues.flavor_error = Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology")
+        world.queues.flavor_error = Rejected(Reason.DEMAND_LEFT_TO_GKE, "a topology")
     else:
-        queues.queue("train", kind="LeaderWorkerSet")
+        world.queues.queue("train", kind="LeaderWorkerSet")
 
     world.provisioner.tick()
 
-    assert queues.state().state == state
-    assert queues.state().message
+    assert world.queues.state().state == state
+    assert world.queues.state().message
     assert not world.gke.pools
 
 
 def test_a_check_is_marked_active_once() -> None:
-    world, queues = gang()
-    queues.check = structs.replace(CHECK, active=False)
+    world = World(gangs=["train"])
+    world.queues.check = structs.replace(CHECK, active=False)
     world.provisioner.tick()
-    queues.check = CHECK
+    world.queues.check = CHECK
     world.provisioner.tick()
 
-    assert queues.marked == ["capacity"]
+    assert world.queues.marked == ["capacity"]

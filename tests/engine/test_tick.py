@@ -16,32 +16,12 @@ from tests.builders import a_pod
 from tests.engine.world import World, list_reasons
 
 
-def test_what_is_refused_is_told_once_and_again_after_half_an_hour_or_to_a_message() -> None:
-    world = World(limit_chips=1)
-    world.wait(0)
-    assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
-
-    assert not world.provisioner.tick().outcomes
-    assert len(world.cluster.notices) == 1
-    assert list_reasons(world.provisioner.work()) == ["limit_reached"]
-    assert len(world.cluster.notices) == 1, "a message is logged, and its Event is written already"
-    world.clock.time += 1801
-    assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
-
-    world.set_jobset(uid="of the same name")
-    world.wait(0)
-    assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
-    world.memory.notices.update({place: (at, "other words") for place, (at, _) in world.memory.notices.items()})
-    world.provisioner.work()
-    assert len(world.cluster.notices) == 4, "other words are written at once"
-
-
 def test_a_tick_goes_on_where_its_time_ended() -> None:
     world = World()
     names = [f"w{number}" for number in range(4)]
     world.add(*names)
 
-    world.on("get JobSet*", world.pass_time(BEGIN_SECONDS / 2), times=inf)
+    world.on("get JobSet*", lambda: world.clock.pause(BEGIN_SECONDS / 2), times=inf)
     first = world.provisioner.tick()
     assert first.left > 0
     left = [key.name for key in world.memory.left]
@@ -134,7 +114,7 @@ def count_findings(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_what_a_workload_wants_is_found_out_once_while_it_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(slices=2)
-    world.run_all(slices=2)
+    world.run_all()
     assert count_findings(world, monkeypatch) == 1
     world.cluster.pods = {name: copy.deepcopy(pod) for name, pod in world.cluster.pods.items()}
     assert count_findings(world, monkeypatch) == 0
@@ -146,18 +126,6 @@ def test_what_a_workload_wants_is_found_out_once_while_it_stays_the_same(monkeyp
     world.cluster.nodes.clear()
     assert count_findings(world, monkeypatch) == 1
     assert count_findings(world, monkeypatch) == 0
-
-
-def test_what_a_workload_wanted_is_forgotten_with_its_pools() -> None:
-    world = World()
-    world.run_all()
-    world.collector.tick()
-    assert world.collector.memory.wanted
-
-    world.gke.pools.clear()
-    world.collector.tick()
-
-    assert not world.collector.memory.wanted
 
 
 def test_a_tick_reads_the_disks_of_a_workload_only_while_a_pod_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from shared.engine.budget import Key, open_books
 from shared.engine.threads import Crew
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, settings
-from tests.engine.world import ERRORS, World, list_reasons
+from tests.engine.world import World, list_reasons
 
 
 def test_a_refusal_gives_back_no_deletion_that_gke_accepted_before() -> None:
@@ -75,64 +75,3 @@ def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_w
 
     assert [each.name if each else None for each in order] == ["gang", "older", "young", "old", None]
     assert books[other].take_next() is None
-
-
-def full_world() -> World:
-    """One create runs, which is all that GKE allows, and two more JobSets wait."""
-    world = World()
-    for name in ("second", "third"):
-        world.set_jobset(name=name, replicas=1)
-        world.wait(0, jobset=name, age=60.0 if name == "third" else 40.0)
-    world.wait(0)
-    world.gke.refusals = [ERRORS["full"]]
-    world.provisioner.work()  # GKE names its number
-    world.provisioner.work()
-    assert len(world.gke.pools) == 1
-    for name in ("second", "third"):
-        world.clock.time += 3  # so that a list shows what was sent
-        assert list_reasons(world.provisioner.work(name)) == ["no_operation_slot"]
-    return world
-
-
-def test_while_gke_names_no_number_one_delivery_creates_all_pools_and_stops_once_it_does() -> None:
-    world = World(slices=50)
-    world.wait(*range(50))
-    world.provisioner.work()
-    assert len(world.gke.pools) == 50
-
-    full = World(slices=50)
-    full.wait(*range(50))
-    full.on(
-        "create *", lambda: setattr(full.gke, "refusals", [ERRORS["full"]] * (len(full.gke.pools) > 39)), times=50
-    )
-    full.provisioner.work()
-    assert (len(full.gke.pools), full.take_calls().count("list pools")) == (40, 2)
-
-
-def test_a_wake_up_that_meets_its_key_lets_the_thread_look_once_more() -> None:
-    world = World()
-    world.wait(0)
-
-    def wake() -> None:
-        assert world.provisioner.work().look is None, "the other wake-up does nothing itself"
-
-    world.on("list pods", wake)
-    work = world.provisioner.work()
-
-    assert world.take_calls().count("list pods") == 2
-    assert list_reasons(work) == ["pool_absent"]
-    world.recover()
-    assert world.provisioner.work().look is not None, "the key is free again"
-
-
-def test_a_gang_that_cannot_use_a_free_slot_leaves_it_to_the_next() -> None:
-    world = full_world()
-    (first,) = world.gke.pools
-    world.come(first)
-    stuck = key("default", "stuck")
-    world.set_jobset(name="stuck", replicas=1, terminal="Completed")
-    world.ports.books[CLUSTER].wait(stuck, 0.0, begun=True)
-
-    work = world.provisioner.end(first, created=True)
-
-    assert list_reasons(work) == ["pool_created", "pool_absent"]

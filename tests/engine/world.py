@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from itertools import count
 from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import structs
 
@@ -14,29 +14,16 @@ from shared.capacity_texts import CapacityPolicy
 from shared.engine.budget import Books, Key, open_books
 from shared.engine.outside import Ports, Role
 from shared.engine.reconcile import Run, reconcile
-from shared.engine.threads import Crew, attempt
 from shared.engine.wakes import Tick, Work, tick, work_on, work_on_end
 from shared.kinds import jobset as jobset_keys
-from shared.kinds.table import is_pod_of
 from shared.model import errors, labels
 from shared.model.messages import EndedOperation
-from shared.model.names import ObjectName
 from shared.model.needs import Tier, Way
-from shared.model.pools import Machines, NodePool, Operation, PoolNode, PoolStatus
-from shared.model.workloads import (
-    Check,
-    CheckState,
-    Disk,
-    Namespace,
-    Notice,
-    PodView,
-    QueuedWorkload,
-    WorkloadView,
-)
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, read_created, settings
+from shared.model.pools import Operation, PoolNode, PoolStatus
+from tests.builders import CLUSTER, IN_ONE_POOL, JOBSET_UID, NOW, a_jobset, a_pod, a_template, settings
 from tests.clocks import StepClock
+from tests.engine.fake_ports import FakeCluster, FakeGke, FakeQueues, OneThread
 
-T = TypeVar("T")
 ERRORS: dict[str, Exception] = {
     "quota": errors.NoCapacity("Insufficient regional quota to satisfy request"),
     "full": errors.Throttled("Operation was rejected: it hits the concurrent operations quota 1 (HTTP 429)"),
@@ -48,138 +35,8 @@ ERRORS: dict[str, Exception] = {
     "absent": errors.KindAbsent("the cluster does not know jobsets"),
 }
 ZONES = ("us-east5-b", "us-east5-a")
+EXCLUSIVE = a_template(topology_terms=IN_ONE_POOL)
 LIST = (CapacityPolicy(ways=tuple(Way(Tier.ON_DEMAND, zone) for zone in ZONES)),)
-
-
-class FakeGke:
-    def __init__(self) -> None:
-        self.pools: dict[str, NodePool] = {}
-        self.operations: list[Operation] = []
-        self.machines: dict[str, Machines] = {}
-        self.calls: list[str] = []
-        self.refusals: list[Exception] = []
-        self.delete_refusals: list[Exception] = []
-        self.hidden: set[str] = set()
-        """Names of pools that no list shows yet."""
-        self.before: Callable[[str], None] = lambda _call: None
-        """Is called with each call, before it is answered."""
-
-    def list(self, cluster: str) -> list[NodePool]:
-        self.note("list pools")
-        return [pool for pool in self.pools.values() if pool.name not in self.hidden]
-
-    def note(self, call: str) -> None:
-        self.calls.append(call)
-        self.before(call)
-
-    def get(self, cluster: str, name: str) -> NodePool | None:
-        self.note(f"get {name}")
-        return self.pools.get(name)
-
-    def list_operations(self, cluster: str) -> Sequence[Operation]:
-        self.note("list operations")
-        return self.operations
-
-    def read_machines(self, pool: NodePool) -> Machines:
-        self.note(f"machines {pool.name}")
-        return self.machines.get(pool.name, Machines())
-
-    def find_channel(self, cluster: str) -> str:
-        return "REGULAR"
-
-    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        name = node_pool["name"]
-        self.note(f"create {name}")
-        if self.refusals:
-            raise self.refusals.pop(0)
-        if name in self.pools:
-            raise errors.AlreadyExists(name)
-        self.pools[name] = read_created(node_pool)
-
-    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
-        self.note(f"raise {name} {nodes}")
-        self.pools[name] = structs.replace(self.pools[name], maximum=nodes)
-
-    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
-        self.note(f"lower {name} {nodes}")
-        self.pools[name] = structs.replace(self.pools[name], maximum=nodes)
-
-    def delete(self, cluster: str, name: str) -> None:
-        self.note(f"delete {name}")
-        if self.delete_refusals:
-            raise self.delete_refusals.pop(0)
-        self.pools[name] = structs.replace(self.pools[name], status=PoolStatus.STOPPING)
-
-
-class FakeCluster:
-    def __init__(self, gke: FakeGke) -> None:
-        self.gke, self.calls = gke, gke.calls
-        self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
-        self.pods: dict[str, PodView] = {}
-        self.nodes: dict[str, PoolNode] = {}
-        self.labels: dict[str, dict[str, str]] = {"tpu-provisioner": {}, "default": {}, "kube-system": {}}
-        self.notices: list[Notice] = []
-
-    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        self.gke.note(f"get {kind} {name}")
-        return self.workloads.get((kind, namespace, name))
-
-    def list_workloads(self, kind: str, names: Collection[tuple[str, str]]) -> Sequence[WorkloadView]:
-        self.gke.note(f"list {kind}s")
-        return [
-            each for each in self.workloads.values() if each.kind == kind and (each.namespace, each.name) in names
-        ]
-
-    def explain_parent(self, parent: ObjectName) -> str:
-        return ""
-
-    def find_disk(self, namespace: str, claim: str) -> Disk | None:
-        return None
-
-    def get_namespace(self, name: str) -> Namespace | None:
-        self.gke.note(f"get namespace {name}")
-        return Namespace(uid=f"uid-of-{name}", labels=self.labels[name]) if name in self.labels else None
-
-    def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]:
-        self.gke.note("list pods")
-        return [pod for pod in self.pods.values() if is_pod_of(workload, pod)]
-
-    def list_accelerator_pods(self) -> Iterable[PodView]:
-        self.gke.note("list all pods")
-        return [pod for pod in self.pods.values() if not pod.finished]
-
-    def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
-        self.gke.note("list nodes")
-        return [node for node in self.nodes.values() if not pools or node.pool in pools]
-
-    def list_bound_pods(self, node: str) -> Sequence[PodView]:
-        self.gke.note(f"list pods on {node}")
-        return [pod for pod in self.pods.values() if pod.node_name == node and not pod.finished]
-
-    def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
-        self.gke.note(f"mark {node}")
-        self.nodes[node] = structs.replace(self.nodes[node], idle_since=since, closed=closed)
-
-    def write_notice(self, notice: Notice) -> None:
-        self.gke.note("write Event")
-        self.notices.append(notice)
-
-
-class OneThread(Crew):
-    """Runs one task after the other."""
-
-    def fork(self, task: Callable[[], T]) -> Callable[[], T]:
-        answer = attempt(task)
-
-        def give() -> T:
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return give
-
-    def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
-        return [attempt(task) for task in tasks]
 
 
 class Function:
@@ -212,24 +69,34 @@ class Function:
         return work_on_end(ended, self.ports)
 
 
-def raising(error: Exception) -> Callable[[], None]:
-    """Return what ends in an error."""
-
-    def give() -> None:
-        raise error
-
-    return give
-
-
 class World:
-    """JobSet ``default/train`` with slices of 4x4 v6e, and what happens to it."""
+    """JobSet ``default/train`` with slices of 4x4 v6e, and what happens to it.
 
-    def __init__(self, *, slices: int = 1, **options: Any) -> None:
-        self.gke, self.clock, self._options = FakeGke(), StepClock(NOW), options
+    A pool goes by its name or by the number of its create. Its methods are the verbs of stories.
+    """
+
+    def __init__(
+        self,
+        *,
+        slices: int = 1,
+        listed: bool = False,
+        warm: bool = False,
+        gangs: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        self.gke, self.clock = FakeGke(), StepClock(NOW)
+        self._options = options | ({"capacity_policies": LIST} if listed else {})
         self.cluster = FakeCluster(self.gke)
         self.restart()
         self.key = Key(CLUSTER, "JobSet", "default", "train")
-        self.set_jobset(replicas=slices)
+        self.plain: dict[str, Any] = {"replicas": slices} | ({"template": EXCLUSIVE} if warm else {})
+        self.set_jobset(**self.plain)
+        self.queues = FakeQueues(self.cluster, self.clock)
+        for name in gangs:
+            self.hold("600", name=name)
+            self.queues.queue(name)
+        for function in (self.provisioner, self.collector):
+            function.queues |= {CLUSTER: self.queues} if gangs else {}
 
     def restart(self) -> None:
         """Let both functions begin anew, without memory."""
@@ -244,59 +111,42 @@ class World:
     def memory(self) -> Books:
         return self.provisioner.memory
 
+    def find_pool(self, pool: str | int) -> str:
+        """Return the name of a pool."""
+        return self.gke.names[pool] if isinstance(pool, int) else pool
+
+    def list_deleted(self) -> list[str]:
+        return [name for name, pool in self.gke.pools.items() if pool.status == PoolStatus.STOPPING]
+
+    # --- workloads and pods ---
+
     def set_jobset(self, **fields: Any) -> None:
         name = fields.setdefault("name", "train")
         uid = fields.setdefault("uid", JOBSET_UID if name == "train" else f"uid-of-{name}")
         self.cluster.workloads["JobSet", "default", name] = structs.replace(a_jobset(**fields), uid=uid)
 
-    def stop(self, namespace: str, value: str) -> None:
-        """A person labels a namespace."""
-        self.cluster.labels[namespace] = {labels.MODE: value}
+    def jobset(self, **fields: Any) -> None:
+        """A JobSet has one slice, unless said otherwise."""
+        self.set_jobset(**{"replicas": 1} | fields)
 
-    def on(self, calls: str, act: Callable[[], object], *, nth: int = 1, times: float = 1) -> None:
-        """Let something happen before calls that match are answered, from one of them on."""
-        seen = count(1)
+    def suspend(self, seconds: float = 0, **fields: Any) -> None:
+        """The JobSet was suspended so many seconds ago."""
+        self.set_jobset(**self.plain | fields, suspended=True, suspended_since=self.clock.time - seconds)
 
-        def before(call: str) -> None:
-            if fnmatch(call, calls) and nth <= next(seen) < nth + times:
-                act()
-
-        self.gke.before = before
-
-    def fail(self, calls: str, error: Exception) -> None:
-        """Let calls that match a pattern end in an error."""
-        self.on(calls, raising(error), times=inf)
-
-    def recover(self) -> None:
-        """Let nothing happen before a call any more."""
-        self.gke.before = lambda _call: None
-
-    def pass_time(self, seconds: float) -> Callable[[], None]:
-        """Return what lets so much time pass."""
-        return lambda: self.clock.pause(seconds)
-
-    def change(self, name: str, /, **fields: Any) -> None:
-        """GKE lists a pool with other fields."""
-        self.gke.pools[name] = structs.replace(self.gke.pools[name], **fields)
-
-    def change_pod(self, name: str, /, **fields: Any) -> None:
-        """The API has a pod with other fields."""
-        self.cluster.pods[name] = structs.replace(self.cluster.pods[name], **fields)
+    def finish(self, **fields: Any) -> None:
+        """The JobSet completes, and its pods are gone."""
+        self.set_jobset(**self.plain | {"terminal": "Completed"} | fields)
+        self.cluster.pods.clear()
 
     def add(self, *names: str, age: float = 35.0) -> None:
         """JobSets of one slice each wait."""
         for name in names:
-            self.set_jobset(name=name, replicas=1)
+            self.jobset(name=name)
             self.wait(0, jobset=name, age=age)
 
-    def buy(self, *slices: int, age: float = 35.0) -> list[str]:
-        """Let slices wait and get their pools; return all pools."""
-        self.wait(*slices, age=age)
-        self.provision()
-        return list(self.gke.pools)
-
     def wait(self, *slices: int, jobset: str = "train", age: float = 35.0) -> None:
-        for number in slices:
+        """The pods of slices wait; by default those of all."""
+        for number in slices or range(self.plain["replicas"]):
             for host in range(4):
                 name = f"{jobset}-{number}-{host}"
                 pod = a_pod(jobset=jobset, index=number, name=name, uid=f"pod-{name}")
@@ -306,30 +156,149 @@ class World:
                 created_at = self.clock.time - age
                 self.cluster.pods[name] = structs.replace(pod, template=template, created_at=created_at)
 
-    def come(self, pool: str, *, ready: int = 4) -> None:
-        """GKE makes the nodes of a pool."""
-        self.change(pool, status=PoolStatus.RUNNING)
-        for host in range(ready):
-            node = PoolNode(name=f"{pool}-{host}", pool=pool, ready=True, ready_at=self.clock.time)
-            self.cluster.nodes[node.name] = node
+    def buy(self, *slices: int, age: float = 35.0) -> list[str]:
+        """Let slices wait and get their pools; return all pools."""
+        self.wait(*slices, age=age)
+        self.provision()
+        return list(self.gke.pools)
 
-    def run(self, number: int, pool: str, *, jobset: str = "train") -> None:
+    def place(self, number: int, pool: str | int, jobset: str = "train") -> None:
+        """The pods of a slice are bound to nodes that stay as they are."""
+        for host in range(4):
+            node = f"{self.find_pool(pool)}-{host}"
+            self.change_pod(f"{jobset}-{number}-{host}", node_name=node, unschedulable=False)
+
+    def run(self, number: int, pool: str | int, jobset: str = "train") -> None:
         """GKE makes the nodes of a pool, and a slice runs there."""
         self.come(pool)
-        for host in range(4):
-            self.change_pod(f"{jobset}-{number}-{host}", node_name=f"{pool}-{host}", unschedulable=False)
+        self.place(number, pool, jobset)
 
-    def run_all(self, *, slices: int = 1) -> list[str]:
-        """Let the slices of the JobSet get their pools and run there; return the pools."""
+    def run_all(self, *, slices: int = 0) -> list[str]:
+        """Let the slices of the JobSet, or the first ones, get pools and run there; return them."""
         names = self.buy(*range(slices))
         for number, name in enumerate(names):
             self.run(number, name)
         return names
 
-    def finish(self, **fields: Any) -> None:
-        """The JobSet completes, and its pods are gone."""
-        self.set_jobset(**{"terminal": "Completed", **fields})
-        self.cluster.pods.clear()
+    def change_pod(self, name: str, /, **fields: Any) -> None:
+        """The API has a pod with other fields."""
+        self.cluster.pods[name] = structs.replace(self.cluster.pods[name], **fields)
+
+    def terminate(self) -> None:
+        for name in self.cluster.pods:
+            self.change_pod(name, deleting=True, deleting_since=self.clock.time)
+
+    def end_pods(self, prefix: str = "") -> None:
+        pods = self.cluster.pods
+        self.cluster.pods = {name: pod for name, pod in pods.items() if not name.startswith(prefix)}
+
+    def end_workloads(self) -> None:
+        self.cluster.workloads.clear()
+
+    def label(self, namespace: str, **marks: Any) -> None:
+        """A person gives a namespace these labels only, by their names in `shared.model.labels`."""
+        self.cluster.labels[namespace] = {getattr(labels, key): str(value).lower() for key, value in marks.items()}
+
+    def end_namespace(self, namespace: str) -> None:
+        del self.cluster.labels[namespace]
+
+    # --- what Kueue does ---
+
+    def hold(self, seconds: str | int = "", name: str = "train") -> None:
+        """A suspended workload says for how long a part of its pools is held; `none` is a blank."""
+        marks = {labels.CAPACITY_CHECK_SECONDS: str(seconds).replace("none", "")} if seconds else {}
+        self.suspend(name=name, marks=marks)
+
+    def queue(self) -> None:
+        self.queues.queue()
+
+    def lose_quota(self) -> None:
+        self.queues.workloads["train"] = structs.replace(self.queues.workloads["train"], holds_quota=False)
+
+    def end_kueue(self) -> None:
+        self.queues.workloads.clear()
+        self.queues.absent = True
+
+    # --- what happens in GKE ---
+
+    def pool(self, pool: str | int, /, **fields: Any) -> None:
+        """GKE lists a pool with other fields."""
+        name = self.find_pool(pool)
+        self.gke.pools[name] = structs.replace(self.gke.pools[name], **fields)
+
+    def unlabel(self, pool: int) -> None:
+        self.pool(pool, labels={})
+
+    def pool_label(self, pool: int, key: str, value: str) -> None:
+        own = self.gke.pools[self.find_pool(pool)].labels
+        self.pool(pool, labels=own | {getattr(labels, key): value})
+
+    def come(self, pool: str | int, ready: int = 4) -> None:
+        """GKE makes the nodes of a pool."""
+        name = self.find_pool(pool)
+        self.pool(name, status=PoolStatus.RUNNING)
+        for host in range(ready):
+            node = PoolNode(name=f"{name}-{host}", pool=name, ready=True, ready_at=self.clock.time)
+            self.cluster.nodes[node.name] = node
+
+    def unready(self) -> None:
+        for name, node in list(self.cluster.nodes.items()):
+            self.cluster.nodes[name] = structs.replace(node, ready=False, ready_at=None)
+
+    def end_pool(self, pool: int) -> None:
+        del self.gke.pools[self.find_pool(pool)]
+
+    def hide(self) -> None:
+        """No list shows the pools of now."""
+        self.gke.hidden = set(self.gke.pools)
+
+    def show(self) -> None:
+        self.gke.hidden.clear()
+
+    def operation(self, pool: int, state: str) -> None:
+        """GKE's operations show the create of a pool: it runs, has ended, or ended in an error."""
+        name, now, ended = self.find_pool(pool), self.clock.time, state != "runs"
+        error, ended_at = state if state.isupper() else "", now if ended else None
+        run = Operation(pool=name, creates=True, ended=ended, error=error, began_at=now, ended_at=ended_at)
+        self.gke.operations = [run]
+
+    # --- what happens to calls and in the process ---
+
+    def on(self, calls: str, act: Callable[[], object], *, nth: int = 1, times: float = 1) -> None:
+        """Let something happen before calls that match are answered, from one of them on."""
+        seen = count(1)
+
+        def before(call: str) -> None:
+            if fnmatch(call, calls) and nth <= next(seen) < nth + times:
+                act()
+
+        self.gke.before.append(before)
+
+    def fail(self, calls: str, error: Exception, *, nth: int = 1, times: float = inf) -> None:
+        """Let calls that match a pattern end in an error."""
+
+        def give() -> None:
+            raise error
+
+        self.on(calls, give, nth=nth, times=times)
+
+    def refuse(self, error: str, verb: str = "create") -> None:
+        """GKE refuses the next create, or another act."""
+        self.fail(f"{verb} *", ERRORS[error], times=1)
+
+    def recover(self) -> None:
+        """Let nothing happen before a call any more."""
+        self.gke.before.clear()
+
+    def take_calls(self) -> list[str]:
+        calls, self.gke.calls[:] = list(self.gke.calls), []
+        return calls
+
+    def settings(self, **fields: Any) -> None:
+        """Let both functions have other settings."""
+        for function in (self.provisioner, self.collector):
+            changed = structs.replace(function.ports.settings, **fields)
+            function.ports = structs.replace(function.ports, settings=changed)
 
     def provision(self) -> Run:
         return reconcile(self.key, self.provisioner.ports)
@@ -337,94 +306,7 @@ class World:
     def collect(self) -> Run:
         return reconcile(self.key, self.collector.ports)
 
-    def tick(self, role: str) -> Tick:
-        return (self.provisioner if role == Role.PROVISION else self.collector).tick()
-
-    def take_calls(self) -> list[str]:
-        calls, self.gke.calls[:] = list(self.gke.calls), []
-        return calls
-
-    def list_deleted(self) -> list[str]:
-        return [name for name, pool in self.gke.pools.items() if pool.status == PoolStatus.STOPPING]
-
 
 def list_reasons(work: Work | Tick) -> list[str]:
     """Return the reasons that were told."""
     return [str(outcome.decision.reason) for outcome in work.outcomes]
-
-
-# --- Kueue
-
-
-CHECK = Check(name="capacity", active=True)
-
-
-class FakeQueues:
-    """Kueue of one cluster, with our check in its queue."""
-
-    def __init__(self, world: World) -> None:
-        self.world, self.check = world, CHECK
-        self.workloads: dict[str, QueuedWorkload] = {}
-        self.marked: list[str] = []
-        self.pauses: list[int | None] = []
-        self.flavor_error: Exception | None = None
-        self.absent = False
-
-    def queue(self, name: str = "train", kind: str = "JobSet", **fields: Any) -> None:
-        state = CheckState(name="capacity", state="Pending")
-        uid = JOBSET_UID if name == "train" else f"uid-of-{name}"
-        self.workloads[name] = QueuedWorkload(
-            **{
-                "namespace": "default",
-                "name": f"w-{name}",
-                "uid": f"w-{name}",
-                "version": "1",
-                "owner": ObjectName(kind=kind, namespace="default", name=name, uid=uid),
-                "checks": (state,),
-                "reserved_at": self.world.clock.time,
-                "holds_quota": True,
-                **fields,
-            }
-        )
-
-    def state(self, name: str = "train") -> CheckState:
-        return self.workloads[name].checks[0]
-
-    def list_checks(self) -> Sequence[Check]:
-        if self.absent:
-            raise errors.KindAbsent("the cluster does not know admissionchecks")
-        return [self.check]
-
-    def mark_active(self, check: Check) -> None:
-        self.marked.append(check.name)
-
-    def list_workloads(self) -> Sequence[QueuedWorkload]:
-        return list(self.workloads.values())
-
-    def list_owned(self, namespace: str, owner_uid: str) -> Sequence[QueuedWorkload]:
-        return [each for each in self.workloads.values() if each.owner.uid == owner_uid]
-
-    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
-        if self.flavor_error:
-            raise self.flavor_error
-        return self.world.cluster.workloads[queued.owner.kind, queued.namespace, queued.owner.name]
-
-    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
-        losing = state.state in ("Retry", "Rejected")
-        self.pauses.append(retry_seconds)
-        self.workloads[queued.owner.name] = structs.replace(
-            self.workloads[queued.owner.name], checks=(state,), holds_quota=queued.holds_quota and not losing
-        )
-
-
-def gang(*names: str, slices: int = 2, **options: Any) -> tuple[World, FakeQueues]:
-    """Suspended JobSets with quota."""
-    world = World(**options)
-    queues = FakeQueues(world)
-    for function in (world.provisioner, world.collector):
-        function.queues[CLUSTER] = queues
-    for name in names or ("train",):
-        marks = {labels.CAPACITY_CHECK_SECONDS: "600"}
-        world.set_jobset(name=name, replicas=slices, suspended=True, suspended_since=world.clock.time, marks=marks)
-        queues.queue(name)
-    return world, queues

@@ -18,7 +18,7 @@ from shared.model.needs import Way
 from shared.model.workloads import Disk
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, put_in_place, read_json, run
-from tests.engine.world import FakeGke
+from tests.engine.fake_ports import FakeGke
 from tests.field.field_world import FieldWorld, read_input
 
 Json = dict[str, Any]
@@ -204,10 +204,10 @@ def mixed() -> FieldWorld:
 def test_one_event_warns_before_and_one_while(mixed: FieldWorld) -> None:
     before = [each for each in mixed.cluster.notices if "[slices_may_mix]" in each.message]
     mixed.clock.pause(60)
-    mixed.tick("provision")
-    mixed.tick("collect")
+    mixed.provisioner.tick()
+    mixed.collector.tick()
     mixed.clock.pause(60)
-    mixed.tick("collect")
+    mixed.collector.tick()
     now = [each for each in mixed.cluster.notices if "[slice_mixed]" in each.message]
 
     assert [(LINE in each.message, each.warning) for each in before] == [(True, True)]

@@ -35,9 +35,9 @@ BUDGETS = {
     "tests/loop": (1_917, 2_200),
     "tests/cli": (2_007, 1_900),
     "tests/rules": (4_536, 5_800),
-    "tests/engine": (1_695, 1_900),
+    "tests/engine": (1_518, 1_900),
     "tests/mutants": (685, 600),
-    "tests/simulation": (4498_494, 4_000),
+    "tests/simulation": (4_498, 4_000),
     " ".join(DEPLOYED): (13_920, 14_000),
 }
 """The lines of each room now, docstrings included, and the goal. The first number only falls."""
