@@ -2,10 +2,12 @@
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -14,14 +16,19 @@ import yaml
 TABLE: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "golden/values.yaml").read_text())
 
 
+MODULES = {
+    info.name: import_module(info.name)
+    for package in map(import_module, ("shared", "exporter", "cli"))
+    for info in walk_packages(package.__path__, f"{package.__name__}.")
+}
+
+
 def list_classes() -> Iterator[tuple[str, type]]:
     """Yield the name of each class of the product, and the class."""
-    for package in map(import_module, ("shared", "exporter", "cli")):
-        for info in walk_packages(package.__path__, f"{package.__name__}."):
-            module = import_module(info.name)
-            for each in vars(module).values():
-                if isinstance(each, type) and each.__module__ == info.name:
-                    yield f"{info.name.rpartition('.')[2]}.{each.__name__}", each
+    for path, module in MODULES.items():
+        for each in vars(module).values():
+            if isinstance(each, type) and each.__module__ == path:
+                yield f"{path.rpartition('.')[2]}.{each.__name__}", each
 
 
 CLASSES = dict(list_classes())
@@ -60,6 +67,23 @@ def test_a_field_that_nobody_gave_is_empty_zero_or_false() -> None:
     }
 
     assert {name: fields for name, fields in said.items() if fields} == TABLE["defaults"]
+
+
+def test_each_time_size_and_bound_is_that_of_the_table() -> None:
+    """All numbers of the product are read in one place, so who changes one thinks of the others."""
+    numbers = {path: dict(list_numbers(module)) for path, module in MODULES.items()}
+
+    assert {path: by_name for path, by_name in numbers.items() if by_name} == TABLE["numbers"]
+
+
+def list_numbers(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Yield the constants of a module that are a number, or hold nothing else."""
+    for names in re.findall(r"^([A-Z_]+(?:, [A-Z_]+)*)(?:: .+)? = ", inspect.getsource(module), re.MULTILINE):
+        for name in names.split(", "):
+            value = vars(module)[name]
+            parts = list(value) if isinstance(value, tuple) else [value]
+            if all(type(each) in (int, float) for each in parts):
+                yield name, parts if isinstance(value, tuple) else value
 
 
 def list_defaults(each: type) -> Iterator[tuple[str, object]]:
