@@ -11,7 +11,7 @@ from shared.engine.reconcile import plan_for
 from shared.engine.wakes import work_on
 from shared.model.decisions import Reason
 from shared.model.errors import InvalidRequest
-from shared.model.pools import FillError, Machines, NodePool, Operation, PoolStatus
+from shared.model.pools import FillError, Machines, NodePool, Operation, PoolNode, PoolStatus
 from shared.model.workloads import Check, CheckState, SliceGroup, WorkloadView
 from shared.plan.plan import make_plan
 from shared.plan.scene import Ask, Fact, Plan, Scene, Word
@@ -76,6 +76,7 @@ def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float
 
     (pool,) = look.scene.pools
     assert (pool.word, pool.machines) == (word, 1)
+    assert pool.word_at == (error.at if word == Word.CAUSE else 0.0)
 
 
 def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list() -> None:
@@ -102,7 +103,7 @@ def test_operations_tell_which_pools_that_are_gone_were_useless(ending: str, err
     (name,) = world.buy(0, age=5000)
     world.gke.pools.clear()
     pool, now = name.removesuffix("0") + ending, world.clock.time
-    made = Operation(pool=pool, creates=True, ended=True, error=error, began_at=now - 2000)
+    made = Operation(pool=pool, creates=True, ended=True, error=error, began_at=now - 3600)
     world.gke.operations += [made, Operation(pool=pool, creates=False, ended=True, began_at=now - 100)]
 
     result = world.provision()
@@ -135,7 +136,9 @@ def test_a_pool_that_is_switched_off_has_lost_no_nodes() -> None:
     off = NodePool(name="off", status=PoolStatus.RUNNING, machine_type="ct4p-hightpu-4t")
 
     assert not has_lost_nodes(off, [])
-    assert has_lost_nodes(structs.replace(off, maximum=1), [])
+    on, node = structs.replace(off, maximum=2), PoolNode(name="n", pool="off", ready=True)
+    assert [has_lost_nodes(on, [node] * ready) for ready in range(3)] == [True, True, False]
+    assert has_lost_nodes(structs.replace(on, autoscaled=True), [node])
 
 
 def test_what_a_plan_asks_for_after_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,9 +122,11 @@ def test_a_full_instance_asks_for_the_message_again_and_an_end_and_a_tick_get_in
 
 def test_an_instance_takes_so_many_deliveries_and_of_one_of_several_clusters_half_of_them() -> None:
     crew = World().ports.crew
-    taken = [cluster for cluster in "aaaaaaaaabbbbbbbbbc" if crew.enter(cluster, clusters=3)]
+    taken = [cluster for cluster in "aaaaaaaaabbbbbbbbbc" if crew.enter(cluster, clusters=2)]
 
     assert "".join(taken) == "aaaaaaaabbbbbbbb"
+    crew.leave("a")
+    assert [crew.enter(cluster, clusters=2) for cluster in "aa"] == [True, False]
 
 
 @pytest.fixture

@@ -155,8 +155,9 @@ class Story:
         assert self.world.gke.pools[self.world.find_pool(pool)].zones == (zone,)
 
     def check(self, name: str, state: str, *words: object) -> None:
-        found = self.world.queues.state(name)
+        found, pause = self.world.queues.state(name), self.world.queues.pauses[-1]
         assert (found.state, " ".join(map(str, words)) in found.message) == (state, True), found
+        assert (found.since == "", pause) == (state == "Pending", {"Retry": 60}.get(state)), found
 
     def written(self, count: int) -> None:
         assert len(self.world.queues.pauses) == count

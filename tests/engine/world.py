@@ -184,9 +184,13 @@ class World:
         """The API has a pod with other fields."""
         self.cluster.pods[name] = structs.replace(self.cluster.pods[name], **fields)
 
-    def terminate(self) -> None:
+    def pods(self, **fields: Any) -> None:
+        """The API has all pods with other fields."""
         for name in self.cluster.pods:
-            self.change_pod(name, deleting=True, deleting_since=self.clock.time)
+            self.change_pod(name, **fields)
+
+    def terminate(self) -> None:
+        self.pods(deleting=True, deleting_since=self.clock.time)
 
     def end_pods(self, prefix: str = "") -> None:
         pods = self.cluster.pods
