@@ -6,12 +6,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 
-import pytest
 from msgspec import structs
 
 from shared.engine.budget import Key, open_books
-from shared.engine.threads import CALLS_AT_ONCE, Crew
-from shared.model.errors import OutOfTime
+from shared.engine.threads import Crew
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, settings
 from tests.engine.world import World, list_reasons
