@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-import yaml
 from rich.console import Console
 
 from demo.feed import View
@@ -27,7 +26,7 @@ from standins.controlplane.plane import API_SERVER, ETCD, ControlPlane
 from tests.running_stacks import SPEEDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     Strike = Callable[[], object]
@@ -40,25 +39,6 @@ SECONDS = 12.0
 
 PATIENCE_SECONDS = 120.0
 """Longer than all blows and restarts together: nobody is asked while the exporter is away."""
-
-
-@pytest.fixture(scope="module")
-def arena(
-    cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Stack, list[Strike]]]:
-    """A stack of this file's own, and everything in it that can be struck."""
-    with ExitStack() as things:
-        plane = things.enter_context(ControlPlane()) if cluster_kind is ClusterKind.REAL else None
-        settings = StackSettings(speed=SPEEDS[ClusterKind.REAL], cluster=cluster_kind)
-        stack = things.enter_context(Stack(tmp_path_factory.mktemp("chaos"), settings, plane=plane))
-        addresses = stack.addresses
-        strikes: list[Strike] = [partial(stack.supervisor.kill, each) for each in PROCESSES]
-        strikes.append(partial(disconnect, addresses.google_rest))
-        if plane:
-            strikes += [partial(crash, plane, API_SERVER), partial(crash, plane, ETCD)]
-        else:
-            strikes.append(partial(disconnect, addresses.kubernetes))
-        yield stack, strikes
 
 
 def disconnect(address: str) -> None:
@@ -74,25 +54,30 @@ def crash(plane: ControlPlane, part: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(TEST_SECONDS_MAX)
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
-def test_a_run_with_random_deaths_ends_right(arena: tuple[Stack, list[Strike]], seed: int, tmp_path: Path) -> None:
-    stack, strikes = arena
-    chance = random.Random(seed)
-    blows = [(chance.uniform(0.0, SECONDS), strike) for strike in strikes for _ in range(2)]
-    blows.sort(key=lambda blow: blow[0], reverse=True)
+def test_a_run_with_random_deaths_ends_right(cluster_kind: ClusterKind, tmp_path: Path) -> None:
+    with ExitStack() as things:
+        plane = things.enter_context(ControlPlane()) if cluster_kind is ClusterKind.REAL else None
+        settings = StackSettings(speed=SPEEDS[ClusterKind.REAL], cluster=cluster_kind)
+        stack = things.enter_context(Stack(tmp_path, settings, plane=plane))
+        strikes: list[Strike] = [partial(stack.supervisor.kill, each) for each in PROCESSES]
+        strikes.append(partial(disconnect, stack.addresses.google_rest))
+        if plane:
+            strikes += [partial(crash, plane, API_SERVER), partial(crash, plane, ETCD)]
+        else:
+            strikes.append(partial(disconnect, stack.addresses.kubernetes))
+        chance = random.Random(1)
+        blows = [(chance.uniform(0.0, SECONDS), strike) for strike in strikes for _ in range(2)]
+        blows.sort(key=lambda blow: blow[0], reverse=True)
 
-    def strike_what_is_due(seconds: float) -> None:
-        while blows and seconds >= blows[-1][0]:
-            blows.pop()[1]()
+        def strike_what_is_due(seconds: float) -> None:
+            while blows and seconds >= blows[-1][0]:
+                blows.pop()[1]()
 
-    manifest = tmp_path / "chaos.yaml"  # in a namespace of its own, because the stack is that of every seed
-    body = yaml.safe_load(MANIFEST.read_text())
-    manifest.write_text(yaml.safe_dump(body | {"metadata": body["metadata"] | {"namespace": f"chaos-{seed}"}}))
-    before = sum(state.restarts for state in stack.supervisor.states())
-    options = RunOptions(timeout_seconds=300, patience_seconds=PATIENCE_SECONDS)
-    run = Run(stack, View(Console(quiet=True)), options, on_look=strike_what_is_due)
-    outcome = run.perform(load([str(manifest)]))
-    restarts = sum(state.restarts for state in stack.supervisor.states()) - before
+        options = RunOptions(timeout_seconds=300, patience_seconds=PATIENCE_SECONDS)
+        run = Run(stack, View(Console(quiet=True)), options, on_look=strike_what_is_due)
+        outcome = run.perform(load([str(MANIFEST)]))
+        restarts = sum(state.restarts for state in stack.supervisor.states())
+
     assert outcome.problems == []
     assert outcome.refusals == []  # a workload that was given up ends "right", too
     assert restarts > 0, "nothing was struck"
