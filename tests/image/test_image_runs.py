@@ -23,6 +23,7 @@ from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi, Stored
 from standins.kit.processes import running_stand_in
 from tests.infra.chart import ROOT, read_container, read_environment, read_pod
+from tests.loop.bodies import build_workload
 from tests.loop.cloud import wait_for
 from tests.program_runs import run_program
 
@@ -94,21 +95,16 @@ def records(container: DockerContainer) -> list[Json]:
 
 def leader(name: str) -> Json:
     """A leader pod that no node has room for."""
-    resources = {"limits": {"google.com/tpu": 4}}
-    selector = {
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-        "cloud.google.com/gke-tpu-topology": "2x2",
-    }
-    spec = {"containers": [{"name": "m", "image": "m", "resources": resources}], "nodeSelector": selector}
     owner = {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "u"}
-    return {"metadata": {"name": name, "labels": LABELS | owner}, "spec": spec}
+    return build_workload({"kind": "Pod", "tpu": "2x2", "metadata": {"labels": LABELS | owner}}, name)
 
 
 def bystander(number: int) -> Json:
     """A pod that the exporter sees and that is no demand, because a gate prevents scheduling."""
-    gates = [{"name": "example.com/later"}]
-    spec = {"containers": [{"name": "m", "image": "m"}], "schedulingGates": gates}
-    return {"metadata": {"name": f"bystander-{number:05}", "labels": LABELS}, "spec": spec}
+    words = {"kind": "Pod", "tpu": "", "metadata": {"labels": LABELS}}
+    return build_workload(
+        words | {"pod": {"schedulingGates": [{"name": "example.com/later"}]}}, f"bystander-{number:05}"
+    )
 
 
 def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(

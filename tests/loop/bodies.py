@@ -183,27 +183,16 @@ def _deployment(words: Json, name: str) -> Json:
 
 
 def _raycluster(words: Json, _name: str) -> Json:
-    """Return a cluster of one group; GKE's Ray webhook keeps the pools of its replicas apart."""
+    """Return a cluster of one group; an example has what keeps the pools of its replicas apart."""
     template = _template(words, "worker", restarts=True)
     group = {"groupName": "g", "replicas": words.get("replicas", 1), "minReplicas": 0, "maxReplicas": 4}
     group |= {"numOfHosts": _count_pods(words), "rayStartParams": {}, "template": template}
     if "gpu" not in words:
-        template["spec"]["affinity"] = _keep_apart("ray.io/worker-group-replica-name")
+        example = read_manifest({"file": "examples/kinds/raycluster-v6e-multihost.yaml"})["spec"]
+        template["spec"]["affinity"] = example["workerGroupSpecs"][0]["template"]["spec"]["affinity"]
     head: Json = {"spec": {"containers": [{"name": "ray-head", "image": "ray"}]}}
     groups = {"headGroupSpec": {"rayStartParams": {}, "template": head}, "workerGroupSpecs": [group]}
     return {"spec": {"rayVersion": "2.52.0"} | groups}
-
-
-def _keep_apart(key: str) -> Json:
-    """Return the affinities that keep the hosts of a replica on one pool, and those of no two."""
-    term = "requiredDuringSchedulingIgnoredDuringExecution"
-    pool = {"topologyKey": POOL, "namespaceSelector": {}}
-    workers = {"labelSelector": {"matchLabels": {"ray.io/node-type": "worker"}}}
-    every = {"labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
-    return {
-        "podAffinity": {term: [pool | workers | {"matchLabelKeys": ["ray.io/cluster", key]}]},
-        "podAntiAffinity": {term: [pool | every | {"mismatchLabelKeys": [key]}]},
-    }
 
 
 def _leaderworkerset(words: Json, name: str) -> Json:
