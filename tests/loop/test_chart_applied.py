@@ -8,8 +8,6 @@ are beta: the chart says v1, which 1.36 serves with the same fields.
 from __future__ import annotations
 
 import copy
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import httpx
@@ -25,6 +23,7 @@ from tests.infra.chart import CHART, EXPORTER, NAMESPACE, VALUES, read_pod
 from tests.loop.bodies import build_workload, set_fields
 from tests.loop.cloud import wait_for
 from tests.loop.plane_worlds import SELECTOR, World, jobset
+from tests.program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,27 +36,14 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{EXPORTER}"
 
 
-@pytest.fixture
-def applied(plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[[], subprocess.CompletedProcess[str]]]:
-    """Apply the chart with kubectl; the pods that come of it end with the test."""
-    kubectl = shutil.which("kubectl")
-    assert kubectl, "this test needs kubectl: https://kubernetes.io/docs/tasks/tools/"
-    place = ("--kubeconfig", str(plane.kubeconfig), "--cache-dir", str(tmp_path / "cache"))
-    command = [kubectl, *place, "apply", "--server-side", "--force-conflicts", "-f", "-"]
-    text = yaml.safe_dump_all(read_chart(CHART, VALUES | {"monitoring": False}))
-
-    def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=90, check=False)
-
-    yield run
-    plane.api.delete(DEPLOYMENT, params={"propagationPolicy": "Foreground"})
-    wait_for("the end of the pods", lambda: not plane.api.get(PODS).json()["items"])
-
-
 def test_an_api_server_takes_it_twice_makes_two_pods_and_refuses_looser_ones(
-    plane: ControlPlane, applied: Callable[[], subprocess.CompletedProcess[str]]
+    plane: ControlPlane, tmp_path: Path
 ) -> None:
-    for answer in (applied(), applied()):
+    text = yaml.safe_dump_all(read_chart(CHART, VALUES | {"monitoring": False}))
+    place = ("--kubeconfig", plane.kubeconfig, "--cache-dir", tmp_path)
+    for _ in range(2):
+        words = (*place, "apply", "--server-side", "--force-conflicts", "-f", "-")
+        answer = run_program("kubectl", *words, input=text)
         assert (answer.returncode, "Warning" in answer.stderr) == (0, False), answer.stderr
     wait_for("both pods", lambda: len(plane.api.get(PODS).json()["items"]) == 2)
     assert plane.api.get(DEPLOYMENT).json()["metadata"]["generation"] == 1
@@ -67,6 +53,8 @@ def test_an_api_server_takes_it_twice_makes_two_pods_and_refuses_looser_ones(
         loosen(pod["spec"], pod["spec"]["containers"][0])
         with pytest.raises(httpx.HTTPStatusError, match=r"403: .*violates PodSecurity .{1,2}restricted"):
             plane.api.post(f"{PODS}?dryRun=All", json=pod)
+    plane.api.delete(DEPLOYMENT, params={"propagationPolicy": "Foreground"})
+    wait_for("the end of the pods", lambda: not plane.api.get(PODS).json()["items"])
 
 
 LOOSE: tuple[Callable[[Json, Json], object], ...] = (
