@@ -16,6 +16,7 @@ from cli.access.deployment import DEAD_LETTERS
 from cli.access.log_search import open_logs
 from shared.edges.connection import Connection
 from shared.edges.kubernetes import KubernetesApi
+from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.errors import Denied
 from shared.model.pools import Operation, PoolStatus
@@ -42,9 +43,11 @@ SCENES = {
         "label tpu-provisioner MODE=off"
     ),
     "no access": "fail list_pools denied; silence",
+    "no pools": "jobset; fail list_pools denied",
     "five hours": "",
     "a limit": "has slices=2 limit_chips=24; buy 0 1",
     "no rights": "add train other third; fail get_JobSet_* denied",
+    "refused at once": "has slices=1; run-all; finish; add refused limited served paused",
     "opted out": "label team-a DISABLE_AUTOPROVISIONING=true",
     "disk": "disk us-east5-a",
     "no disks": "disk",
@@ -67,9 +70,30 @@ SCENES = {
     "half refused": "odd-part; wait 0",
     "stopped": "wait 0; label tpu-provisioner MODE=no-create",
     "go pool": "go-pool",
-    "suspended": "jobset replicas=2 suspended=true",
+    "suspended": "jobset suspended=true; body",
+    "queued": "jobset suspended=true; body kueue.x-k8s.io/queue-name tpu-queue",
     "gone": "wait 0; provision; end-pods; end-workloads; end-pool 0; ended delete 0 50 50",
 }
+
+WRITES = {"kubectl-edit": ("10", "f:suspend"), "controller": ("09", "f:suspend"), "kubectl": ("11", "f:other")}
+BODY: dict[str, Any] = {
+    "metadata": {
+        "name": "train",
+        "namespace": "default",
+        "managedFields": [
+            {"manager": name, "time": f"2026-11-26T{hour}:00:00Z", "fieldsV1": {"f:spec": {field: {}}}}
+            for name, (hour, field) in WRITES.items()
+        ],
+    },
+    "spec": {"suspend": True},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "False", "reason": "New", "lastTransitionTime": format_time(NOW - 9)},
+            {"type": "Suspended", "status": "True", "lastTransitionTime": format_time(NOW - 8)},
+        ]
+    },
+}
+"""A suspended JobSet, and who wrote which field of its spec at which hour."""
 
 
 class Stage(Story):
@@ -106,6 +130,11 @@ class Stage(Story):
 
     def letters(self, count: int) -> None:
         self.dead_letters = count
+
+    def body(self, label: str = "", value: str = "") -> None:
+        """The JobSet has all fields, and perhaps a label."""
+        metadata = {**BODY["metadata"], "labels": {label: value}}
+        self.objects[JOBSET.path_of("default", "train")] = BODY | {"metadata": metadata}
 
     def silence(self) -> None:
         """Kubernetes does not answer."""

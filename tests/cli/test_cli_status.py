@@ -1,13 +1,17 @@
 """`status` on known situations: what it prints, at which width, and how it ends."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 from msgspec import structs
+from rich.console import Console
 
-from cli.access.log_search import Record
-from cli.fleet.status import add_refusals, print_status, read_status
-from cli.printing import format_age
+from cli.access.connections import Deployment
+from cli.explanation.history_text import print_history
+from cli.explanation.why import tell
+from cli.fleet.status import print_status, read_status
+from cli.printing import Format, format_age
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
@@ -51,28 +55,36 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(
     assert f"error: {down}: no answer" in result.stderr
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("width", [80, 120])
-def test_a_terminal_shows_everything_within_its_width(half_served: World, width: int, wide: bool) -> None:
-    status = read_status(a_deployment(half_served).ports)
+PRINTED: dict[str, Callable[[Console, Deployment], None]] = {
+    "status": lambda console, deployment: print_status(console, read_status(deployment.ports), wide=False),
+    "status -o wide": lambda console, deployment: print_status(console, read_status(deployment.ports), wide=True),
+    "why": lambda console, deployment: print_history(
+        console, tell(deployment, CLUSTER, "", "default", "train"), several=True, form=Format.TABLE, now=NOW
+    ),
+}
 
-    lines = list_printed(lambda console: print_status(console, status, wide=wide), width=width, terminal=True)
+
+@pytest.mark.parametrize("command", PRINTED)
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_everything_within_its_width(half_served: World, width: int, command: str) -> None:
+    deployment = a_deployment(half_served)
+
+    lines = list_printed(lambda console: PRINTED[command](console, deployment), width=width, terminal=True)
 
     assert max(len(line) for line in lines) <= width
-    assert lines[-1].startswith("2 pools with 32 chips, 1 slice waiting")
+    if command == "why":
+        assert lines[0] == "p/us-east5/c", "of several clusters each is named"
+    else:
+        assert lines[-1].startswith("2 pools with 32 chips, 1 slice waiting")
 
 
 def test_an_exporter_that_never_ran_has_no_lease(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, a_deployment(world, lease_name="tpu-provisioner-exporter"))
 
-    findings = {each["check"]: each for each in read_json("doctor")}
+    shown = run("doctor").stdout
 
-    assert findings["p/us-east5/c exporter"] == {
-        "result": "bad",
-        "check": "p/us-east5/c exporter",
-        "text": "Lease tpu-provisioner/tpu-provisioner-exporter does not exist: no exporter has run",
-        "fix": "helm upgrade tpu-provisioner-exporter infra/helm --namespace default --reuse-values",
-    }
+    assert "Lease tpu-provisioner/tpu-provisioner-exporter does not exist: no exporter has run" in shown
+    assert "\np/us-east5/c exporter: helm upgrade tpu-provisioner-exporter infra/helm " in shown
 
 
 def test_no_color_is_heard(half_served: World) -> None:
@@ -90,41 +102,3 @@ def test_no_color_is_heard(half_served: World) -> None:
 )
 def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text
-
-
-def an_answer(ago: float, decision: str, reason: str, **claim: str) -> Record:
-    home = {"cluster": CLUSTER, "namespace": "default", "name": "train"}
-    facts = {"decision": decision, "reason": reason, "message": f"GKE: {reason}"}
-    return Record(NOW - ago, {"claim": home | claim, **facts})
-
-
-def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world: World) -> None:
-    world.wait(0)
-    refused = [an_answer(ago, "refuse", "quota_exceeded") for ago in (60, 10)]
-    of_another = an_answer(5, "refuse", "permission_denied", name="another")
-
-    def tell(*answers: Record) -> tuple[str, str, int, bool]:
-        status = read_status(a_deployment(world).ports)
-        add_refusals(status, answers)
-        (row,) = status.waiting
-        return row.decision, row.reason, row.failures, row.stuck
-
-    earlier = an_answer(90, "create", "pool_absent")
-    assert tell(of_another, *refused, earlier) == ("refuse", "quota_exceeded", 2, True)
-    assert tell(earlier, an_answer(5, "refuse", "limit_reached")) == ("create", "pool_absent", 0, False)
-    assert tell(*refused, an_answer(5, "create", "pool_absent")) == ("create", "pool_absent", 0, False)
-    assert tell() == ("create", "pool_absent", 0, False)
-    # Of another workload of this kind a create was refused, and this one pauses with it.
-    assert tell(earlier, an_answer(5, "wait", "paused")) == ("wait", "paused", 0, False)
-
-
-def test_a_deletion_that_gke_refuses_needs_a_person(world: World) -> None:
-    (name,) = world.run_all(slices=1)
-    world.finish(replicas=1)
-    status = read_status(a_deployment(world).ports)
-    record = an_answer(5, "refuse", "permission_denied")
-
-    add_refusals(status, [Record(record.at, record.fields | {"pool": name})])
-
-    (trouble,) = status.troubles
-    assert (trouble.about, trouble.reason) == ("default/train", "permission_denied")
