@@ -67,8 +67,8 @@ def h200(**fields: Any) -> PodTemplate:
     return read_template({"metadata": {"labels": {"app": "a"}}, "spec": body["spec"] | fields})
 
 
-def apart(app: str) -> Json:
-    term = {"topologyKey": labels.HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+def apart(app: str, key: str = "app", topology: str = labels.HOSTNAME) -> Json:
+    term = {"topologyKey": topology, "labelSelector": {"matchLabels": {key: app}} if key else None}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
@@ -87,6 +87,9 @@ SERVER: Json = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
         (a_gpu(A100, GPU_PARTITION="1g.5gb", GPU_SHARING="mps", GPU_CLIENTS="2"), 14, 1),
         (h200(affinity=apart("a")), 3, 3),
         (h200(affinity=apart("b")), 3, 2),
+        *((h200(affinity=apart("a", key)), 3, 3) for key in ("job-name", "batch.kubernetes.io/job-name")),
+        *((h200(affinity=apart("a", key)), 3, 2) for key in ("tier", "")),
+        (h200(affinity=apart("a", topology=labels.ZONE)), 3, 2),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80, "hostPort": 80}]}]), 2, 2),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}]), 2, 1),
         (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}], hostNetwork=True), 2, 2),

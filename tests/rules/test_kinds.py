@@ -276,6 +276,7 @@ OTHER_SHAPE = a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)
     {
         "two groups of one shape": ([ONLY_REPLICA, a_group("more", maxReplicas=1)], True),
         "two shapes": ([ONLY_REPLICA, OTHER_SHAPE], False),
+        "a group of single hosts": ([ONLY_REPLICA, a_group("one", maxReplicas=1, numOfHosts=1)], False),
         "a group that can never have any": ([ONLY_REPLICA, a_group("off", maxReplicas=0)], False),
     },
 )

@@ -81,6 +81,7 @@ def test_an_attempt_out_of_range_is_a_bug_of_ours(attempt: int) -> None:
 def test_the_readable_part_is_the_job_s_name() -> None:
     assert build_name(a_claim(name="train-workers-0"), 0).startswith("train-workers-0-")
     assert build_name(a_claim(name="0train"), 0).startswith("tpu-0train-")
+    assert build_name(a_claim(name="w1"), 0).startswith("w1-")
     assert set(KINDS) == set(KIND_NAMES), "the labels of every kind say how they name its workloads"
 
 
@@ -181,6 +182,7 @@ def test_a_name_that_is_no_value_of_a_label_is_never_cut() -> None:
         {labels.MANAGER: "somebody-else", labels.JOBSET_NAME: "train"},
         {labels.MANAGER: labels.MANAGER_VALUE},
         {labels.MANAGER: labels.MANAGER_VALUE, labels.JOBSET_NAME: ""},
+        {labels.MANAGER: labels.MANAGER_VALUE, labels.WORKLOAD_KIND: "Job"},
     ],
 )
 def test_a_pool_without_our_manager_or_a_workload_is_nobody_s_of_ours(found: dict[str, str]) -> None:
