@@ -120,13 +120,14 @@ class NodePool(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def node_labels(self) -> dict[str, str]:
         """Return the labels that its nodes have, with those that GKE derives from its fields."""
+        reservation, _, _ = self.reservation.rpartition("reservations/")[2].partition("/")
         derived = {
             labels.NODE_POOL: self.name,
             labels.INSTANCE_TYPE: self.machine_type,
             labels.SPOT: "true" if self.spot else "",
             labels.FLEX_START: "true" if self.flex_start else "",
             labels.PROVISIONING: "spot" * self.spot or "flex-start" * self.flex_start or "standard",
-            labels.RESERVATION_NAME: self.reservation.rpartition("/")[2],
+            labels.RESERVATION_NAME: reservation,
             labels.PLACEMENT_POLICY: self.policy,
             labels.ZONE: self.zones[0] if len(self.zones) == 1 else "",
         }

@@ -18,9 +18,21 @@ from shared.model.names import Owner, Try, build_name, build_owner_labels, parse
 from shared.model.needs import Tier
 from shared.model.workloads import Disk, PodTemplate, Requirement, TermKind, Toleration, TopologyTerm
 from shared.needs.ways import Demand
+from shared.plan.counting import fits
 from shared.settings import ClusterSettings, Settings
 from shared.shapes.catalogue import GIB
-from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_jobset, a_pod, a_template, settings
+from tests.builders import (
+    CLUSTER,
+    JOBSET_UID,
+    NOW,
+    ZONE,
+    a_claim,
+    a_jobset,
+    a_pod,
+    a_template,
+    read_created,
+    settings,
+)
 from tests.demands import a_demand, a_pool_body, decide_demand, expect_demand, expect_words
 from tests.rows import read_table, rows
 
@@ -142,8 +154,11 @@ def test_a_slice_gets_what_its_pods_ask_or_is_told_why_not(row: dict[str, Any]) 
     for path, value in row.get("gives", {}).items():
         assert attrgetter(path)(demand) == (tuple(value) if isinstance(value, list) else value), path
     owner = {key: value for key, value in row.get("jobset", {}).items() if key in ("name", "namespace")}
-    body = build_pool(demand, use, **owner)
+    (slot,) = demand.need.list_slots(1)
+    body = build_pool(demand, use, slot=slot, **owner)
     assert {path: find_part(body, path) for path in row.get("pool", {})} == row.get("pool", {})
+    listed: Any = read_created(body)
+    assert fits(listed, demand.need.asks), "what is made for a need counts for it"
 
 
 def test_the_plain_pool_is_exactly_this() -> None:
