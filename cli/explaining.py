@@ -33,7 +33,7 @@ def find_section(reason: str) -> tuple[str, str]:
     sections = read_sections()
     by_name = {_plain(heading): heading for heading in sections}
     name = _plain(reason)
-    near = difflib.get_close_matches(name, by_name, n=3)
+    near = difflib.get_close_matches(name, by_name)
     for wanted in (name, f"alert: {name}"):
         if wanted in by_name:
             return by_name[wanted], sections[by_name[wanted]]

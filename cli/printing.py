@@ -103,7 +103,7 @@ class Format(StrEnum):
 
 def open_console() -> Console:
     """Return a console on standard output as it is now."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return Console()
 
 
 def print_data(data: Any, form: Format) -> None:
@@ -164,10 +164,9 @@ def print_table(console: Console, columns: Sequence[Column[R]], rows: Sequence[R
 
 def _print_lines(console: Console, headings: Sequence[str], cells: Sequence[Sequence[Text]]) -> None:
     lines = [headings, *([cell.plain for cell in row] for row in cells)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(headings))]
     for line in lines:
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        console.out(_GAP.join(padded).rstrip(), highlight=False)
+        console.out(_GAP.join(map(str.ljust, line, widths)).rstrip())
 
 
 def print_line(console: Console, text: str | Text = "") -> None:
@@ -175,7 +174,7 @@ def print_line(console: Console, text: str | Text = "") -> None:
     if console.is_terminal:
         console.print(_escape(text))
     else:
-        console.out(_escape(text).plain, highlight=False)
+        console.out(_escape(text).plain)
 
 
 def warn(text: str) -> None:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -96,7 +95,7 @@ class Metrics:
 
     def __init__(self) -> None:
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = prometheus.CollectorRegistry(auto_describe=True)
+        self.registry = prometheus.CollectorRegistry()
         self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type",))
         self.publish_failures = self._counter(
             "publish_failures", "Failed attempts to publish a batch.", ("reason",)
@@ -143,8 +142,7 @@ class HealthServer:
 
     def start(self) -> None:
         """Answer from now on."""
-        serve = partial(self._server.serve_forever, poll_interval=0.1)
-        threading.Thread(target=serve, name="health", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
 
     def stop(self) -> None:
         """Stop answering."""

@@ -53,7 +53,7 @@ class LeaseLock:
         self._new = {"apiVersion": _GROUP, "kind": "Lease", "metadata": metadata}
         self._held: JsonObject | None = None  # as it was written last
         self._valid_until = float("-inf")
-        self._version, self._unchanged_since = "", 0.0
+        self._version, self._unchanged_since = "", float("-inf")
 
     @property
     def retry_seconds(self) -> float:
@@ -98,7 +98,7 @@ class LeaseLock:
             self._held = None
             raise LeaseLost(f"another process changed or removed the lease: {error}") from error
         except ProvisionerError as error:
-            left = round(self._valid_until - self._clock(), 1)
+            left = round(self._valid_until - self._clock())
             facts = {"problem": str(error), "seconds_left": left}
             _logger.warning("the lease was not renewed and will be tried again", extra=facts)
             if not self.is_held():

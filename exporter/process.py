@@ -24,7 +24,7 @@ from exporter.exporter_settings import ExporterSettings
 from exporter.health import Health, HealthServer, Metrics, Role
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.observed_objects import ObservedPods, ObservedWorkloads, list_observed
-from exporter.publishing import Outbox
+from exporter.publishing import Outbox, Pauses
 from exporter.watch import Follower
 from shared.edges.connection import Connection, TokenFile
 from shared.edges.google import CLIENT, PubsubTopic
@@ -116,11 +116,17 @@ class _Exporter:
             self._topic.publish,
             capacity=BUFFER_MAX,
             metrics=self._metrics,
+            pauses=Pauses(),
             may_publish=self._lease.is_held if self._lease else lambda: True,
         )
         self._followers = {
             each.name: Follower(
-                self._api, each, report=self._outbox.put, metrics=self._metrics, health=self._health
+                self._api,
+                each,
+                report=self._outbox.put,
+                metrics=self._metrics,
+                health=self._health,
+                pauses=Pauses(),
             )
             for each in self._observed
         }

@@ -74,8 +74,8 @@ class Outbox:
         *,
         capacity: int,
         metrics: Metrics,
+        pauses: Pauses,
         may_publish: Callable[[], bool] = lambda: True,
-        pauses: Pauses | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare an empty outbox; `run` does the work.
@@ -87,7 +87,7 @@ class Outbox:
         # From 0, because an alert reads its growth.
         metrics.publish_failures.labels(InvalidRequest.reason)
         self._may_publish, self._clock = may_publish, clock
-        self._pauses = pauses or Pauses()
+        self._pauses = pauses
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
         self._stopped = False

@@ -149,8 +149,8 @@ class Follower:
         report: Callable[[Event, float, Callable[[], None]], None],
         metrics: Metrics,
         health: Health,
+        pauses: Pauses,
         silence_seconds: float = SILENCE_SECONDS,
-        pauses: Pauses | None = None,
         absent_seconds: float = ABSENT_SECONDS,
     ) -> None:
         """Prepare; `run` does the work.
@@ -161,7 +161,7 @@ class Follower:
         self._api, self._observed = api, observed
         self._report, self._metrics, self._health = report, metrics, health
         self._silence_seconds, self._absent_seconds = silence_seconds, absent_seconds
-        self._pauses = pauses or Pauses()
+        self._pauses = pauses
         self._stop = threading.Event()
         self._open: Watch | None = None
         self._version = ""  # the version to resume from; empty when only a listing can tell

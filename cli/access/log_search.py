@@ -89,7 +89,7 @@ def find_last_tick(
         f'AND jsonPayload.cluster="{cluster}"{ours}'
     )
     for each in list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=1):
-        return each.at, {str(key): int(value or 0) for key, value in each.fields["counts"].items()}
+        return each.at, {str(key): int(value) for key, value in each.fields["counts"].items()}
     return None
 
 

@@ -246,7 +246,7 @@ def _add_made(contents: Found, body: Json, result: Made, by: str) -> None:
 def _add_other(contents: Found, body: dict[str, Any]) -> None:
     """Add an object of a kind that gets no pools, and why where that is not plain."""
     asks = "" if body["kind"] in _RUNTIMES else find_requests(body)
-    contents.unserved = contents.unserved or bool(asks)
+    contents.unserved |= bool(asks)
     metadata = body.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
     shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
@@ -262,7 +262,7 @@ def _add_other(contents: Found, body: dict[str, Any]) -> None:
 def _add_idle(contents: Found, body: Json, workload: WorkloadView) -> None:
     """Add why a workload gets no pools."""
     asks = find_requests(body)
-    contents.unserved = contents.unserved or bool(asks)
+    contents.unserved |= bool(asks)
     why = "needs no accelerators" if body.get("spec") else "has no spec"
     if asks:
         why = f"asks for accelerators ({asks}), but for no {_RESOURCES} in the limits of a container"

@@ -61,6 +61,7 @@ def test_standard_input_and_folders_in_folders_are_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     for path in (tmp_path / "a" / "one.yaml", tmp_path / "a" / "b" / "two.yaml"):
         write(path, JOBSET.replace("train", path.stem))
+    write(tmp_path / "a" / "notes.md", JOBSET)
     (tmp_path / "c").mkdir()
 
     assert "6 pools" in run("plan", str(tmp_path / "a")).stdout

@@ -200,11 +200,18 @@ def test_a_dead_letter_that_one_pull_brings_twice_is_published_once(
     url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bury(url, GOOD, **REFUSED)
-    pull = deployment.pubsub.pull
-    monkeypatch.setattr(deployment.pubsub, "pull", lambda subscription: pull(subscription) * 2)
+    pull, pulls = deployment.pubsub.pull, list[int]()
+
+    def pull_twice(subscription: str) -> list[PulledMessage]:
+        found = pull(subscription) * 2
+        pulls.append(len(found))
+        return found
+
+    monkeypatch.setattr(deployment.pubsub, "pull", pull_twice)
 
     assert "1 published again, 0 not selected" in run("replay", "--dead-letters", "--yes").stdout
     assert (len(published(url)), backlog(url)) == (1, 0)
+    assert pulls == [2, 0, 0, 0], "an empty answer does not prove an empty queue"
 
 
 @pytest.mark.parametrize("line", ["replay --dead-letters", "replay --since=1h", "dead-letters discard --all"])

@@ -11,7 +11,7 @@ from cli.access.connections import Deployment
 from cli.explanation.history_text import print_history
 from cli.explanation.why import tell
 from cli.fleet.status import print_status, read_status
-from cli.printing import Format, format_age
+from cli.printing import Format, format_age, print_data
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
@@ -78,6 +78,17 @@ def test_a_terminal_shows_everything_within_its_width(half_served: World, width:
         assert lines[-1].startswith("2 pools with 32 chips, 1 slice waiting")
 
 
+def test_a_wide_terminal_shows_the_same_lines_as_a_file_gets(half_served: World) -> None:
+    status = read_status(a_deployment(half_served).ports)
+
+    shown, kept = (
+        list_printed(lambda console: print_status(console, status, wide=True), terminal=terminal)
+        for terminal in (True, False)
+    )
+
+    assert [line.rstrip() for line in shown] == kept
+
+
 def test_an_exporter_that_never_ran_has_no_lease(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, a_deployment(world, lease_name="tpu-provisioner-exporter"))
 
@@ -98,7 +109,27 @@ def test_no_color_is_heard(half_served: World) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0s"), (119, "119s"), (120, "2m"), (3599, "59m"), (3600, "1h0m"), (90_000, "1d1h"), (None, "?")],
+    [
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (3599, "59m"),
+        (3600, "1h0m"),
+        (86_400, "1d0h"),
+        (90_000, "1d1h"),
+        (None, "?"),
+    ],
 )
 def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("form", "text"), [(Format.JSON, '{\n  "b": "é",\n  "a": 1\n}\n'), (Format.YAML, "b: é\na: 1\n")]
+)
+def test_programs_get_fields_in_their_order_and_letters_as_they_are(
+    form: Format, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_data({"b": "é", "a": 1}, form)
+
+    assert capsys.readouterr().out == text

@@ -65,7 +65,7 @@ ROWS = {
     "a standby never trusts the times in the record": "me takes yes; old times; other takes no",
     "renewing keeps the standby out": f"me takes yes{'; + 5; me renews yes; other takes no' * 10}; holder me",
     "without a network it is held for two thirds of its length": (
-        "me takes yes; no network; + 5; me renews yes; me holds yes; + 5; me holds no; me renews no"
+        "me takes yes; no network; + 9; me renews yes; me holds yes; + 1; me holds no; me renews no"
     ),
     "one that was not renewed in time is lost": "me takes yes; + 10; me holds no; me renews no",
     "without a network it is not released": "me takes yes; no network; me releases no; me holds no",
@@ -77,7 +77,7 @@ ROWS = {
     ),
     "a deleted one is lost": "me takes yes; deleted now; me renews no; me holds no",
     "a released one is taken at once": (
-        "me takes yes; other takes no; me releases yes; me holds no; holder -; other takes yes"
+        "me takes yes; other takes no; me releases yes; me holds no; holder -; lasts 1; other takes yes"
     ),
     "one whose answer was lost is ours at the next try": "me takes yes; me/again takes yes; holder me",
     "of two that take a free one, the second is refused": (
@@ -124,6 +124,7 @@ def test_a_lease_is_held_by_one_who_has_the_right(leases: Leases, steps: str) ->
 def test_the_leader_stops_before_the_standby_may_start(leases: Leases) -> None:
     leader, standby = leases.lock("me"), leases.lock("other")
     assert (leader.try_acquire(), standby.try_acquire()) == (True, False)
+    assert leader.retry_seconds * 4 == LEASE_SECONDS * 2 / 3, "it may fail to renew three times"
     both = []
     for _ in range(LEASE_SECONDS * 4):
         leases.now += 0.5

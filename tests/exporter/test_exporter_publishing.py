@@ -95,13 +95,13 @@ def adding(post: Post, name: str, beat: Callable[[], None]) -> Iterator[list[str
 
 def test_what_gathers_during_a_batch_goes_out_together(post: Post) -> None:
     post.open.clear()
-    post.start("first")
+    post.start("first", "second")
     wait_until(lambda: post.attempts == 1)
     many = [f"e{n}" for n in range(BATCH_MAX + 1)]
     post.put(*many)
     post.open.set()
-    post.wait_for("first", *many)
-    assert [len(batch) for batch in post.batches] == [1, BATCH_MAX, 1]
+    post.wait_for("first", "second", *many)
+    assert [len(batch) for batch in post.batches] == [2, BATCH_MAX, 1]
 
 
 @pytest.mark.parametrize("error", [errors.Unavailable, errors.Throttled, errors.Denied, errors.NotFound])
@@ -155,10 +155,11 @@ def test_nothing_is_published_while_it_may_not(post: Post) -> None:
     assert (len(post.box), post.attempts) == (1, 0)
 
 
-def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
+@pytest.mark.parametrize(("chance", "part"), [(0.0, 1), (1.0, 0.5)])
+def test_pauses_double_are_bounded_jittered_and_heed_advice(chance: float, part: float) -> None:
     pauses = Pauses(first_seconds=1, longest_seconds=4)
-    for longest in (1, 2, 4, 4, 4, 4):
-        assert longest / 2 <= pauses.next_seconds() <= longest
+    vars(pauses.chance)["random"] = lambda: chance
+    assert [pauses.next_seconds() / part for _ in range(5)] == [1, 2, 4, 4, 4]
     assert pauses.next_seconds(advised_seconds=30) == 30
     pauses.reset()
-    assert pauses.next_seconds() <= 1
+    assert pauses.next_seconds() == part
