@@ -6,11 +6,8 @@ same kernel.
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,46 +32,32 @@ CLUSTER, TOPIC = "projects/demo/locations/us-east5/clusters/alpha", "projects/de
 PODS = 3_000
 SIZE_MIB_MAX = 280  # what our layers may add to the base
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
-NEEDED = "the tests marked `image` need a running Docker engine that can pull"
 IMAGE = "tpu-provisioner-exporter-under-test"
 # The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Where an engine is."""
-
-    host: str
-
-    def run(self, *arguments: str, seconds: float = 150) -> str:
-        """Return what a docker command prints; it must succeed."""
-        # The older builder is in every engine; the newer one is a plugin that may be absent.
-        environ = os.environ | {"DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
-        return run_program("docker", *arguments, env=environ, seconds=seconds, succeeds=True).stdout
+def docker(*arguments: str) -> str:
+    """Return what a docker command prints; it must succeed."""
+    # The older builder is in every engine; the newer one is a plugin that may be absent.
+    environ = os.environ | {"DOCKER_BUILDKIT": "0"}
+    return run_program("docker", *arguments, env=environ, seconds=150, succeeds=True).stdout
 
 
 @pytest.fixture(scope="session")
-def engine() -> Engine:
-    """The running engine, after it has built the image as the deployment does."""
-    if shutil.which("docker") is None:
-        pytest.fail(NEEDED)
-    engine = Engine(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
-    command = ["docker", "--host", engine.host, "version", "--format", "{{.Server.Version}}"]
-    if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:
-        pytest.fail(NEEDED)
-    file = f"--file={ROOT / 'exporter/Dockerfile'}"
-    engine.run("build", "--network=host", file, f"--tag={IMAGE}", str(ROOT))
-    return engine
+def image() -> str:
+    """The image, built as the deployment does."""
+    docker("build", "--network=host", f"--file={ROOT / 'exporter/Dockerfile'}", f"--tag={IMAGE}", str(ROOT))
+    return IMAGE
 
 
-def constrained(engine: Engine, environment: dict[str, str]) -> DockerContainer:
+def constrained(image: str, environment: dict[str, str]) -> DockerContainer:
     """The container with what the pod's spec allows it, and no more."""
     pod, own = read_pod()["spec"], read_container()
     identity, rules = pod["securityContext"], own["securityContext"]
     memory = own["resources"]["limits"]["memory"].replace("Mi", "m")
     assert rules["allowPrivilegeEscalation"] is False
-    container = DockerContainer(IMAGE, docker_client_kw={"environment": {"DOCKER_HOST": engine.host}}).with_kwargs(
+    container = DockerContainer(image).with_kwargs(
         user=f"{identity['runAsUser']}:{identity['runAsGroup']}",
         read_only=rules["readOnlyRootFilesystem"],
         cap_drop=rules["capabilities"]["drop"],
@@ -107,9 +90,7 @@ def bystander(number: int) -> Json:
     )
 
 
-def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
-    engine: Engine, tmp_path: Path
-) -> None:
+def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(image: str, tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("pubsub", "cluster")]
     for folder in folders:
         folder.mkdir()
@@ -129,7 +110,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
             "PUBSUB_EMULATOR_HOST": broker["grpc"],
             "TPU_PROVISIONER_HTTP_PORT": "0",
         }
-        with constrained(engine, environment) as container:
+        with constrained(image, environment) as container:
             inside = container.get_wrapped_container()
             listening = wait_for("it to listen", lambda: of(container, "listening"))
             url = listening[0]["url"]
@@ -170,8 +151,8 @@ def published(broker: str) -> list[str]:
     return [each["attributes"]["ce-subject"] for each in found["messages"]]
 
 
-def test_our_layers_are_small(engine: Engine) -> None:
-    sizes = engine.run("history", "--human=false", "--format={{.Size}} {{.CreatedBy}}", IMAGE).splitlines()
+def test_our_layers_are_small(image: str) -> None:
+    sizes = docker("history", "--human=false", "--format={{.Size}} {{.CreatedBy}}", image).splitlines()
     ours = sum(int(line.split()[0]) for line in sizes if "COPY" in line or "RUN" in line or "python3 -c" in line)
 
     sys.stdout.write(f"our layers: {ours / 2**20:.1f} MiB\n")

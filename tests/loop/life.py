@@ -18,7 +18,7 @@ from demo.settings import TOPIC
 from tests.loop.bodies import Json, find_kind, read_range
 from tests.loop.cloud import EVENTS, wait_for
 from tests.loop.surroundings import QUEUE, Actor, list_queue
-from tests.loop.workload import OWN_REASON
+from tests.loop.workload import OWN_REASON, is_within
 
 if TYPE_CHECKING:
     from tests.loop.cloud import Cloud
@@ -158,11 +158,7 @@ class Life:
     def _do(self, step: Json | str) -> None:
         ((words, argument),) = step.items() if isinstance(step, dict) else [(step, None)]
         of, _, verb = words.rpartition(" ")
-        act = getattr(self._find(of), verb)
-        if argument is None:
-            act()
-        else:
-            act(argument)
+        self._find(of).do(verb, argument)
 
     def _find(self, of: str) -> Actor:
         """Return the life's workload, or the one that steps call so."""
@@ -203,8 +199,7 @@ def check_outcome(row: Row, outcome: Outcome) -> None:
     """Raise AssertionError if a life came to something that its row does not say."""
     assert outcome.pools.keys() <= row.pools.keys(), outcome.pools
     for shape, count in row.pools.items():
-        least, most = read_range(count)
-        assert least <= outcome.pools[shape] <= most, outcome.pools
+        assert is_within(outcome.pools[shape], count), outcome.pools
     assert outcome.creates == outcome.deletes >= outcome.pools.total(), outcome
     assert row.reasons <= outcome.told <= row.allowed, outcome.told
     # The pool of a workload that was made again may be the first one's: nobody is left to be told.

@@ -6,7 +6,7 @@ Claims are as an API server takes them: of a volume in one zone, and of a class 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from shared.edges.kueue import CONTROLLER
 from tests.loop.bodies import LIFE, TOPOLOGY, TPU_TYPE, Json, read_manifest
@@ -110,6 +110,12 @@ def list_unbound(namespace: str, claim: str, storage_class: str, zone: str) -> l
 class Actor(Workload):
     """A workload with the verbs that are about its queue and its claims."""
 
+    WAITS: ClassVar = Workload.WAITS | {
+        # Type, status and reason of a condition.
+        "kueue": lambda own, words: any(each.startswith(words) for each in own.list_words()),
+        "check": lambda own, state: own.read_check().get("state") == state,
+    }
+
     def policy_of_queue(self, policy: str) -> None:
         """Let its queue admit again, or nothing more."""
         name = self.labels[QUEUE]
@@ -119,14 +125,6 @@ class Actor(Workload):
         """End the workload's admission, or let it be admitted again."""
         name = self._read_workload()["metadata"]["name"]
         self.cloud.patch(f"{API}/namespaces/{self.namespace}/workloads/{name}", {"spec": {"active": active}})
-
-    def kueue(self, words: str) -> None:
-        """Kueue says so of it: type, status and reason of a condition."""
-        self._wait(f"Kueue says {words}", lambda: any(each.startswith(words) for each in self._list_words()))
-
-    def check(self, state: str) -> None:
-        """Its admission check has this state."""
-        self._wait(f"check {state}", lambda: self._read_check().get("state") == state)
 
     def held(self) -> None:
         """It has no pod that may be placed, and GKE was asked for nothing."""
@@ -163,10 +161,10 @@ class Actor(Workload):
         mine = [each for each in workloads if each["metadata"]["ownerReferences"][0]["name"] == self.name]
         return mine[0] if mine else {}
 
-    def _list_words(self) -> list[str]:
+    def list_words(self) -> list[str]:
         conditions = self._read_workload().get("status", {}).get("conditions", ())
         return [f"{each['type']} {each['status']} {each['reason']}" for each in conditions]
 
-    def _read_check(self) -> Json:
+    def read_check(self) -> Json:
         checks = self._read_workload().get("status", {}).get("admissionChecks", ())
         return dict(checks[0]) if checks else {}

@@ -1,20 +1,22 @@
 """One workload of a life: what a step does with it, waits for, or expects of it.
 
-Each public method is the verb of a step in `lives/`; its argument is the step's. A wait ends as
-soon as the thing is there.
+Each public method, and each wait, is the verb of a step in `lives/`; its argument is the step's. A
+wait ends as soon as the thing is there.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shared.kinds.table import get_kind
 from tests.loop.bodies import POOL, TEMPLATES, Json, asks_for_accelerators, build_workload, find_kind, read_range
 from tests.loop.cloud import EVENTS, NODES, PODS, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.loop.cloud import Cloud
 
 OWN_REASON = re.compile(r"\[([a-z_]+)\]$")
@@ -24,6 +26,20 @@ TICKS_SECONDS = 3.0
 class Workload:
     """One workload in its namespace; its pods, pools and nodes have names that begin with its."""
 
+    WAITS: ClassVar[dict[str, Callable[[Any, Any], object]]] = {
+        "pods": lambda own, count: len(own.list_pods()) == count,  # of whatever phase
+        "waits": lambda own, count: is_within(sum(map(is_unschedulable, own.list_pods())), count),
+        "nodes": lambda own, count: len(own.list_nodes()) == count,
+        # Nodes outlive their pool for some time, with their pods: without pools there is none.
+        "has_pools": lambda own, count: len(own.list_pools()) == count and (count or not own.list_nodes()),
+        "bound": lambda own, count: is_within(len(own.list_bindings()), count),  # to our nodes, ever
+        "served_by": lambda own, count: len({pool for _, pool in own.list_bindings()}) == count,  # pools, ever
+        "ends": lambda own, end: own.find_end() == end,
+        "told": lambda own, words: any(words in each for each in own.list_events()),
+        "called": lambda own, fields: any(fields.items() <= each.items() for each in own.list_calls()),
+    }
+    """What a step may wait for by its verb: what holds then, of the workload and the argument."""
+
     def __init__(self, cloud: Cloud, namespace: str, name: str, words: Json) -> None:
         self.cloud, self.namespace, self.name, self.words = cloud, namespace, name, words
         self.labels: dict[str, str] = {}
@@ -31,6 +47,15 @@ class Workload:
         self.faults: list[int] = []
         self._stood: dict[str, str] = {}
         """The pool of each pod by UID, when pods were last waited for."""
+
+    def do(self, verb: str, argument: Any) -> None:
+        """Do a step; one that says what holds is waited for."""
+        if verb in self.WAITS:
+            self._wait(f"{verb} {argument}", lambda: self.WAITS[verb](self, argument))
+        elif argument is None:
+            getattr(self, verb)()
+        else:
+            getattr(self, verb)(argument)
 
     # --- what happens
 
@@ -113,29 +138,10 @@ class Workload:
         now = self._stood.keys()
         assert now <= uids or now >= uids, "a pod was moved"
 
-    def pods(self, count: int) -> None:
-        """So many pods exist, of whatever phase."""
-        self._wait(f"{count} pods", lambda: len(self.list_pods()) == count)
-
-    def waits(self, count: int | str) -> None:
-        """So many pods are unschedulable."""
-        least, most = read_range(count)
-        self._wait(f"{count} waiting pods", lambda: least <= sum(map(is_unschedulable, self.list_pods())) <= most)
-
     def replaced(self, count: int) -> None:
         """So many pods run, and none of those that were noted is among them."""
         before = set(self._stood)
         self._wait("new pods", lambda: self._note_running(count) and before.isdisjoint(self._stood))
-
-    def nodes(self, count: int) -> None:
-        """So many nodes of its pools exist."""
-        self._wait(f"{count} nodes", lambda: len(self.list_nodes()) == count)
-
-    def has_pools(self, count: int) -> None:
-        """So many pools exist, and of none any node: pods may run on one for some time after."""
-        self._wait(f"{count} pools", lambda: len(self.list_pools()) == count)
-        if not count:
-            self.nodes(0)
 
     def on_pools(self, count: int) -> None:
         """Its running pods are on so many pools, and it has no other pool."""
@@ -149,18 +155,6 @@ class Workload:
                 "no open node", lambda: all(node["spec"].get("unschedulable") for node in self.list_nodes())
             )
 
-    def ends(self, end: str) -> None:
-        """The workload is over in this way."""
-        self._wait(f"end as {end}", lambda: self.find_end() == end)
-
-    def told(self, words: str) -> None:
-        """An Event in its namespace has these words."""
-        self._wait(f"an Event with {words}", lambda: any(words in each for each in self.list_events()))
-
-    def called(self, fields: Json) -> None:
-        """GKE was sent such a call for a pool of it."""
-        self._wait(f"a call {fields}", lambda: any(fields.items() <= each.items() for each in self.list_calls()))
-
     def settled(self) -> None:
         """Each function has had its ticks: what was to come by one has come."""
         time.sleep(TICKS_SECONDS)
@@ -170,15 +164,6 @@ class Workload:
     def unasked(self) -> None:
         """Nothing was ever asked of GKE for it."""
         assert self.list_calls() == []
-
-    def bound(self, count: int | str) -> None:
-        """So many pods ever had a node of the provisioner's."""
-        least, most = read_range(count)
-        self._wait(f"{count} bindings", lambda: least <= len(self.list_bindings()) <= most)
-
-    def served_by(self, count: int) -> None:
-        """Its pods ever were on so many pools."""
-        self._wait(f"{count} pools that served", lambda: len({pool for _, pool in self.list_bindings()}) == count)
 
     # --- what is seen
 
@@ -254,6 +239,12 @@ class Workload:
 
     def _wait(self, what: str, look: Any, **seconds: float) -> None:
         wait_for(f"{self.name}: {what}", look, **seconds)
+
+
+def is_within(number: int, count: int | str) -> bool:
+    """Return whether a number is another one, or between two with a line between them."""
+    least, most = read_range(count)
+    return least <= number <= most
 
 
 def is_ending(body: Json) -> bool:
