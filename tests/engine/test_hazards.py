@@ -63,7 +63,7 @@ def test_a_higher_maximum_that_gke_refuses_is_asked_for_once() -> None:
     assert list_reasons(work) == ["request_invalid"]
 
 
-@pytest.mark.parametrize(("age", "word"), [(500.0, Word.NONE), (50.0, Word.CAUSE)], ids=["before", "after"])
+@pytest.mark.parametrize(("age", "word"), [(101.0, Word.NONE), (100.0, Word.CAUSE)], ids=["before", "after"])
 def test_an_error_before_the_last_node_of_an_elastic_pool_is_overcome(age: float, word: Word) -> None:
     world, key, name = elastic(replicas=3)
     world.clock.time += 600
