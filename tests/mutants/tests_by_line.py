@@ -15,7 +15,7 @@ from tests.mutants.covering import CONTEXT, SETTINGS
 from tests.mutants.trees import PYTEST, Tree, spread
 
 PRODUCT = ("shared", "exporter", "functions", "cli", "infra/build")
-SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra")
+SUITES = ("rules", "engine", "contract", "exporter", "cli", "infra", "field")
 """The folders of tests that run mostly in one process."""
 ON_IMPORT = "tests/rules/test_values.py"
 """It reads the classes of all modules, which no coverage tells: their lines run on import."""
