@@ -13,7 +13,7 @@ from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Need, Tier, Way
-from shared.model.workloads import Disk, PodView, SliceGroup, Taint, TermKind, TopologyTerm, WorkloadView
+from shared.model.workloads import Disk, PodView, SliceGroup, Taint, TermKind, Toleration, TopologyTerm, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import expect_demand, expect_words, plan_demands, want
@@ -161,8 +161,17 @@ def test_what_one_pod_of_a_slice_adds_is_asked_of_all() -> None:
 def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
     pod = a_leader("Deployment", change(ONE_HOST, {**SPOT}))
     (need,) = want(a_workload("Deployment", ONE_HOST), pod).needs
+    both = want(a_workload("Deployment", ONE_HOST), pod, a_leader("Deployment", ONE_HOST)).needs
 
     assert (need.ways[0].tier, need.nodes) == (Tier.SPOT, 4)
+    assert {each.ways[0].tier: each.nodes for each in both} == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
+
+
+def test_a_taint_that_a_live_pod_tolerates_may_be_on_its_pool_but_not_one_that_every_pod_does() -> None:
+    own, every = (Toleration(key=key, operator="Exists") for key in ("team", "node.kubernetes.io/not-ready"))
+    (need,) = want(a_jobset(replicas=1), a_pod(shape={"tolerations": (own, every)})).needs
+
+    assert need.asks.tolerations == (own,)
 
 
 def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key() -> None:
