@@ -13,7 +13,16 @@ from shared.kinds.jobset import JOBSET
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Need, Tier, Way
-from shared.model.workloads import Disk, PodView, SliceGroup, Taint, TermKind, Toleration, TopologyTerm, WorkloadView
+from shared.model.workloads import (
+    Disk,
+    PodView,
+    SliceGroup,
+    Taint,
+    TermKind,
+    Toleration,
+    TopologyTerm,
+    WorkloadView,
+)
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import expect_demand, expect_words, plan_demands, want
