@@ -3,6 +3,9 @@
 Certificates and sockets are real.
 """
 
+import base64
+import ssl
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +19,98 @@ from exporter.process import find_namespace, open_connection
 from shared.edges.connection import TOKEN_REREAD_SECONDS, Connection, GkeConnection, TokenFile
 from shared.edges.kubernetes import KubernetesApi, Stored
 from shared.model.errors import Misconfigured, Unavailable
+from standins.controlplane.certificates import write_credentials
+from standins.kit.local_answers import Answer, Asked, LocalAnswers
 from tests.exporter.test_exporter_settings import GOOD
-from tests.exporter.tls_server import TlsServer
 
 SETTINGS = read_exporter_settings(GOOD)
+
+
+class TlsServer(LocalAnswers):
+    """An API with a certificate of an authority of its own, which notes the tokens of clients."""
+
+    def __init__(self, folder: Path) -> None:
+        write_credentials(folder)
+        self.ca_file = folder / "ca.crt"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        self.tokens: list[str | None] = []
+        super().__init__(self._answer, tls=context)
+
+    @property
+    def ca_data(self) -> str:
+        return base64.b64encode(self.ca_file.read_bytes()).decode()
+
+    def _answer(self, asked: Asked) -> Answer:
+        self.tokens.append(asked.headers.get("Authorization"))
+        return Answer(200, b"{}")
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
+    with TlsServer(tmp_path_factory.mktemp("tls") / "keys") as server:
+        yield server
 
 
 def ask(connection: Connection) -> None:
     KubernetesApi(connection, timeout_seconds=10).get("/api", Stored)
 
 
-def a_private_endpoint(tls: TlsServer) -> GkeConnection:
-    return GkeConnection(lambda: (tls.url, tls.ca_data), lambda: "of-the-account")
+def by_gke(tls: TlsServer, _folder: Path) -> Connection:
+    return GkeConnection(lambda: (tls.url, tls.ca_data), lambda: "account")
+
+
+def by_kubeconfig(tls: TlsServer, folder: Path) -> Connection:
+    (folder / "ca.crt").write_bytes(tls.ca_file.read_bytes())
+    cluster = {"server": tls.url, "certificate-authority": "ca.crt"}
+    return connection_from_kubeconfig(a_kubeconfig(folder, cluster, {"token": "account"}))
+
+
+def by_settings(tls: TlsServer, folder: Path) -> Connection:
+    (folder / "token").write_text("account")
+    environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.ca_file), "TOKEN_FILE": str(folder / "token")}
+    settings = read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": text for name, text in environ.items()})
+    assert find_namespace(settings, folder) == "tpu-provisioner"
+    return open_connection(settings)
+
+
+def by_pod(tls: TlsServer, folder: Path) -> Connection:
+    """The account of the pod is mounted."""
+    for name, text in (("token", "account"), ("namespace", "tpu"), ("ca.crt", tls.ca_file.read_text())):
+        (folder / name).write_text(text)
+    host, _, port = tls.url.removeprefix("https://").partition(":")
+    environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+    ipv6 = open_connection(SETTINGS, environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, folder)
+    assert ipv6.url == f"https://[fd00::1]:{port}"
+    assert find_namespace(SETTINGS, folder) == "tpu"
+    return open_connection(SETTINGS, environ, folder)
+
+
+@pytest.mark.parametrize("find", [by_gke, by_kubeconfig, by_settings, by_pod])
+def test_each_way_to_the_api_has_its_address_its_authority_and_its_account(
+    tls: TlsServer, tmp_path: Path, find: Callable[[TlsServer, Path], Connection]
+) -> None:
+    tls.tokens.clear()
+    ask(find(tls, tmp_path))
+
+    assert tls.tokens == ["Bearer account"]
 
 
 @pytest.mark.parametrize(
     ("excepted", "through"),
     [("", True), ("127.0.0.1", False), ("other, 127.0.0.0/8", False), ("other,10.0.0.0/8", True)],
 )
-def test_a_private_endpoint_comes_with_its_authority_and_through_the_proxy_of_the_environment(
-    excepted: str, through: bool, tls: TlsServer, monkeypatch: pytest.MonkeyPatch
+def test_the_proxy_of_the_environment_is_used_but_for_what_it_leaves_out(
+    excepted: str, through: bool, tls: TlsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://someone:secret@127.0.0.1:9")
     monkeypatch.setenv("no_proxy", excepted)
-    _, pool = a_private_endpoint(tls).reach()
+    _, pool = by_gke(tls, tmp_path).reach()
 
     assert isinstance(pool, urllib3.ProxyManager) == through
     if isinstance(pool, urllib3.ProxyManager):
         assert str(pool.proxy) == "http://someone:secret@127.0.0.1:9"
         assert pool.proxy_headers["proxy-authorization"].startswith("Basic ")
-    else:
-        ask(a_private_endpoint(tls))
-        assert tls.tokens[-1] == "Bearer of-the-account"
 
 
 @pytest.mark.parametrize("broken", [("https://h", "LS0tLS1CRUdJTg=="), ("https://h", "%"), ("h", "")])
@@ -78,16 +141,9 @@ def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) ->
     return path
 
 
-def test_a_kubeconfig_s_account_and_authority_are_used_by_its_own_client(tls: TlsServer, tmp_path: Path) -> None:
-    (tmp_path / "ca.crt").write_bytes(tls.ca_file.read_bytes())
-    cluster = {"server": tls.url, "certificate-authority": "ca.crt"}
-    ask(connection_from_kubeconfig(a_kubeconfig(tmp_path, cluster, {"token": "of-a-person"})))
-    assert tls.tokens[-1] == "Bearer of-a-person"
-
-
 def test_an_unknown_authority_or_another_name_is_refused(tls: TlsServer) -> None:
     ca_file = str(tls.ca_file)
-    other_name = Connection(url=tls.url.replace("127.0.0.1", "localhost"), ca_file=ca_file)
+    other_name = Connection(url=tls.url.replace("127.0.0.1", "127.1"), ca_file=ca_file)
     for connection in (Connection(url=tls.url), other_name):
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
             ask(connection)
@@ -107,28 +163,6 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_with(
     path = a_kubeconfig(tmp_path, {"server": url}, user)
     with pytest.raises(Misconfigured, match=f"{path}.*{words}"):
         connection_from_kubeconfig(path)
-
-
-def test_the_pods_own_account_is_found(tls: TlsServer, tmp_path: Path) -> None:
-    for name, text in (("token", "mounted"), ("namespace", "tpu"), ("ca.crt", tls.ca_file.read_text())):
-        (tmp_path / name).write_text(text)
-    host, _, port = tls.url.removeprefix("https://").partition(":")
-    environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-    ask(open_connection(SETTINGS, environ, tmp_path))
-    assert tls.tokens[-1] == "Bearer mounted"
-    assert find_namespace(SETTINGS, tmp_path) == "tpu"
-    ipv6 = open_connection(SETTINGS, environ | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path)
-    assert ipv6.url == f"https://[fd00::1]:{port}"
-
-
-def test_outside_of_a_cluster_the_settings_say_where_the_api_is(tls: TlsServer, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("of-a-person")
-    environ = {"ENDPOINT": tls.url, "CA_FILE": str(tls.ca_file), "TOKEN_FILE": str(tmp_path / "token")}
-    settings = read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": text for name, text in environ.items()})
-    ask(open_connection(settings))
-
-    assert tls.tokens[-1] == "Bearer of-a-person"
-    assert find_namespace(settings, tmp_path) == "tpu-provisioner"
 
 
 def test_what_is_absent_is_named_with_the_way_out(tmp_path: Path) -> None:
