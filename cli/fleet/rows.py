@@ -97,8 +97,10 @@ def read_cluster(
     except ProvisionerError as error:
         reading.errors.append(say(error))
         return reading
-    owners = [key for key in list_owners(reading.lists) if chooses(key)]
+    owners = list(filter(chooses, list_owners(reading.lists)))
     _plan_all(owners, reading, ports)
+    # An owner is listed twice if it has a pool of the Go program, which names no UID.
+    reading.planned = list({tuple(one.look.pools): one for one in reading.planned}.values())
     waiting = [key for key in (*_list_waiting(reading, ports), *also) if chooses(key)]
     live = {one.look.key.workload for one in reading.planned if one.look.workload}
     _plan_all([key for key in dict.fromkeys(waiting) if key.workload not in live], reading, ports)

@@ -51,7 +51,6 @@ SCENES = {
     "opted out": "label team-a DISABLE_AUTOPROVISIONING=true",
     "disk": "disk us-east5-a",
     "no disks": "disk",
-    "waits": "wait 0 1",
     "half served": "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50",
     "failed twice": (
         "wait 0 1; provision; run 0 0; error 1 [GCE_STOCKOUT]; pass 50; ended create 1-1 900 10 quota exceeded"
@@ -61,7 +60,7 @@ SCENES = {
         "tick provision; run 0 2 nightly; jobset name=nightly terminal=Completed; end-pods nightly; add tuning"
     ),
     "no nodes": "buy 0; error 0 ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity.",
-    "scaled down": "run-all; end-pods train-1; jobset",
+    "scaled down": "run-all; end-pods train-1; jobset; go-pool",
     "over": "has slices=1; run-all; finish",
     "held": "has slices=1; run-all; finish; occupy 0",
     "pod opts out": "pod labels DISABLE_AUTOPROVISIONING=true",
@@ -69,7 +68,6 @@ SCENES = {
     "9x9": "pod shape topology=9x9",
     "half refused": "odd-part; wait 0",
     "stopped": "wait 0; label tpu-provisioner MODE=no-create",
-    "go pool": "go-pool",
     "suspended": "jobset suspended=true; body",
     "queued": "jobset suspended=true; body kueue.x-k8s.io/queue-name tpu-queue",
     "gone": "wait 0; provision; end-pods; end-workloads; end-pool 0; ended delete 0 50 50",
