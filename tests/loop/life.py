@@ -7,7 +7,6 @@ that were ever made, what the owner was told, and that nothing is left.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,20 +87,6 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
         return self.queue is not None or find_kind(self.workload) not in EMBEDDED_KINDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What one life came to."""
-
-    pools: Counter[str]
-    told: frozenset[str]
-    messages: str  # of all Events, in one text
-    creates: int
-    deletes: int
-    calls: int
-    spoken_of: frozenset[str]  # kinds of the objects of which the exporter spoke
-    demands: int
-
-
 class Life:
     """One row on a cloud, in a namespace of its own."""
 
@@ -135,25 +120,43 @@ class Life:
         for path, _ in reversed(self._of_queue):
             self.cloud.delete(f"{path}/{self.row.life}")
 
-    def measure(self) -> Outcome:
-        """Return what it came to, late calls and messages included.
+    def check(self) -> None:
+        """Raise AssertionError if it came to something that its row does not say.
 
-        The names of its further workloads begin with the first one's.
+        All lives are over then, so that a late call counts. The names of its further workloads
+        begin with the first one's.
         """
-        main = self._find("")
+        row, main, pools, told = self.row, self._find(""), self.count_pools(), self.list_told()
         calls = main.list_calls()
-        accepted = [call["method"] for call in calls if call["code"] == "OK"]
+        accepted = Counter(call["method"] for call in calls if call["code"] == "OK")
+        creates = accepted["CreateNodePool"]
+        assert pools.keys() <= row.pools.keys(), pools
+        assert all(is_within(pools[shape], count) for shape, count in row.pools.items()), pools
+        assert creates == accepted["DeleteNodePool"] >= pools.total(), accepted
+        assert row.reasons <= told <= row.allowed, told
+        # The pool of one that was made again may be the first one's: nobody is left to be told.
+        assert row.end in ("", "gone") or "delete" in row.steps or told & ENDS, told
+        events = "\n".join(main.list_events())
+        assert [words for words in row.words if words not in events] == [], events
         messages = [each for each in self.cloud.list_messages(TOPIC) if each["namespace"] == self.namespace]
-        return Outcome(
-            pools=Counter(map(describe_pool, main.list_pools_ever())),
-            told=frozenset(self._list_told(main.kind)),
-            messages="\n".join(main.list_events()),
-            creates=accepted.count("CreateNodePool"),
-            deletes=accepted.count("DeleteNodePool"),
-            calls=sum(not call["method"].startswith("compute.") for call in calls),
-            spoken_of=frozenset(each["kind"] for each in messages),
-            demands=len(messages),
-        )
+        assert {each["kind"] for each in messages} <= {main.kind}, "the exporter spoke of another object"
+        further = max(0, len(messages) - creates) if creates else 0
+        most = row.calls or CALLS_PER_POOL_MAX * creates + CALLS_PER_MESSAGE_MAX * further
+        about_pools = [call for call in calls if not call["method"].startswith("compute.")]
+        assert len(about_pools) <= most, about_pools
+
+    def count_pools(self) -> Counter[str]:
+        """Return how many pools of which nodes were ever made."""
+        return Counter(map(describe_pool, self._find("").list_pools_ever()))
+
+    def list_told(self) -> set[str]:
+        """Return the reasons of our Events, with the kind of an object that is not the workload."""
+        told = set()
+        for event in self.cloud.list_live(EVENTS, self.namespace):
+            if reason := OWN_REASON.search(event["message"]):
+                about = event["involvedObject"]["kind"]
+                told.add(reason[1] if about == find_kind(self.row.workload) else f"{about} {reason[1]}")
+        return told
 
     def _do(self, step: Json | str) -> None:
         ((words, argument),) = step.items() if isinstance(step, dict) else [(step, None)]
@@ -174,17 +177,9 @@ class Life:
         pools = [f"{each['name']} {each['status']}" for each in main.list_pools()]
         return "\n".join([*pools, *main.list_events()])
 
-    def _list_told(self, kind: str) -> set[str]:
-        told = set()
-        for event in self.cloud.list_live(EVENTS, self.namespace):
-            if reason := OWN_REASON.search(event["message"]):
-                about = event["involvedObject"]["kind"]
-                told.add(reason[1] if about == kind else f"{about} {reason[1]}")
-        return told
-
     def _wait_right(self) -> None:
-        wanted, kind = self.row.reasons, find_kind(self.row.workload)
-        wait_for(f"{self.row.life}: told {wanted}", lambda: wanted <= self._list_told(kind))
+        wanted = self.row.reasons
+        wait_for(f"{self.row.life}: told {wanted}", lambda: wanted <= self.list_told())
         least = sum(read_range(count)[0] for count in self.row.pools.values())
         main = self._find("")
         wait_for(f"{self.row.life}: {least} pools", lambda: len(main.list_pools_ever()) >= least)
@@ -193,22 +188,6 @@ class Life:
         """Return once neither GKE nor Kubernetes has anything of its pools."""
         wait_for(f"{actor.name}: no pools", lambda: not actor.list_pools())
         wait_for(f"{actor.name}: no nodes", lambda: not actor.list_nodes())
-
-
-def check_outcome(row: Row, outcome: Outcome) -> None:
-    """Raise AssertionError if a life came to something that its row does not say."""
-    assert outcome.pools.keys() <= row.pools.keys(), outcome.pools
-    for shape, count in row.pools.items():
-        assert is_within(outcome.pools[shape], count), outcome.pools
-    assert outcome.creates == outcome.deletes >= outcome.pools.total(), outcome
-    assert row.reasons <= outcome.told <= row.allowed, outcome.told
-    # The pool of a workload that was made again may be the first one's: nobody is left to be told.
-    assert row.end in ("", "gone") or "delete" in row.steps or outcome.told & ENDS, outcome.told
-    assert [words for words in row.words if words not in outcome.messages] == [], outcome.messages
-    assert outcome.spoken_of <= {find_kind(row.workload)}, "the exporter spoke of another object"
-    further = max(0, outcome.demands - outcome.creates) if outcome.creates else 0
-    most = CALLS_PER_POOL_MAX * outcome.creates + CALLS_PER_MESSAGE_MAX * further
-    assert outcome.calls <= (row.calls or most), outcome
 
 
 def read_lives(*, real: bool) -> list[Row]:

@@ -15,7 +15,7 @@ from standins.controlplane.plane import ControlPlane
 from tests.infra.chart import CHART
 from tests.loop.bodies import find_kind
 from tests.loop.cloud import Cloud
-from tests.loop.life import CREATED, Life, Outcome, Row, check_outcome, read_lives
+from tests.loop.life import CREATED, Life, Row, read_lives
 from tests.loop.surroundings import make_check
 
 if TYPE_CHECKING:
@@ -39,23 +39,19 @@ class Run:
     """All lives on one cluster, side by side; an error is kept for the test of its life."""
 
     def __init__(self, cloud: Cloud, rows: list[Row]) -> None:
-        self.outcomes: dict[str, Outcome] = {}
+        self.lives: dict[str, Life] = {}
         self.errors: dict[str, BaseException] = {}
-        self.rows = rows
-        lives: dict[str, Life] = {}
 
         def play(row: Row) -> None:
             try:
                 life = Life(row, cloud)
                 life.play()
-                lives[row.life] = life
+                self.lives[row.life] = life
             except BaseException as error:  # noqa: BLE001 -- the test of this very life raises it
                 self.errors[row.life] = error
 
         with ThreadPoolExecutor(AT_ONCE) as threads:  # first those that wait for Kueue's pauses
             list(threads.map(play, sorted(rows, key=lambda row: row.queue is None)))
-        # Only now: a call that came late, after its life was over, counts too.
-        self.outcomes = {name: life.measure() for name, life in lives.items()}
         self.shared = cloud.list_shared({f"life-{row.life}" for row in rows if row.mixes})
 
 
@@ -68,11 +64,11 @@ CASES = [
 ]
 
 
-def describe(cluster: ClusterKind, row: Row, outcome: Outcome) -> str:
+def describe(cluster: ClusterKind, life: Life) -> str:
     """Return one line of the table that the run prints."""
-    pools = ", ".join(f"{count} of {shape}" for shape, count in sorted(outcome.pools.items())) or "none"
-    kind = find_kind(row.workload)
-    return f"{cluster:8}  {row.life:24}  {kind:15}  {pools:56}  {' '.join(sorted(outcome.told))}"
+    pools = ", ".join(f"{count} of {shape}" for shape, count in sorted(life.count_pools().items())) or "none"
+    kind = find_kind(life.row.workload)
+    return f"{cluster:8}  {life.row.life:24}  {kind:15}  {pools:56}  {' '.join(sorted(life.list_told()))}"
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +101,10 @@ def run(
 def test_a_life_ends_as_it_should_and_leaves_nothing(
     run: Run, name: str, cluster_kind: ClusterKind, record_property: Callable[[str, object], None]
 ) -> None:
-    row = next(row for row in run.rows if row.life == name)
     if name in run.errors:
         raise run.errors[name]
-    record_property("life", describe(cluster_kind, row, run.outcomes[name]))
-    check_outcome(row, run.outcomes[name])
+    record_property("life", describe(cluster_kind, run.lives[name]))
+    run.lives[name].check()
 
 
 @pytest.mark.parametrize("cluster_kind", CLUSTERS, indirect=True, scope="session")
@@ -119,4 +114,4 @@ def test_no_pool_ever_holds_two_slices_and_no_slice_two_pools(run: Run) -> None:
 
 @pytest.mark.parametrize("cluster_kind", CLUSTERS, indirect=True, scope="session")
 def test_owners_are_told_when_their_pool_is_there(run: Run) -> None:
-    assert sum(CREATED in outcome.told for outcome in run.outcomes.values()) > len(run.outcomes) // 4
+    assert sum(CREATED in life.list_told() for life in run.lives.values()) > len(run.lives) // 4
