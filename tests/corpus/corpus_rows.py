@@ -1,8 +1,7 @@
 """Rows of manifests with what `plan` must say of them, and what it says in the words of the rows.
 
 `rows.yaml` has public files, by reference; `tests/field/rows.yaml` has the inputs beside it. A file
-has its workloads with what they get, and fields of `Row`. What follows a comma after a file's name
-tells its second row from the first.
+has its workloads with what they get, and fields of `Row`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     unreadable: list[str] = []  # what is said of a document that cannot be read
     prints: list[str] = []  # words on the screen, without line breaks
     code: int = 0  # the exit code
-    environ: dict[str, str] = {}
     why: str = ""  # where it is not obvious
 
     @property
@@ -72,7 +70,7 @@ def _read(folder: str) -> dict[str, Any]:
 def _read_row(path: str, words: dict[str, Any]) -> Row:
     gets = {key: value for key, value in words.items() if "/" in key}
     fields = {key: value for key, value in words.items() if "/" not in key}
-    return msgspec.convert({"path": path.partition(",")[0], "gets": gets, **fields}, Row)
+    return msgspec.convert({"path": path, "gets": gets, **fields}, Row)
 
 
 def _name_made(workload: str) -> str:
